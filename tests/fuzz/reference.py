@@ -43,8 +43,13 @@ def expected(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> tuple[
     return by_reference(model, inputs)
 
 
-def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], operators: Sequence[type] = ()) -> tuple[np.ndarray, ...]:
-    """Return the results of ONNX's reference evaluator, `operators` replaced. Raises Illegal."""
+def by_reference(
+    model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], operators: Sequence[type] = (), casts: bool = False
+) -> tuple[np.ndarray, ...]:
+    """Return the results of ONNX's reference evaluator, `operators` replaced; with `casts` in the dtypes they should have.
+
+    Raises Illegal.
+    """
     from onnx.reference import ReferenceEvaluator
 
     try:
@@ -57,9 +62,12 @@ def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], opera
         raise
     except Exception as error:  # written in Python: whatever an operator's function raises
         raise Illegal(str(error)[:200]) from error
-    for info, value in zip(inferred, results):
-        dtype = info.type.tensor_type.elem_type
-        if static_shape(info.type) not in (None, value.shape) or dtype not in (0, helper.np_dtype_to_tensor_dtype(value.dtype)):
+    dtypes = [helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type or 1) for info in inferred]
+    # numpy adds int32 in int64
+    kinds = "iuf" if casts else "iu"
+    results = tuple(value.astype(dtype) if value.dtype.kind == dtype.kind in kinds else value for value, dtype in zip(results, dtypes))
+    for info, dtype, value in zip(inferred, dtypes, results):
+        if static_shape(info.type) not in (None, value.shape) or (info.type.tensor_type.elem_type and dtype != value.dtype):
             raise Illegal("ONNX's evaluator returns another shape or dtype than ONNX infers")
     return results
 
@@ -71,7 +79,7 @@ def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) ->
     """
     for operators in ((), (Conv,)):
         try:
-            yield by_reference(model, inputs, operators)
+            yield by_reference(model, inputs, operators, casts=True)
         except Illegal:
             continue
     if [node.op_type for node in model.graph.node] in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
@@ -101,14 +109,15 @@ class Conv(OpRun):
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
         windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         groups, (filters, inner), ones = group or 1, W.shape[:2], (1,) * len(windows.out)
-        padded, inside = windows.padded(X, 0), windows.padded(np.ones_like(X), 0)
-        total = np.zeros((len(X), groups, filters // groups, *windows.out), X.dtype)
+        wide = np.float32 if X.dtype == np.float16 else X.dtype
+        padded, inside = windows.padded(X.astype(wide), 0), windows.padded(np.ones_like(X), 0)
+        total = np.zeros((len(X), groups, filters // groups, *windows.out), wide)
         for position, slices in windows.positions():
             seen, real = (each[(..., *slices)].reshape(len(X), groups, 1, inner, *windows.out) for each in (padded, inside))
             weights = W[(..., *position)].reshape(1, groups, -1, inner, *ones)
-            total += np.where(real != 0, seen * weights, 0).sum(axis=3, dtype=X.dtype)
+            total += np.where(real != 0, seen * weights, 0).sum(axis=3, dtype=wide)
         result = total.reshape(len(X), filters, *windows.out)
-        return (result if B is None else result + B.reshape(-1, *ones),)
+        return ((result if B is None else result + B.reshape(-1, *ones)).astype(X.dtype),)
 
 
 def _wrong_values(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> str:
@@ -127,5 +136,9 @@ def _norm(values: np.ndarray) -> str:
     return "its squares overflow" if (values.astype(np.float64) ** 2).sum() > np.iinfo(values.dtype).max else ""
 
 
+def _norm_of_numbers(values: np.ndarray) -> str:
+    return "NaN is none of its elements" if values.dtype.kind == "f" and np.isnan(values).any() else ""
+
+
 #: operators by what is wrong with the evaluator's results for some values
-_VALUES: dict[str, Callable[[np.ndarray], str]] = {"ReduceL2": _norm}
+_VALUES: dict[str, Callable[[np.ndarray], str]] = {"LpPool": _norm_of_numbers, "ReduceL2": _norm}

@@ -52,7 +52,9 @@ def _rows() -> list[NodeCase]:
     cases = []
     for kind in (np.float32, np.float16):
         for op in ("ArgMax", "ArgMin"):
-            cases += [single(f"{op}-{axis}-{kind.__name__}", op, [x.astype(kind)], axis=axis) for axis in (0, 1)]
+            cases += [
+                single(f"{op}-{axis}-{last}-{kind.__name__}", op, [x.astype(kind)], axis=axis, select_last_index=last) for axis in (0, 1) for last in (0, 1)
+            ]
         for op in ("ReduceMax", "ReduceMin"):
             cases += [single(f"{op}-{axis}-{kind.__name__}", op, [x.astype(kind)], {1: [axis]}) for axis in (0, 1)]
     for largest in (0, 1):

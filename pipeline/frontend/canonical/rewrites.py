@@ -19,7 +19,7 @@ from .operators.expanded_indices import gather_lines, scatter_lines
 from .operators.fourier import discrete_fourier, short_time_fourier
 from .operators.normalisation import normalise_by_means, normalise_deviation, softmax_of_one
 from .operators.powers import power
-from .operators.reductions import REDUCTIONS, reduce
+from .operators.reductions import REDUCTIONS, last_extreme, reduce
 from .operators.resize import resize
 from .operators.reverse_sequence import reverse_sequence
 from .shapes import static_shape, value_types
@@ -229,6 +229,7 @@ _RULES: dict[str, Rule] = {
     "Sum": _sum,
     "ThresholdedRelu": activations.thresholded_relu,
     **dict.fromkeys(_SINGLE, _in_single),
+    **dict.fromkeys(("ArgMax", "ArgMin"), last_extreme),
     **dict.fromkeys(("LogSoftmax", "Softmax"), softmax_of_one),
     **dict.fromkeys(("Squeeze", "Unsqueeze"), operand_forms.axes_in_a_line),
     **dict.fromkeys(("Celu", "Elu", "Selu"), activations.exponential_unit),

@@ -23,6 +23,7 @@ class Legalize(ModulePass):
 
         from ...frontend.relax.topk_kernel import legalize_topk
         from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
+        from .lowering.grid_sample import legalize_grid_sample
         from .lowering.half_batch_norm import legalize_batch_norm
         from .lowering.half_sums import sum_halves
         from .lowering.infinite_extremes import EXTREMES, MAX_POOLS, legalize_extreme, legalize_max_pool
@@ -41,6 +42,7 @@ class Legalize(ModulePass):
         own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
         own |= {"relax.quantize": legalize_quantize, "relax.dequantize": legalize_dequantize, "relax.nn.batch_norm": legalize_batch_norm}
+        own |= {"relax.image.grid_sample": legalize_grid_sample}
         memoised = memoised_rules(module, own)
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:

@@ -78,6 +78,11 @@ def _recurrent(form: _Form) -> str:
     return f"without {', '.join(ignored)}" if ignored else ""
 
 
+def _grid_sample(form: _Form) -> str:
+    cubic = form.attributes.get("mode") in ("bicubic", "cubic") and form.attributes.get("padding_mode") == "border"
+    return "with cubic samples that begin at a border" if cubic else ""
+
+
 def _resize(form: _Form) -> str:
     if form.attributes.get("coordinate_transformation_mode") != "align_corners" or form.scales is None or form.shape is None:
         return ""
@@ -92,6 +97,7 @@ _RULES: dict[str, Callable[[_Form], str]] = {
     **dict.fromkeys(("AveragePool", "MaxPool"), _pool),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
     "GlobalMaxPool": _whole_maximum,
+    "GridSample": _grid_sample,
     "LpPool": _norm_pool,
     "Resize": _resize,
 }

@@ -13,7 +13,7 @@ from ....errors import ModelError
 from ..node_builder import attributes_of
 from ..read_onnx import node_title
 from ..shapes import static_shape, value_types
-from .auto_pad import SAME
+from .auto_pad import SAME, same_pads
 
 if TYPE_CHECKING:
     import onnx
@@ -35,14 +35,25 @@ def state_pooled_ends(model: onnx.ModelProto) -> bool:
     for node in model.graph.node:
         if node.op_type in _POOLINGS and node.input[0] in types:
             shape, attributes = static_shape(types[node.input[0]]), attributes_of(node)
-            if shape is not None and attributes.get("ceil_mode") and attributes.get("auto_pad") not in SAME:
+            if shape is None or not attributes.get("ceil_mode"):
+                continue
+            if attributes.get("auto_pad") not in SAME:
                 changed |= _state(node, attributes, shape)
+            elif any(dilation > 1 for dilation in attributes.get("dilations", ())):
+                # such paddings are of windows without dilations, and leave a rest to be rounded up
+                _set(node, {**attributes, "pads": same_pads(attributes, shape), "auto_pad": "NOTSET"})
+                changed = True
     return changed
 
 
-def _state(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...]) -> bool:
+def _set(node: onnx.NodeProto, attributes: dict[str, Any]) -> None:
     from onnx import helper
 
+    del node.attribute[:]
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+
+
+def _state(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...]) -> bool:
     axes = _axes(attributes, shape)
     if not any(axis.drops for axis in axes):
         return False
@@ -59,8 +70,7 @@ def _state(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, .
     else:
         ends = [max(axis.needed, 0) for axis in axes]
     kept["pads"] = [*_pads(attributes, len(axes))[: len(axes)], *ends]
-    del node.attribute[:]
-    node.attribute.extend(helper.make_attribute(name, value) for name, value in kept.items())
+    _set(node, kept)
     return True
 
 

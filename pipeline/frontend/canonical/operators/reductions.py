@@ -55,6 +55,25 @@ def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
         build.node("Cast", result, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(dtype))
 
 
+def last_extreme(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace an ArgMax or ArgMin of the last index by the largest index of an extreme; NaN as the first element is one.
+
+    TVM reverses the row, and with it which element is the first.
+    """
+    from onnx import TensorProto
+
+    x, shape = node.input[0], context.shape(node.input[0])
+    if not attributes.get("select_last_index") or not shape:
+        return
+    axis, kind = int(attributes.get("axis", 0)) % len(shape), context.dtype(x)
+    rows = _Reduction(build, context.opset, shape, [axis], True, kind)
+    hit = build.node("Equal", x, rows.of("ReduceMax" if node.op_type == "ArgMax" else "ReduceMin", x))
+    places = np.arange(shape[axis], dtype=np.int32).reshape(-1, *[1] * (len(shape) - axis - 1))
+    found = build.node("Where", hit, build.constant(places), build.constant(np.asarray(0, np.int32)))
+    indices = _Reduction(build, context.opset, shape, [axis], bool(attributes.get("keepdims", 1)), places.dtype)
+    build.node("Cast", indices.of("ReduceMax", found), to=TensorProto.INT64, result=node.output[0])
+
+
 def _axes(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> list[int] | None:
     """Return the axes to reduce, counted from the front; None unless they are constant."""
     shape = context.shape(node.input[0])

@@ -5,8 +5,7 @@
 Every interpolation of ONNX is linear in its input and separable: along an axis, a new element is a pixel, or a sum of a few
 pixels, each taken by a Gather and weighed; one of many is a product with a matrix. The weights are the Resize of the
 identity, by ONNX Runtime in the operator set of the model. Only pixels that count are read, so that NaN and infinities
-spread no further. Integers are interpolated as floats: ONNX Runtime rounds toward 0, and ONNX, for those that it has no
-kernel for, to the nearest.
+spread no further. Integers that ONNX Runtime has no kernel for are interpolated as floats, and rounded to the nearest.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _MOST = 1 << 20
 #: most pixels of a sum; a fused kernel computes them anew for each axis
 _PIXELS = 8
-#: integers that ONNX Runtime resizes, and the widest that a float32 holds
+#: integers that ONNX Runtime resizes, toward 0; bytes of the widest that a float32 holds
 _TRUNCATED, _SHORT = ("int8", "int32", "uint8"), 2
 #: the number that TVM adds before it rounds down, and takes off before it rounds up
 _EPSILON = np.float32(1e-5)
@@ -125,11 +124,16 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
 
 
 def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]) -> None:
-    """Resize the axes of `factors` in turn, by ascending factor; nothing for crops."""
+    """Resize the axes of `factors` in turn, by ascending factor; nothing for crops.
+
+    Nor for integers that ONNX Runtime rounds toward 0: sums in another order than its own are on the other side of one.
+    """
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if before is None or after is None or attributes.get("coordinate_transformation_mode") == _CROPS:
         return
     dtype, opset, nearest = context.dtype(node.input[0]), context.opset, attributes.get("mode", "nearest") == "nearest"
+    if dtype.name in _TRUNCATED and not nearest:
+        return
     work = dtype if nearest else _work_dtype(dtype)
     value, shape = node.input[0] if work == dtype else _cast(node.input[0], work, build), list(before)
     for axis in sorted((axis for axis in factors if factors[axis] != 1), key=lambda axis: (factors[axis], axis)):
@@ -149,7 +153,7 @@ def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
         shape[axis] = after[axis]
     value = build.node("Reshape", value, build.integers(*after), result=node.output[0] if work == dtype else "")
     if work != dtype:
-        if dtype.kind != "f" and dtype.name not in _TRUNCATED:
+        if dtype.kind != "f":
             value = _saturated(build.node("Round", value), dtype, build)
         _cast(value, dtype, build, node.output[0])
 
@@ -158,7 +162,7 @@ def _work_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype of interpolation; ONNX Runtime computes in single precision."""
     if dtype.kind == "f":
         return np.dtype(np.float32) if dtype == np.float16 else dtype
-    return np.dtype(np.float32 if dtype.name in _TRUNCATED or dtype.itemsize <= _SHORT else np.float64)
+    return np.dtype(np.float32 if dtype.itemsize <= _SHORT else np.float64)
 
 
 def _cast(value: str, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
