@@ -45,6 +45,7 @@ lint: $(LINTERS) ## the import contract, ruff, and mypy
 bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/results
 	$(BIN)/python benchmarks/main_tables.py
 	$(BIN)/python benchmarks/roofline.py
+	$(BIN)/python benchmarks/form_tables.py
 	$(BIN)/python benchmarks/mlperf_tiny.py
 	$(BIN)/python benchmarks/kernel_grid.py
 	$(BIN)/python benchmarks/int8_kernels.py

@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import onnx
 import tomli
-from zoo import BUILDERS, TRANSFORMERS, build
+from zoo import BUILDERS, TRANSFORMERS, build, write
 
 from passfit import api
 
 HERE = Path(__file__).parent
 #: models of the zoo, written once by each version of its code
 _ZOO = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "passfit" / "zoo"
-_CODE = sorted((HERE / "zoo").glob("*.py"))
+_CODE = sorted(file for folder in ("zoo", "forms") for file in (HERE / folder).glob("*.py"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,11 @@ class Model:
 
 def _version() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in _CODE)).hexdigest()[:8]
+
+
+def written_once(name: str, builder: Callable[[], onnx.ModelProto]) -> Path:
+    """Return the file of a model that `builder` makes, written once by each version of the code."""
+    return write(_ZOO / _version() / f"{name}.onnx", builder)
 
 
 def models() -> list[Model]:

@@ -45,10 +45,14 @@ TRANSFORMERS: dict[str, Callable[[], onnx.ModelProto]] = {
 
 def build(name: str, folder: Path) -> Path:
     """Return the file of a model of BUILDERS or TRANSFORMERS in `folder`; write it if it is missing."""
-    path = folder / f"{name}.onnx"
+    return write(folder / f"{name}.onnx", (BUILDERS | TRANSFORMERS)[name])
+
+
+def write(path: Path, build: Callable[[], onnx.ModelProto]) -> Path:
+    """Return the file `path`; build and write the model if it is missing."""
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
-        new.write_bytes((BUILDERS | TRANSFORMERS)[name]().SerializeToString(deterministic=True))
+        new.write_bytes(build().SerializeToString(deterministic=True))
         os.replace(new, path)
     return path

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import tvm
-from tvm.ir import IRModule
+from tvm.ir import IRModule, Var
+from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule, ScheduleError
 from tvm.tirx import PrimFunc
 
-from .expressions import has_condition
+from .expressions import has_condition, loads, uses
 from .index_grid import Unknown
 from .memoise import memoise_by_structure
 
@@ -64,10 +65,12 @@ def intermediate_blocks(schedule: Schedule, results: set[str]) -> list[SBlockRV]
     return [block for block in root_blocks(schedule) if name_of(schedule, block) not in results]
 
 
-def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = False) -> None:
-    """Inline every intermediate block TVM can; optionally keep padding that a reduction reads as its own block."""
+def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = False, keep_epilogues: bool = False) -> None:
+    """Inline every intermediate block TVM can; optionally keep padding, and epilogues that a reduction repeats."""
     for block in intermediate_blocks(schedule, result_names(schedule)):
         if keep_padding_of_reductions and pads_for_reduction(schedule, block):
+            continue
+        if keep_epilogues and _is_repeated_epilogue(schedule, block):
             continue
         inline(schedule, block)
 
@@ -94,12 +97,34 @@ def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:
     return any(is_reduction(schedule, consumer) for consumer in schedule.get_consumers(block))
 
 
+def _is_repeated_epilogue(schedule: Schedule, block: SBlockRV) -> bool:
+    """Tell whether `block` follows a reduction, and another reduction reads each of its elements several times."""
+    if is_reduction(schedule, block) or not _follows_reduction(schedule, block):
+        return False
+    written = schedule.get(block).body.buffer
+    return any(is_reduction(schedule, each) and repeats(schedule.get(each), written) for each in schedule.get_consumers(block))
+
+
+def _follows_reduction(schedule: Schedule, block: SBlockRV) -> bool:
+    return any(is_reduction(schedule, each) or _follows_reduction(schedule, each) for each in schedule.get_producers(block))
+
+
+def repeats(reduction: SBlock, buffer: Var) -> bool:
+    """Tell whether some spatial axis of a reduction moves no load of `buffer`."""
+    read = [load for load in loads(reduction.body.value) if load.source.same_as(buffer)]
+    axes = [axis.var for axis in reduction.iter_vars if int(axis.iter_type) == 0 and int(axis.dom.extent) > 1]
+    return any(not any(uses(load, axis) for load in read) for axis in axes)
+
+
 @memoise_by_structure
-def inlined(kernel: PrimFunc) -> PrimFunc:
-    """Inline all producers of `kernel` except padding. Raises Unknown if TVM cannot schedule the kernel."""
+def inlined(kernel: PrimFunc, keep_epilogues: bool = False) -> PrimFunc:
+    """Inline all producers of `kernel` except padding. Raises Unknown if TVM cannot schedule the kernel.
+
+    With `keep_epilogues`, what follows a reduction stays a block of its own if another reduction reads it repeatedly.
+    """
     schedule = new_schedule(kernel)
     try:
-        inline_producers(schedule, keep_padding_of_reductions=True)
+        inline_producers(schedule, keep_padding_of_reductions=True, keep_epilogues=keep_epilogues)
     except REFUSALS as error:
         raise Unknown("the kernel is not made of blocks") from error
     return scheduled_kernel(schedule, kernel)

@@ -64,7 +64,7 @@ def takes_a_row(kernel: PrimFunc) -> bool:
 
 
 def _followed(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
-    found = RowDependence(inlined(kernel))
+    found = RowDependence(inlined(kernel, True))
     result = found.kernel.params[-1]
     found.start(result, axis)
     for block in reversed(blocks_of(found.kernel)):

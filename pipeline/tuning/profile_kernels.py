@@ -19,6 +19,7 @@ from ..errors import ConfigError, ModelError, NumericError
 from ..memory.validation.checked_plan import checked_plan
 from ..support.temporary_folder import scratch_folder
 from ..targets import Machine, Target, how_to_run
+from ..targets.cycles import core_of, kernel_cycles
 from .measure.peak import Peak, measure_peak
 
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ _BY_ELEMENT = Machine(lanes=1)
 
 
 def profile_kernels(imported: ImportedModel, sequence: Sequence, target: Target, progress: Progress) -> dict[str, Any]:
-    """Return the content of kernels.json: by step, time in ns, operations, bytes and least time in ns.
+    """Return the content of kernels.json: by step, time in ns, operations, bytes, least time in ns, predicted cycles.
 
-    Operations are multiply-adds; any other operation on one element is one too. Raises ModelError for a model without
+    Operations are multiply-adds; any other operation on one element is one too. Cycles are those of the model in
+    `targets/cycles.py`, which the search takes for time. Raises ModelError for a model without
     kernels, and the errors of building a library.
     """
     from ..passes.sequence.replay import replay
@@ -64,7 +66,7 @@ def profile_kernels(imported: ImportedModel, sequence: Sequence, target: Target,
             "bytes_per_s": {str(size): round(rate) for size, rate in peak.bytes.items()},
         },
         "run_ns": sum(spent),
-        "kernels": [_row(lowered, number, ns, peak) for number, ns in enumerate(spent)],
+        "kernels": [_row(lowered, number, ns, peak, target) for number, ns in enumerate(spent)],
     }
 
 
@@ -78,15 +80,17 @@ def check_native(target: Target) -> None:
         )
 
 
-def _row(lowered: Lowered, number: int, ns: int, peak: Peak) -> dict[str, Any]:
-    from ..tir.counts.operation_counts import instructions_of
+def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> dict[str, Any]:
+    from ..tir.counts.operation_counts import instructions_of, kernel_work
 
     step = lowered.program.steps[number]
     operations = round(sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], _BY_ELEMENT)))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}
-    return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least)}
+    core = core_of(target.architecture)
+    cycles = kernel_cycles(kernel_work(lowered.kernels[step.kernel], target.machine, core), core)
+    return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least), "cycles": round(cycles)}
 
 
 def _values(imported: ImportedModel, program: Program) -> list[np.ndarray]:

@@ -65,6 +65,8 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 #: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
 _PART = 4
+#: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
+_TWICE = 2
 _SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"
 
 
@@ -119,9 +121,13 @@ class Schedules:
         return self._default()
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
-        """Return the fastest schedule that fits; else the one with the least workspace."""
+        """Return the fastest schedule that fits; else the fastest that needs at most twice the least workspace."""
         fitting = (each for each in self.candidates() if fits(each, most, per_thread))
-        return next(fitting, None) or min(self._known, key=lambda each: each.workspace)
+        found = next(fitting, None)
+        if found is None:
+            least = min(each.workspace for each in self._known)
+            found = next(each for each in self._known if each.workspace <= _TWICE * least)
+        return found
 
     def candidates(self) -> Iterator[Schedule]:
         """Yield the schedules, computing each on demand; raise what TVM raised, each time."""
@@ -202,8 +208,7 @@ def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixe
         yield from (each for each in _staged(kernel, repackable, machine, held) if each.speed <= first.speed and first.speed > Speed.FAST)
     elif first.speed is Speed.LOOPS and _reduces(kernel):
         # a mean behind a convolution: no rule takes two sums
-        for less in (first.workspace // _PART, RULE_WORKSPACE):
-            yield from (each for each in _staged(kernel, repackable, machine, less) if each.speed < first.speed)
+        yield from _stages_beside_loops(kernel, repackable, machine, first)
     yield first
     yield from found
 
@@ -224,6 +229,15 @@ def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held
     """Yield the schedule of `kernel` in stages, each by its own rule, with `held` bytes between."""
     for found in run_stages(kernel.without_attr(HELD), repackable, held, _scheduler(machine)):
         yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
+
+
+def _stages_beside_loops(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, loops: Schedule) -> Iterator[Schedule]:
+    """Yield the schedules in stages that are faster than plain loops; if small ones do not suffice, of more bytes than these."""
+    for sizes in ((loops.workspace // _PART, RULE_WORKSPACE), (loops.workspace,), (held_bytes(kernel),)):
+        found = [each for held in sizes for each in _staged(kernel, repackable, machine, held) if each.speed < loops.speed]
+        yield from found
+        if found:
+            return
 
 
 def _scheduler(machine: Machine) -> ScheduleStage:

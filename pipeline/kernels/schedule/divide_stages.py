@@ -3,7 +3,8 @@
     mean ─► divide │ conv ─► add ─► relu │ conv ─► add ─► sigmoid ─► x · …        two values between: three stages
     depthwise ─► add ─► relu │ concat ─► conv ─► add                              index maps belong to their reader
 
-A value between two stages is the last before a reduction, or before an index map that a reduction reads.
+A value between two stages is the last before a reduction, or before an index map that a reduction reads. Where it is a
+broadcast that the reduction reads once, the smaller values it is made of are: additive attention holds queries and keys.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from tvm.tirx import PrimFunc
 
 from ...tir.expressions import has_condition, loads
 from ...tir.index_grid import Unknown
+from ...tir.inlining import repeats
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in, simple
+from ...tir.workspace import buffer_bytes
 
 #: kernel attribute: bytes that its stages may hold between them
 HELD = "passfit.held"
@@ -85,8 +88,21 @@ class _Divider:
         found = set()
         for each in self.reads[number]:
             if self.summed[each]:
-                found |= self._ends(each) if self._moves(self.blocks[each]) else {each}
+                again = self._moves(self.blocks[each]) or not repeats(self.blocks[number], self.blocks[each].body.buffer)
+                found |= self._smallest(each) if again else {each}
         return found
+
+    def _smallest(self, number: int) -> set[int]:
+        """Collect the smallest blocks from which block `number` follows without a reduction: itself, or some before."""
+        if self._moves(self.blocks[number]):
+            return self._ends(number)
+        if self.blocks[number].init is not None:
+            return {number}
+        found = {end for each in self.reads[number] if self.summed[each] for end in self._smallest(each)}
+        return found if self._bytes(found) < self._bytes({number}) else {number}
+
+    def _bytes(self, blocks: set[int]) -> int:
+        return sum(buffer_bytes(self.blocks[each].body.buffer) for each in blocks)
 
     def _moves(self, block: SBlock) -> bool:
         """Tell whether a block changes the places of elements it reads of a value that was summed."""

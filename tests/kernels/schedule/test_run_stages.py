@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -161,6 +162,47 @@ def test_a_row_of_two_sums_runs_in_stages(padding):
     for row in range(single.shape[1]):
         ours = single.run(built["f"], single.operands, (1, 1), row)
         np.testing.assert_allclose(ours, single.result[:, row : row + 1], rtol=1e-4, atol=1e-3)
+
+
+def _swish_between(x):
+    wide = _op.nn.silu(_op.nn.conv2d(x, weight(24, 16, 3, 3, seed=1), padding=1))
+    return _op.nn.silu(_op.nn.conv2d(wide, weight(10, 24, 1, 1, seed=2)))
+
+
+def test_a_row_whose_sums_need_more_than_a_little_runs_in_stages():
+    """Plain loops took 100 times as long, with as many bytes: a row between the sums is larger than RULE_WORKSPACE."""
+    single = Single(lowered([(1, 16, 5, 60)], _swish_between, ("legalize", "fuse-by-mapping")))
+    made = schedules(row_window(single.kernel, 2, 1), frozenset(), Machine(), True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+    assert made.staged and made.speed < Speed.LOOPS and RULE_WORKSPACE < made.workspace <= 2 * 24 * 60 * 4
+    built = build_module({"f": made.kernel}, HOST)
+    for row in range(single.shape[2]):
+        ours = single.run(built["f"], single.operands, (2, 1), row)
+        np.testing.assert_allclose(ours, single.result[:, :, row : row + 1], rtol=1e-4, atol=1e-3)
+
+
+def test_a_window_of_rows_holds_what_the_next_sum_reads():
+    """The second sum reads each element once per filter: its swish is computed once, before it is held."""
+    single = Single(lowered([(1, 16, 5, 60)], _swish_between, ("legalize", "fuse-by-mapping")))
+    first, second = divide_stages(row_window(single.kernel, 2, 1))
+    assert "sigmoid" in str(first.kernel) and str(second.kernel).count("sigmoid") == str(first.kernel).count("sigmoid")
+
+
+def _additive(units: int) -> Callable:
+    def body(x):
+        query, key = (_op.matmul(x, weight(12, units, seed=seed)) for seed in (1, 2))
+        both = _op.tanh(_op.add(_op.expand_dims(query, 2), _op.expand_dims(key, 1)))
+        return _op.matmul(both, weight(units, 1, seed=3))
+
+    return body
+
+
+def test_stages_hold_queries_and_keys_not_their_pairs():
+    together = lowered([(1, 20, 12)], _additive(16), ("legalize", "fuse-by-mapping{objective=latency}"))
+    single = next(kernel for kernel in together.kernels.values())
+    assert [int(each) for each in single.params[-1].ty.shape] == [1, 20, 20, 1]
+    assert [math.prod(map(int, each.result.ty.shape)) for each in divide_stages(single)] == [20 * 16, 20 * 16, 20 * 20]
+    _check((1, 20, 12), _additive(16), 0)
+    _check((1, 20, 12), _additive(16), 4096)
 
 
 def test_one_stage_is_no_stage():

@@ -24,7 +24,7 @@ from .group_schedules import group_schedule, speed_alone
 from .kernel_calls import CalledKernels
 from .plan_account import GroupCost, Plan, group_of
 
-#: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
+#: plans at most; in the last one, no group is taken that was not scheduled, or that runs in plain loops
 ROUNDS = 6
 #: ratio to the modelled arithmetic from which that of a schedule counts; up to 2.1 for layer norms, which count otherwise
 _UNMODELLED = 4
@@ -38,8 +38,8 @@ _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 class _Flaw:
     """Needs of a scheduled group beyond the model's, which every group of the same culprits shares.
 
-    A `whole` one does not run in stages. `redone` counts arithmetic beyond the model's: a loop may compute all between
-    two rows to get both.
+    A `whole` one does not run in stages, and no rule takes one of plain `loops`. `redone` counts arithmetic beyond the
+    model's: a loop may compute all between two rows to get both.
     """
 
     workspace: int
@@ -47,6 +47,7 @@ class _Flaw:
     redone: int = 0
     again: int = 0
     whole: bool = False
+    loops: bool = False
 
 
 def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float, held: int = 0) -> Plan:
@@ -96,9 +97,9 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         new: list[frozenset[int]] = []
         for group in doubtful:
             flaw = _flaw(module, called, group, held)
-            if flaw is None:
+            if flaw is None or not flaw.loops:
                 sound.add(group)
-            else:
+            if flaw is not None:
                 new.append(_culprits(called, group))
                 flaws[new[-1]] = flaw
             if held and not by_peak and _is_slower(module, called, group, by_rules, held):
@@ -170,7 +171,7 @@ def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: 
     model, schedule = model_of(called.calls, group, held), group_schedule(module, called, group, held)
     assert model is not None
     if schedule is None:
-        return _Flaw(sys.maxsize, 0, whole=True)  # TVM cannot lower it
+        return _Flaw(sys.maxsize, 0, whole=True, loops=True)  # TVM cannot lower it
     untiled = 0
     if schedule.speed > Speed.FAST:
         slowed = sum(_iterations(called, each) for each in group if speed_alone(module, called, each) < schedule.speed)
@@ -180,7 +181,7 @@ def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: 
     modelled = schedule.workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
     if modelled and not redone and not whole:
         return None
-    return _Flaw(schedule.workspace, untiled, redone, schedule.again, whole)
+    return _Flaw(schedule.workspace, untiled, redone, schedule.again, whole, schedule.speed is Speed.LOOPS)
 
 
 def _is_slower(module: IRModule, called: CalledKernels, group: frozenset[int], by_rules: frozenset[int], held: int) -> bool:
