@@ -52,7 +52,7 @@ class Core:
     """Rates of a processor core, per cycle: vector instructions by kind, and of all kinds.
 
     `latency` is the cycles of a dependent multiply-add; `window` the instructions in flight, which run side by side if
-    independent. `cached` and `memory` are bytes per cycle, of the last cache, with `cache` bytes, and beyond; `refill` is
+    independent. `cached` and `memory` are sustained bytes per cycle, of the last cache, with `cache` bytes, and beyond; `refill` is
     that into the first cache, of FIRST_CACHE bytes. `call` is the cycles of a kernel's call.
     """
 
@@ -70,9 +70,10 @@ class Core:
 
 
 #: by architecture, a typical core of the catalogue: Haswell, Cortex-A72, Cortex-A8, SiFive U74. Sources: Fog, Instruction
-#: tables (2022); Arm, Cortex-A72 Software Optimization Guide (2015); Cortex-A8 TRM, ch. 16; SiFive, U74 manual (21G1)
+#: tables (2022); Intel, Optimization Reference Manual (2023), sustained bandwidths; Arm, Cortex-A72 Software Optimization
+#: Guide (2015); Cortex-A8 TRM, ch. 16; SiFive, U74 manual (21G1)
 CORES = {
-    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=32, memory=4, refill=48),
+    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=18, memory=4, refill=48),
     "aarch64": Core(1, 1, 1, 3, latency=7, window=128, cache=1 << 20, cached=8, memory=2, refill=8),
     "arm": Core(0.5, 1, 1, 2, latency=9, window=8, cache=1 << 18, cached=8, memory=1, refill=4),
     "riscv64": Core(1, 1, 1, 2, latency=5, window=8, cache=1 << 20, cached=8, memory=2, refill=8),

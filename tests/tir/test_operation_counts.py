@@ -10,6 +10,7 @@ from tvm.script import tirx as T
 
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
+from passfit.tir.counts.instructions import DIVISION
 from passfit.tir.counts.operation_counts import kernel_work
 
 pytestmark = pytest.mark.tvm
@@ -130,3 +131,133 @@ def from_strided_ring(
 def test_arithmetic_on_positions_is_none_of_the_values():
     (statement,) = kernel_work(from_strided_ring, AVX2).statements
     assert statement.arithmetic == 3 * 32
+
+
+@T.prim_func(private=True, s_tir=True)
+def flattened(x: T.Buffer((32, 100, 15), "float32"), y: T.Buffer((100, 480), "float32")):
+    for i in range(100):
+        for j in range(480):
+            y[i, j] = x[j // 15, i, j % 15]
+
+
+def test_quotients_and_remainders_make_no_vectors_and_take_instructions():
+    (statement,) = kernel_work(flattened, AVX2).statements
+    assert totals(kernel_work(flattened, AVX2)) == (0, 48000, 48000)
+    assert statement.control == 48000 * (1 + 2 * DIVISION)
+
+
+@T.prim_func(private=True, s_tir=True)
+def mirrored(x: T.Buffer((64,), "float32"), y: T.Buffer((72,), "float32")):
+    for i in range(72):
+        y[i] = x[T.min(T.max(i - 4, 4 - i), 130 - i)]
+
+
+def test_a_clamped_index_makes_no_vectors():
+    assert totals(kernel_work(mirrored, AVX2)) == (0, 72, 72)
+
+
+@T.prim_func(private=True, s_tir=True)
+def padded(x: T.Buffer((64, 16), "float32"), y: T.Buffer((66, 18), "float32")):
+    for i in range(66):
+        for j in range(18):
+            y[i, j] = T.if_then_else(i >= 1 and j >= 1 and j < 17, x[i - 1, j - 1], T.float32(0))
+
+
+def test_conditions_that_the_innermost_loop_decides_are_evaluated_in_each_iteration():
+    (statement,) = kernel_work(padded, SCALAR).statements
+    assert statement.control == 66 * 18 * (1 + 2)
+
+
+@T.prim_func(private=True, s_tir=True)
+def recomputed(x: T.Buffer((64, 32), "float32"), w: T.Buffer((32, 16), "float32"), y: T.Buffer((64, 16), "float32")):
+    for i in range(64):
+        for j in range(16):
+            for k in range(32):
+                y[i, j] = y[i, j] + T.sigmoid(x[i, k]) * w[k, j]
+
+
+def test_an_operand_recomputed_in_a_sum_counts_in_each_step():
+    (statement,) = kernel_work(recomputed, AVX2).statements
+    steps = 64 * 16 * 32
+    assert statement.arithmetic > 20 * steps and statement.chain == steps
+
+
+@T.prim_func(private=True, s_tir=True)
+def normalised(x: T.Buffer((64, 32), "float32"), s: T.Buffer((64,), "float32"), y: T.Buffer((64, 32), "float32")):
+    for i in range(64):
+        for j in range(32):
+            y[i, j] = x[i, j] * T.sqrt(s[i])
+
+
+def test_a_root_of_what_the_innermost_loop_leaves_alone_is_hoisted():
+    (statement,) = kernel_work(normalised, AVX2).statements
+    assert 64 * 4 < statement.arithmetic <= 64 * 4 + 64 * 10
+    (alone,) = kernel_work(scaled, AVX2).statements
+    assert alone.arithmetic == 8
+
+
+@T.prim_func(private=True, s_tir=True)
+def powers(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    for i in T.vectorized(64):
+        y[i] = T.pow(x[i], T.float32(1.5))
+
+
+def test_functions_of_the_library_take_one_element_a_call():
+    (vectors,), (elements,) = kernel_work(powers, AVX2).statements, kernel_work(powers, SCALAR).statements
+    assert vectors.arithmetic == elements.arithmetic >= 64 * 20
+
+
+@T.prim_func(private=True, s_tir=True)
+def rows_of_fifteen(x: T.Buffer((64, 15), "float32"), y: T.Buffer((64, 16), "float32")):
+    for i in range(64):
+        for j in range(15):
+            y[i, j] = x[i, j]
+
+
+def test_what_is_left_of_a_vector_is_single_elements():
+    assert totals(kernel_work(rows_of_fifteen, AVX2)) == (0, 64 * 8, 64 * 8)
+
+
+@T.prim_func(private=True, s_tir=True)
+def unrolled(x: T.Buffer((8, 32), "float32"), w: T.Buffer((32,), "float32"), y: T.Buffer((8,), "float32")):
+    for k in range(32):
+        for j in T.unroll(8):
+            y[j] = y[j] + x[j, k] * w[k]
+
+
+def test_unrolled_sums_beside_each_other_are_a_vector_whose_operand_is_gathered():
+    (statement,) = kernel_work(unrolled, AVX2).statements
+    assert statement.arithmetic == 32 and statement.loads >= 32 * 8
+
+
+@T.prim_func(private=True, s_tir=True)
+def narrowed(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "uint8")):
+    for i in range(64):
+        y[i] = T.Cast("uint8", x[i] + T.float32(1))
+
+
+def test_as_many_lanes_as_of_the_widest_element():
+    assert totals(kernel_work(narrowed, AVX2)) == (2 * 8, 8, 8)
+
+
+@T.prim_func(private=True, s_tir=True)
+def scattered(x: T.Buffer((4096,), "float32"), y: T.Buffer((4096, 64), "float32")):
+    for i in range(4096):
+        y[i, 0] = x[i]
+
+
+def test_a_long_row_is_brought_in_once_and_stores_far_apart_bring_a_line_each():
+    (statement,) = kernel_work(scattered, AVX2).statements
+    assert statement.refilled == pytest.approx(4096 * 4 + 4096 * 64, rel=0.01)
+
+
+@T.prim_func(private=True, s_tir=True)
+def gathered(table: T.Buffer((100, 64), "float32"), at: T.Buffer((32,), "int32"), y: T.Buffer((32, 64), "float32")):
+    for i in range(32):
+        for j in range(64):
+            y[i, j] = table[at[i], j]
+
+
+def test_rows_that_data_choose_are_read_in_vectors():
+    (statement,) = kernel_work(gathered, AVX2).statements
+    assert statement.stores == 32 * 8 and statement.loads <= 32 * 8 + 32

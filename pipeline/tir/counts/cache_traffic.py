@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
 #: bytes of a line of every cache here
@@ -23,12 +23,13 @@ _LINE = 64
 class Access(NamedTuple):
     """Moves of an access per step of each loop, outermost first, in elements of `size` bytes; None if unknown.
 
-    Accesses of one `source` with the same moves touch the same bytes.
+    Accesses of one `source`, of `nbytes`, with the same moves touch the same bytes.
     """
 
     moves: tuple[int | None, ...]
     size: int
     source: Hashable = None
+    nbytes: int = 1 << 62
 
 
 class Nest(NamedTuple):
@@ -45,12 +46,16 @@ class Nest(NamedTuple):
     def touched(self, access: Access, first: int) -> int:
         """Return the bytes of all lines that the loops from `first` on touch."""
         steps = zip(self.extents[first:], access.moves[first:])
-        moving = [(extent, move) for extent, move in steps if move != 0 and extent > 1]
-        elements = math.prod(extent for extent, _ in moving)
-        known = [abs(move) for _, move in moving if move is not None]
-        if len(known) == len(moving):  # windows overlap
-            elements = min(elements, 1 + sum((extent - 1) * step for (extent, _), step in zip(moving, known)))
-        return max(elements * min(access.size * min(known, default=1), _LINE), _LINE)
+        moving = [(extent, None if move is None else abs(move) * access.size) for extent, move in steps if move != 0 and extent > 1]
+        runs, run = 1, access.size  # runs of bytes apart, each of so many
+        for extent, step in sorted(moving, key=lambda each: each[1] or 0):
+            if step is None:
+                run *= extent
+            elif step <= max(run, _LINE):
+                run += (extent - 1) * step
+            else:
+                runs *= extent
+        return max(min(runs * max(run, _LINE), access.nbytes), _LINE)
 
 
 class _Touched(NamedTuple):
@@ -98,22 +103,34 @@ class CacheTraffic:
                         found.add(loop, same, nest.touched(access, start), nest.share)
 
     def brought_in(self, nest: Nest, cache: int) -> float:
-        """Return the bytes that a nest brings into a cache of `cache` bytes."""
+        """Return the bytes that a nest brings into a cache of `cache` bytes: it keeps all of the loops that gain most."""
         inner = len(nest.loops)
+        found = [self._kept_from(nest, inner, cache)]
         while inner and self._whole.between(nest.loops[inner - 1], nest.share) <= cache:
             inner -= 1
-        return sum(nest.touched(each, inner) * self._rounds(nest, each.moves, inner, cache) for each in nest.accesses)
+            found.append(self._kept_from(nest, inner, cache))
+        return min(found)
+
+    def _kept_from(self, nest: Nest, inner: int, cache: int) -> float:
+        """Return the bytes brought in if all bytes of the loops from `inner` on stay."""
+        return sum(nest.touched(each, inner) * self._rounds(nest, each, inner, cache) for each in nest.accesses)
 
     def brought_again(self, nest: Nest, cache: int) -> float:
         """Return the bytes that a nest brings in after their first use."""
         return max(0.0, self.brought_in(nest, cache) - sum(nest.touched(each, 0) for each in nest.accesses))
 
-    def _rounds(self, nest: Nest, moves: Sequence[int | None], inner: int, cache: int) -> float:
+    def _rounds(self, nest: Nest, access: Access, inner: int, cache: int) -> float:
         """Return how often the bytes of the loops from `inner` on are brought in: loops right outside may leave them alone."""
-        outer = inner
+        moves, size, outer = access.moves, access.size, inner
         while outer and (nest.extents[outer - 1] == 1 or (moves[outer - 1] == 0 and self._between(nest, outer, inner) <= cache)):
             outer -= 1
-        return max(1.0, nest.share * math.prod(nest.extents[:outer]))
+        rounds = nest.share * math.prod(nest.extents[:outer])
+        move = moves[outer - 1] if outer else None
+        if move and self._step.between(nest.loops[outer - 1], nest.share) <= cache:
+            # a line stays until the loop has passed it
+            extent, part = nest.extents[outer - 1], min(1.0, abs(move) * size / _LINE)
+            rounds *= (1 + (extent - 1) * part) / extent
+        return max(1.0, rounds)
 
     def _between(self, nest: Nest, outer: int, inner: int) -> float:
         """Return the bytes touched between two uses, by steps of the loop around `outer`, of the bytes from `inner` on."""

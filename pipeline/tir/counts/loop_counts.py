@@ -34,15 +34,21 @@ class CountedLoop:
 def vectorized_by_llvm(
     loops: tuple[CountedLoop, ...], target: Sequence[int | None], sources: Sequence[Sequence[int | None]], lanes: int
 ) -> tuple[CountedLoop, ...]:
-    """Mark the innermost loop as vectorized if LLVM does so: all contiguous, no sum."""
+    """Mark the innermost loop as vectorized if LLVM does so: all contiguous, no sum; or unrolled, with contiguous results."""
     if lanes == 1 or any(loop.kind == VECTORIZED for loop in loops):
         return loops
     inner = max((number for number, loop in enumerate(loops) if loop.extent > 1), default=None)
     if inner is None or loops[inner].extent < lanes or target[inner] != 1:
         return loops
-    if any(moves[inner] not in (0, *_SHUFFLED) for moves in sources):
+    if loops[inner].kind != UNROLLED and any(moves[inner] not in (0, *_SHUFFLED) for moves in sources):
         return loops
     return (*loops[:inner], CountedLoop(loops[inner].var, loops[inner].extent, VECTORIZED), *loops[inner + 1 :])
+
+
+def vectors_of(loops: Sequence[CountedLoop], lanes: int, by_llvm: bool) -> list[int]:
+    """Count the iterations of each loop, in vectors for the vectorized one; LLVM leaves the rest to single elements."""
+    rest = (lambda extent: extent % lanes) if by_llvm else (lambda extent: min(1, extent % lanes))
+    return [loop.extent // lanes + rest(loop.extent) if loop.kind == VECTORIZED else loop.extent for loop in loops]
 
 
 def executions(loops: Sequence[CountedLoop], machine: Machine, vectors: Sequence[int] | None = None) -> float:

@@ -5,8 +5,10 @@
             for j in unrolled 4:      unrolled loops share loads they do not depend on
                 for v in vectorized 8: acc[j, v] += x[k, i, v] * w[j]
 
-A load from one of two places, by position, chooses its address first: an instruction for each place. Accumulators that no
-inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
+A load from one of two places, by position, chooses its address first: an instruction for each place. Conditions on the
+innermost loop are evaluated in each iteration, and so are quotients and remainders that move by no constant step.
+Divisions
+and functions are hoisted as loads are. Accumulators that no inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
 innermost loops whose stores are contiguous and whose loads move a few elements at most, except sums.
 """
 
@@ -17,16 +19,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from tvm.ir import Expr, PrimType, TensorLoad, Var
+from tvm.ir import Expr, PrimType, Var
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, SeqStmt, Stmt, Sub
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
 from ...targets import Machine
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork
-from ..expressions import chosen_places, element_bytes, loads, operations_of, parts, values_by_position
+from ..expressions import chosen_places, element_bytes, loads
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
 from .cache_traffic import Access, CacheTraffic, Nest
+from .instructions import DIVISION, instructions, long_instructions, widest
 from .loop_counts import (
     UNROLLED,
     VECTORIZED,
@@ -37,7 +40,9 @@ from .loop_counts import (
     independent_sums,
     loop_ends,
     vectorized_by_llvm,
+    vectors_of,
 )
+from .strides import Strides, depends
 
 #: iterations over which a condition is evaluated; it is taken to hold beyond
 _CONDITIONS = 1 << 12
@@ -125,14 +130,14 @@ class _Counter:
         return found
 
     def _store(self, store: BufferStore, place: _Place) -> _Counted:
-        lanes = max(1, self._machine.lanes * 4 // element_bytes(store.buffer))
+        lanes = max(1, self._machine.lanes * 4 // max(element_bytes(store.buffer), widest(store.value)))
         read = loads(store.value)
-        strides = _Strides(place)
+        strides = Strides(place.loops, place.bound)
         target, _ = strides.of(store.buffer, store.indices)
         accessed = [strides.of(each.source, each.indices) for each in read]
         sources = [moves for moves, _ in accessed]
         loops = vectorized_by_llvm(place.loops, target, sources, lanes)
-        vectors = [math.ceil(loop.extent / lanes) if loop.kind == VECTORIZED else loop.extent for loop in loops]
+        vectors = vectors_of(loops, lanes, by_llvm=loops != place.loops)
         everywhere = executions(loops, self._machine, vectors) * place.share
 
         def moved(buffer: Var, moves: Sequence[int | None]) -> float:
@@ -151,45 +156,24 @@ class _Counter:
                 loaded += times
                 addresses += times if hash(each) in chosen else 0.0
         reached = {
-            (hash(each.source), tuple(moves)): Access(tuple(moves), element_bytes(each.source), hash(each.source))
-            for each, moves in zip(read, sources)
-            if hash(each.source) not in place.registers
+            (hash(buffer), tuple(moves)): Access(tuple(moves), element_bytes(buffer), hash(buffer), _nbytes(buffer))
+            for buffer, moves in [*((each.source, moves) for each, moves in zip(read, sources)), (store.buffer, target)]
+            if hash(buffer) not in place.registers
         }
         names, extents = tuple(hash(loop.var) for loop in place.loops), tuple(loop.extent for loop in place.loops)
         summed = any(each.source.same_as(store.buffer) and moves == target for each, moves in zip(read, sources))
         steps = dependent_steps(loops, target) if summed else 1
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
+        indices = [index for each in (store, *read) for index in each.indices]
+        addresses += everywhere * (DIVISION * strides.divisions(indices) + strides.conditions(store.value))
+        arithmetic = instructions(store.value) * everywhere
+        for each, cost in long_instructions(store.value, lanes if any(loop.kind == VECTORIZED for loop in loops) else 1):
+            arithmetic += cost * accesses(loops, vectors, strides.moving(each)) * place.share
         work = StatementWork(
-            arithmetic=_arithmetic(store.value) * everywhere, loads=loaded, stores=moved(store.buffer, target),
+            arithmetic=arithmetic, loads=loaded, stores=moved(store.buffer, target),
             control=loop_ends(place.loops, vectors) * place.share + addresses, chain=chain, steps=steps,
         )  # fmt: skip
         return _Counted(work, (Nest(names, extents, tuple(reached.values()), place.share),))
-
-
-class _Strides:
-    """Move of an access in elements per step of each loop."""
-
-    def __init__(self, place: _Place):
-        count = len(place.loops)
-        self._grid = Grid((count + 1,))
-        for number, loop in enumerate(place.loops):
-            self._grid.values[loop.var] = (
-                np.eye(1, count + 1, number + 1, dtype=np.int64)[0] if loop.extent > 1 else np.int64(0)
-            )
-        for var, value in place.bound:
-            try:
-                self._grid.values[var] = self._grid.evaluate(value)
-            except Unknown:
-                self._grid.values.pop(var, None)
-        self._count = count
-
-    def of(self, buffer: Var, indices: Sequence[Expr]) -> tuple[list[int | None], int | None]:
-        """Return the strides and the first element; None for a loop that moves it by an unknown number of elements."""
-        try:
-            flat = np.broadcast_to(self._grid.flat(indices, buffer), (self._count + 1,)).tolist()
-        except Unknown:
-            return [None] * self._count, None
-        return [each - flat[0] for each in flat[1:]], flat[0]
 
 
 def _is_straight(stmt: Stmt) -> bool:
@@ -224,26 +208,13 @@ def _side_by_side(parts: Sequence[Stmt], found: Sequence[_Counted]) -> list[_Cou
     return [_Counted(work, tuple(nest for each in found for nest in each.nests))]
 
 
-def _arithmetic(value: Expr) -> float:
-    """Count the operations of a value; a multiplication and its addition are one."""
-    return max(0.0, operations_of(value) - _fused(value))
-
-
-def _fused(value: object) -> int:
-    if isinstance(value, TensorLoad) or not isinstance(value, Expr):
-        return 0
-    own = isinstance(value, (Add, Sub)) and any(isinstance(each, Mul) for each in (value.a, value.b))
-    values = values_by_position(value)
-    return int(own) + sum(map(_fused, parts(value) if values is None else values))
-
-
 def _share(condition: Expr, place: _Place) -> float:
     """Return the share of the iterations for which a condition on loops holds; 1 if unknown."""
     if isinstance(condition, IntImm):
         return float(bool(int(condition)))
     values: dict[Var, np.ndarray] = {}
     bound: Mapping[Var, Expr] = dict(place.bound)
-    wanted = [loop for loop in place.loops if _depends(condition, loop.var, bound)]
+    wanted = [loop for loop in place.loops if depends(condition, loop.var, bound)]
     total = math.prod(loop.extent for loop in wanted)
     if total > _CONDITIONS:
         return 1.0
@@ -254,17 +225,11 @@ def _share(condition: Expr, place: _Place) -> float:
         )
     try:
         for var, value in place.bound:
-            if _depends(condition, var, bound):
+            if depends(condition, var, bound):
                 values[var] = grid.evaluate(value)
         return float(np.mean(np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)))
     except Unknown:
         return 1.0
-
-
-def _depends(expr: object, var: Var, bound: Mapping[Var, Expr]) -> bool:
-    if isinstance(expr, Var):
-        return expr.same_as(var) or (expr in bound and _depends(bound[expr], var, bound))
-    return any(_depends(each, var, bound) for each in parts(expr))
 
 
 def _nbytes(buffer: Var) -> int:
