@@ -86,3 +86,16 @@ def test_operands_in_odd_forms(tmp_path: Path) -> None:
         *(single(f"EyeLike-{k}-{kind}", "EyeLike", [x[0]], k=k, dtype=kind) for k in (0, 2, -1) for kind in (1, 7)),
     ]
     assert wrong(cases, tmp_path) == {}
+
+
+def test_divisors_and_shifts_may_be_computed(tmp_path: Path) -> None:
+    x, by = IMAGE[0, 0] - 20, np.resize(np.float32([2.5, -3, 0, np.inf, -np.inf, np.nan, 0.7]), (6, 7))
+    bits, shift = np.arange(42, dtype=np.uint32) * 99_999_999, np.arange(42, dtype=np.uint32) % 32
+    cases = [
+        *(single(f"Mod-{kind.__name__}", "Mod", [x.astype(kind), by.astype(kind)], fmod=1) for kind in (np.float16, np.float32, np.float64)),
+        single("Mod-of-integers", "Mod", [x.astype(np.int64), np.resize(np.array([2, -3, 7]), (6, 7))], fmod=1),
+        single("Mod-by-constants", "Mod", [x], {1: by}, fmod=1),
+        *(single(f"BitShift-{way}", "BitShift", [bits, shift], direction=way) for way in ("LEFT", "RIGHT")),
+        single("BitShift-of-bytes", "BitShift", [bits.astype(np.uint8), np.resize(np.uint8([1, 8, 200]), 42)], direction="LEFT"),
+    ]
+    assert wrong(cases, tmp_path) == {}

@@ -67,13 +67,6 @@ def _batch_normalization(node: onnx.NodeProto, attributes: dict[str, Any], conte
     return "it is in training mode" if attributes.get("training_mode", 0) else None
 
 
-def _bit_shift(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    shift, bits = context.constant(node.input[1]), 8 * context.dtype(node.input[0]).itemsize
-    if shift is None or (shift < 0).any() or (shift >= bits).any():
-        return f"its shifts are not constants from 0 to {bits - 1}"
-    return None
-
-
 def _dropout(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     training = context.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
     return "it is, or may be, in training mode" if training is None or training.any() else None
@@ -129,7 +122,6 @@ def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, Any], context: C
 
 _LIMITS: dict[str, Limit] = {
     "BatchNormalization": _batch_normalization,
-    "BitShift": _bit_shift,
     "Dropout": _dropout,
     "Gather": _gather,
     "GatherElements": _gather,

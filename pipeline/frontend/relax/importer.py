@@ -13,6 +13,7 @@ from tvm import relax, topi
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, get_type
 
+from ..canonical.node_builder import attributes_of
 from ..canonical.recurrent_step import RECURRENT
 from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop
@@ -21,6 +22,7 @@ from .operators.conversions import convert_to_integers, narrows_floats
 from .operators.dynamic_quantisation import convert_dynamic_quantisation
 from .operators.extremes import EXTREMES, convert_extreme
 from .operators.pool_kernel import convert_max_pool
+from .operators.shifts import convert_shift
 from .provenance import variable_name
 from .recurrent.node import convert_recurrent
 
@@ -104,6 +106,8 @@ class NodeImporter(ONNXGraphImporter):
             return convert_extreme(self.bb, op_name, list(inputs))
         if op_name == "Cast" and isinstance(inputs[0], relax.Var) and narrows_floats(inputs[0], get_type(attrs["to"])):
             return convert_to_integers(self.bb, inputs[0], get_type(attrs["to"]))
+        if op_name == "BitShift" and self.node is not None:
+            return convert_shift(self.bb, inputs[0], inputs[1], attributes_of(self.node)["direction"])
         if op_name == "DynamicQuantizeLinear":
             return convert_dynamic_quantisation(self.bb, inputs[0])
         if op_name == "RoiAlign":
