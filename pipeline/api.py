@@ -95,10 +95,9 @@ def learn(
     from .search.knowledge.store import read_records, write_records
 
     known = read_records(out) if out.exists() else ()
-    imported = [load(model, name, shapes, fix) for model in models]
     from .search.learn import learn_models
 
-    known = learn_models(imported, target, known, evaluations, progress)
+    known = learn_models([load(model, name, shapes, fix) for model in models], target, known, evaluations, progress)
     write_records(known, out)
     return Knowledge(known)
 
@@ -195,6 +194,7 @@ def compile_imported(
     from .search.evaluate.tvm_default import tvm_default
     from .search.evaluate.tvm_default_code import default_code_task
     from .tuning.database import AdoptedTuning
+    from .tuning.slow_kernels import slow_kernels
     from .verify.build_plan import BuiltPlan, build_plan
     from .verify.stored_cases import stored_cases
 
@@ -217,7 +217,8 @@ def compile_imported(
         chosen, built, defects = deliver(chosen, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
         measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
         best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
-        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0), defects)
+        slow = slow_kernels(built.lowered, target)
+        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0), defects, slow)
         if result is not None:
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
         write_sequence(chosen, folder / "sequence.json")

@@ -54,6 +54,8 @@ def compile_line(report: FootprintReport) -> str:
     if measured.given is not None and measured.given.summary:
         parts.append(measured.given.summary)
     parts += (each.summary for each in report.defects)
+    if report.slow:
+        parts.append(report.slow_summary)
     return "; ".join(parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..frontend.imported_model import ImportedModel
-from ..memory.footprint import Baseline, Budget, Defect, Footprint, FootprintReport, Measured
+from ..memory.footprint import Baseline, Budget, Defect, Footprint, FootprintReport, Measured, SlowKernel
 from ..targets import Target
 
 
@@ -17,16 +17,17 @@ def footprint_report(
     exact: bool,
     baseline_code: int | None = None,
     defects: tuple[Defect, ...] = (),
+    slow: tuple[SlowKernel, ...] = (),
 ) -> FootprintReport:
     """Report `best` beside `baseline`, whose code is in bytes, with the limits of `budget` or of the device.
 
-    `defects` are those of better plans.
+    `defects` are those of better plans, `slow` are its slow kernels.
     A quantised model is reported beside its float twin too.
     """
     from ..search.evaluate.beside_floats import beside_floats
 
     report = FootprintReport(
         imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact,
-        quantised=beside_floats(imported, target), defects=defects,
+        quantised=beside_floats(imported, target), defects=defects, slow=slow,
     )  # fmt: skip
     return report.within(budget or Budget(), target.ram, target.flash)

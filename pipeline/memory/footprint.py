@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 #: begins the reason why a library that ran was not compared with its file
 NOT_VERIFIED = "not-verified"
+#: slow kernels named in a line
+_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -233,10 +235,30 @@ class Defect:
 
 
 @dataclass(frozen=True)
+class SlowKernel:
+    """Kernel far below what the core could do, by the model of cycles.
+
+    `share` is its part of the time of a run, `roofline` the least time for its operations and bytes, divided by its time.
+    """
+
+    step: int
+    kernel: str
+    nodes: tuple[str, ...]
+    share: float
+    roofline: float
+
+    @property
+    def summary(self) -> str:
+        """Describe the kernel in one phrase."""
+        return f"k{self.step:02} {self.kernel} ({self.share:.0%} of the time, {self.roofline:.3f} of the roofline)"
+
+
+@dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
     where no budget is set. `exact` is false where the sequence has a lossy pass. `quantised` is there for quantised
-    models. `defects` are better plans that failed, in order."""
+    models. `defects` are better plans that failed, in order. `slow` are slow kernels, the most time first; none
+    where nothing was compiled."""
 
     model: str
     target: str
@@ -249,6 +271,15 @@ class FootprintReport:
     exact: bool = True
     quantised: BesideFloats | None = None
     defects: tuple[Defect, ...] = ()
+    slow: tuple[SlowKernel, ...] = ()
+
+    @property
+    def slow_summary(self) -> str:
+        """Name the slow kernels in one line; empty without any."""
+        if not self.slow:
+            return ""
+        more = f" and {len(self.slow) - _NAMED} more" if len(self.slow) > _NAMED else ""
+        return f"slow kernels, predicted: {', '.join(each.summary for each in self.slow[:_NAMED])}{more}"
 
     def within(self, budget: Budget, ram: int, flash: int) -> FootprintReport:
         """Return the report with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.

@@ -23,7 +23,7 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
-    lines = [_measured(report), *(each.summary for each in report.defects), *_quantised(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
+    lines = [_measured(report), *(each.summary for each in report.defects), *_quantised(report), *filter(None, [report.slow_summary]), *([] if report.exact else [_LOSSY]), _verdict(report)]
     return fitted(made, *lines)
 
 

@@ -88,8 +88,12 @@ def core_of(architecture: str) -> Core:
 
 def kernel_cycles(work: KernelWork, core: Core) -> float:
     """Return the cycles of one call of a kernel."""
-    bandwidth = core.cached if work.nbytes <= core.cache else core.memory
-    return max(sum(_statement_cycles(each, core) for each in work.statements), work.nbytes / bandwidth) + core.call
+    return max(sum(_statement_cycles(each, core) for each in work.statements), least_cycles(0, work.nbytes, core)) + core.call
+
+
+def least_cycles(arithmetic: float, nbytes: int, core: Core) -> float:
+    """Return the least cycles for so many instructions of arithmetic, and for bytes read and written."""
+    return max(arithmetic / core.arithmetic, nbytes / (core.cached if nbytes <= core.cache else core.memory))
 
 
 def _statement_cycles(work: StatementWork, core: Core) -> float:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: seconds of runs, and the least number; the shortest time of each kernel counts, since longer ones are disturbed
 _SECONDS, _RUNS = 2.0, 5
 #: machine on which an operation on one element is an instruction
-_BY_ELEMENT = Machine(lanes=1)
+BY_ELEMENT = Machine(lanes=1)
 
 
 def profile_kernels(imported: ImportedModel, sequence: Sequence, target: Target, progress: Progress) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> 
     from ..tir.counts.operation_counts import instructions_of, kernel_work
 
     step = lowered.program.steps[number]
-    operations = round(sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], _BY_ELEMENT)))
+    operations = round(sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], BY_ELEMENT)))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}

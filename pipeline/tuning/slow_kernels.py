@@ -1,0 +1,39 @@
+"""Name the kernels of a program far below the roofline, by the model of cycles; `passfit profile --kernels` times them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..memory.footprint import SlowKernel
+from ..targets import Target
+from ..targets.cycles import core_of, kernel_cycles, least_cycles
+from ..tir.counts.operation_counts import instructions_of, kernel_work
+from .profile_kernels import BY_ELEMENT
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+
+#: least share of the time of a run, and part of the roofline, below which a kernel is slow
+SHARE, ROOFLINE = 0.05, 0.1
+
+
+def slow_kernels(lowered: Lowered, target: Target) -> tuple[SlowKernel, ...]:
+    """Return the slow kernels of a scheduled program, the most time first.
+
+    The least time is that of the operations at full vectors, or of the bytes of operands and results.
+    """
+    core = core_of(target.architecture)
+    works = {step.kernel: kernel_work(lowered.kernels[step.kernel], target.machine, core) for step in lowered.program.steps}
+    cycles = {name: kernel_cycles(work, core) for name, work in works.items()}
+    total = sum(cycles[step.kernel] for step in lowered.program.steps)
+    found = []
+    for number, step in enumerate(lowered.program.steps):
+        share = cycles[step.kernel] / total
+        if share <= SHARE:
+            continue
+        done = sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], BY_ELEMENT))
+        least = least_cycles(done / target.machine.lanes, works[step.kernel].nbytes, core)
+        reached = least / (cycles[step.kernel] - core.call)
+        if reached < ROOFLINE:
+            found.append(SlowKernel(number, step.kernel, tuple(step.nodes), round(share, 4), round(reached, 4)))
+    return tuple(sorted(found, key=lambda each: (-each.share, each.step)))
