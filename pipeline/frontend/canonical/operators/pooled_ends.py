@@ -41,8 +41,10 @@ def state_pooled_ends(model: onnx.ModelProto) -> bool:
                 changed |= _state(node, attributes, shape)
             elif any(dilation > 1 for dilation in attributes.get("dilations", ())):
                 # such paddings are of windows without dilations, and leave a rest to be rounded up
-                _set(node, {**attributes, "pads": same_pads(attributes, shape), "auto_pad": "NOTSET"})
-                changed = True
+                pads = same_pads(attributes, shape)
+                if min(pads[: len(pads) // 2]) >= 0:
+                    _set(node, {**attributes, "pads": [max(each, 0) for each in pads], "auto_pad": "NOTSET"})
+                    changed = True
     return changed
 
 
