@@ -35,7 +35,12 @@ def state_pooled_ends(model: onnx.ModelProto) -> bool:
     for node in model.graph.node:
         if node.op_type in _POOLINGS and node.input[0] in types:
             shape, attributes = static_shape(types[node.input[0]]), attributes_of(node)
-            if shape is None or not attributes.get("ceil_mode"):
+            if shape is None:
+                continue
+            if attributes.get("auto_pad") not in SAME and _widen(node, attributes, shape):
+                changed = True
+                continue
+            if not attributes.get("ceil_mode"):
                 continue
             if attributes.get("auto_pad") not in SAME:
                 changed |= _state(node, attributes, shape)
@@ -46,6 +51,21 @@ def state_pooled_ends(model: onnx.ModelProto) -> bool:
                     _set(node, {**attributes, "pads": [max(each, 0) for each in pads], "auto_pad": "NOTSET"})
                     changed = True
     return changed
+
+
+def _widen(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...]) -> bool:
+    """Pad the end of data that are smaller than a window, but by less than a stride: ONNX Runtime rounds toward one window."""
+    rank = len(shape) - 2
+    pads = _pads(attributes, rank)
+    strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
+    for axis, (kernel, dilation) in enumerate(zip(attributes["kernel_shape"], dilations, strict=True)):
+        missing = (kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis]
+        if 0 < missing < strides[axis] and not attributes.get("count_include_pad"):
+            pads[rank + axis] += missing
+    if pads == _pads(attributes, rank):
+        return False
+    _set(node, {**attributes, "auto_pad": "NOTSET", "pads": pads})
+    return True
 
 
 def _set(node: onnx.NodeProto, attributes: dict[str, Any]) -> None:
