@@ -22,8 +22,8 @@ VERDICTS = ("ok", "disputed", "illegal", "refused", "unclear", "wrong", "crash",
 FAULTS = ("unclear", "wrong", "crash", "hang")
 #: operators by the operands for which ONNX leaves the result open, and ONNX Runtime's depends on dtype, rank or order
 _OPEN = {
-    "NaN": (np.isnan, "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear RoiAlign ScatterElements ScatterND"),
-    "an infinity": (np.isinf, "ConvTranspose DynamicQuantizeLinear GlobalMaxPool MaxPool RoiAlign"),
+    "NaN": (np.isnan, "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear ReduceMax ReduceMin RoiAlign ScatterElements ScatterND"),
+    "an infinity": (np.isinf, "ConvTranspose DynamicQuantizeLinear Gelu GlobalMaxPool MaxPool RoiAlign"),
     "integers that floats round": (lambda values: np.abs(values) > 2**53, "ReduceMean"),
 }
 #: signs of a refusal that shows its inside: build paths, dumps, assertions

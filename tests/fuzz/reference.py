@@ -19,6 +19,8 @@ from passfit.verify.doubles.evaluator_faults import evaluator_fault
 
 from .draw import Illegal
 
+#: the set whose Clip is a function to ONNX Runtime for other floats than float32: infinity passes a missing bound only there
+_CLIP_OF_NO_KERNEL = 11
 #: dtypes that ONNX Runtime's Python interface does not take, by number
 _FOREIGN = frozenset({onnx.TensorProto.BFLOAT16})
 
@@ -82,12 +84,20 @@ def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) ->
             yield by_reference(model, inputs, operators, casts=True)
         except Illegal:
             continue
-    if [node.op_type for node in model.graph.node] in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
-        yield (_of_weighed_pixels(model, inputs),)
+    operators = [node.op_type for node in model.graph.node]
+    if operators in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
+        yield from _of_weighed_pixels(model, inputs)
+    if operators == ["Clip"] and model.opset_import[0].version == _CLIP_OF_NO_KERNEL:
+        newer = onnx.ModelProto.FromString(model.SerializeToString())
+        newer.opset_import[0].version += 1
+        yield expected(newer, inputs)
 
 
-def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return a resized picture by the weights of ONNX Runtime: it multiplies pixels that do not count by 0, which is NaN for infinity."""
+def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray]]:
+    """Yield a resized picture of pixels that count by the weights of ONNX Runtime, and one that is NaN by pixels that do not, too.
+
+    Infinity times 0 is NaN: of the pixels around a place, ONNX Runtime leaves some of weight 0 out.
+    """
     name = model.graph.node[0].input[0]
     picture = inputs[name]
 
@@ -98,7 +108,9 @@ def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray])
     result = resized(np.where(finite, picture, 0))
     above, below, neither = (resized(each) for each in (picture == np.inf, picture == -np.inf, np.isnan(picture)))
     result = np.where(above != 0, np.copysign(np.inf, above), np.where(below != 0, np.copysign(np.inf, -below), result))
-    return np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype)
+    yield (np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype),)
+    if picture.dtype.kind == "f":
+        yield (np.where(np.isnan(resized(np.where(finite, 0, np.nan))), np.nan, result).astype(picture.dtype),)
 
 
 class Conv(OpRun):

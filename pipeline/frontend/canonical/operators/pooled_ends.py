@@ -60,7 +60,12 @@ def _widen(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, .
     strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
     for axis, (kernel, dilation) in enumerate(zip(attributes["kernel_shape"], dilations, strict=True)):
         missing = (kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis]
-        if 0 < missing < strides[axis] and not attributes.get("count_include_pad"):
+        if 0 < missing < strides[axis]:
+            if attributes.get("count_include_pad"):
+                raise ModelError(
+                    f"The {node_title(node)} cannot be compiled: it counts padding, and its windows are larger than the padded data.",
+                    "Export the model with a kernel that fits the data.",
+                )
             pads[rank + axis] += missing
     if pads == _pads(attributes, rank):
         return False
