@@ -24,7 +24,7 @@ FAULTS = ("unclear", "wrong", "crash", "hang")
 _OPEN = {
     "NaN": (np.isnan, "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear ReduceMax ReduceMin RoiAlign ScatterElements ScatterND"),
     "an infinity": (np.isinf, "ConvTranspose DynamicQuantizeLinear GlobalMaxPool MaxPool RoiAlign"),
-    "integers that floats round": (lambda values: np.abs(values) > 2**53, "ReduceMean"),
+    "integers that floats round": (lambda values: np.abs(values) > 2**53, "ReduceL2 ReduceLogSumExp ReduceMean"),
 }
 #: signs of a refusal that shows its inside: build paths, dumps, assertions
 _DUMP = re.compile(r"\.(cc|h|py|cpp):\d|Traceback|/tmp/|InternalError|Check failed|AssertionError|T\.|R\.|0x[0-9a-f]{6}")
