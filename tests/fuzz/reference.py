@@ -21,6 +21,8 @@ from .draw import Illegal
 
 #: the set whose Clip is a function to ONNX Runtime for other floats than float32: infinity passes a missing bound only there
 _CLIP_OF_NO_KERNEL = 11
+#: of a whole number, so near a sum of rounded products is
+_NEAR = 1e-3
 #: dtypes that ONNX Runtime's Python interface does not take, by number
 _FOREIGN = frozenset({onnx.TensorProto.BFLOAT16})
 
@@ -94,12 +96,17 @@ def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) ->
 
 
 def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray]]:
-    """Yield a resized picture of pixels that count by the weights of ONNX Runtime, and one that is NaN by pixels that do not, too.
+    """Yield a resized picture of pixels that count by the weights of ONNX Runtime, and others by pixels that hardly do.
 
-    Infinity times 0 is NaN: of the pixels around a place, ONNX Runtime leaves some of weight 0 out.
+    Infinity times 0 is NaN, and times a rounded 0 infinite: of the pixels around a place, ONNX Runtime leaves some of weight 0 out.
+    Whole numbers that it rounds toward 0 are on either side of one.
     """
     name = model.graph.node[0].input[0]
     picture = inputs[name]
+    if picture.dtype.kind in "iu":
+        (exact,) = expected(_of_floats(model), {**inputs, name: picture.astype(np.float32)})
+        yield from ((np.trunc(exact + less).astype(picture.dtype),) for less in (-_NEAR, _NEAR))
+        return
 
     def resized(values: np.ndarray) -> np.ndarray:
         return expected(model, {**inputs, name: values.astype(picture.dtype)})[0]
@@ -109,8 +116,17 @@ def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray])
     above, below, neither = (resized(each) for each in (picture == np.inf, picture == -np.inf, np.isnan(picture)))
     result = np.where(above != 0, np.copysign(np.inf, above), np.where(below != 0, np.copysign(np.inf, -below), result))
     yield (np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype),)
-    if picture.dtype.kind == "f":
-        yield (np.where(np.isnan(resized(np.where(finite, 0, np.nan))), np.nan, result).astype(picture.dtype),)
+    around = np.isnan(resized(np.where(finite, 0, np.nan)))
+    yield from ((np.where(around, each, result).astype(picture.dtype),) for each in (np.nan, np.inf, -np.inf))
+
+
+def _of_floats(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model of one node with its first operand, and its result, in float32."""
+    floats = onnx.ModelProto.FromString(model.SerializeToString())
+    for value in (*floats.graph.input, *floats.graph.output):
+        if value.name in (floats.graph.node[0].input[0], floats.graph.node[0].output[0]):
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return floats
 
 
 class Conv(OpRun):
@@ -136,8 +152,8 @@ def _wrong_values(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> s
     """Say for which operand of a node the evaluator's result is wrong; "" for none."""
     values = {**inputs, **{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}}
     for node in model.graph.node:
-        wrong = _VALUES.get(node.op_type)
-        if wrong and node.input[0] in values and (why := wrong(values[node.input[0]])):
+        place, wrong = _VALUES.get(node.op_type, (0, None))
+        if wrong and node.input[place] in values and (why := wrong(values[node.input[place]])):
             return f"ONNX's evaluator computes {node.op_type} wrongly: {why}"
     return ""
 
@@ -152,5 +168,17 @@ def _norm_of_numbers(values: np.ndarray) -> str:
     return "NaN is none of its elements" if values.dtype.kind == "f" and np.isnan(values).any() else ""
 
 
-#: operators by what is wrong with the evaluator's results for some values
-_VALUES: dict[str, Callable[[np.ndarray], str]] = {"LpPool": _norm_of_numbers, "ReduceL2": _norm}
+def _mean(values: np.ndarray) -> str:
+    if values.dtype.kind not in "iu":
+        return ""
+    return "its sum overflows" if np.abs(values.astype(np.float64)).sum() > np.iinfo(values.dtype).max else ""
+
+
+def _multiplied(values: np.ndarray) -> str:
+    return "infinity times 0" if values.dtype.kind == "f" and not np.isfinite(values).all() else ""
+
+
+#: operators by what is wrong with the evaluator's results for some values of an operand
+_VALUES: dict[str, tuple[int, Callable[[np.ndarray], str]]] = {
+    "LpPool": (0, _norm_of_numbers), "OneHot": (2, _multiplied), "ReduceL2": (0, _norm), "ReduceMean": (0, _mean),
+}  # fmt: skip

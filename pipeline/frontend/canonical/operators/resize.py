@@ -75,6 +75,9 @@ def _reads_alike(
     """
     mode = attributes.get("coordinate_transformation_mode", "half_pixel")
     ratios = [new / old for old, new in zip(before, after)]
+    sums = mode != _CROPS and dtype.kind == "f" and attributes.get("mode", "nearest") != "nearest"
+    if sums and 1 in ratios[2:] and all(old * new <= _MOST for old, new in zip(before, after) if old != new):
+        return False  # it would weigh pixels along all axes
     if before == after or before[:2] != after[:2] or len(before) not in (3, 4, 5) or (attributes.get("antialias") and min(ratios) < 1):
         return False
     if mode == _CROPS:
