@@ -5,6 +5,7 @@ The evaluator is wrong in some forms (pipeline/verify/doubles/evaluator_faults.p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,12 @@ from passfit.verify.doubles.evaluator_faults import evaluator_fault
 
 from .draw import Illegal
 
+#: the set whose Clip is a function to ONNX Runtime for other floats than float32: infinity passes a missing bound only there
+_CLIP_OF_NO_KERNEL = 11
+#: the set from which on a softmax is along one axis
+_ONE_AXIS = 13
+#: of a whole number, so near a sum of rounded products is
+_NEAR = 1e-3
 #: dtypes that ONNX Runtime's Python interface does not take, by number
 _FOREIGN = frozenset({onnx.TensorProto.BFLOAT16})
 
@@ -82,14 +89,42 @@ def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) ->
             yield by_reference(model, inputs, operators, casts=True)
         except Illegal:
             continue
-    if [node.op_type for node in model.graph.node] in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
-        yield (_of_weighed_pixels(model, inputs),)
+    operators = [node.op_type for node in model.graph.node]
+    if operators in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
+        yield from _of_weighed_pixels(model, inputs)
+    if operators in (["LogSoftmax"], ["Softmax"]) and model.opset_import[0].version < _ONE_AXIS:
+        yield (_softmax_of_rows(model, inputs),)
+    if operators == ["Clip"] and model.opset_import[0].version == _CLIP_OF_NO_KERNEL:
+        newer = onnx.ModelProto.FromString(model.SerializeToString())
+        newer.opset_import[0].version += 1
+        yield expected(newer, inputs)
 
 
-def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return a resized picture by the weights of ONNX Runtime: it multiplies pixels that do not count by 0, which is NaN for infinity."""
+def _softmax_of_rows(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return a softmax over all dimensions from an axis on: ONNX Runtime's of doubles makes 1e-20 of a sum that is NaN."""
+    (node,) = model.graph.node
+    values = {**inputs, **{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}}[node.input[0]]
+    axis = next((each.i for each in node.attribute if each.name == "axis"), 1)
+    rows = values.reshape(math.prod(values.shape[:axis]) if axis else 1, -1)
+    with np.errstate(all="ignore"):
+        less = rows - rows.max(axis=1, keepdims=True)
+        total = np.exp(less).sum(axis=1, keepdims=True)
+        found = less - np.log(total) if node.op_type == "LogSoftmax" else np.exp(less) / total
+    return found.reshape(values.shape).astype(values.dtype)
+
+
+def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray]]:
+    """Yield a resized picture of pixels that count by the weights of ONNX Runtime, and others by pixels that hardly do.
+
+    Infinity times 0 is NaN, and times a rounded 0 infinite: of the pixels around a place, ONNX Runtime leaves some of weight 0 out.
+    Whole numbers that it rounds toward 0 are on either side of one.
+    """
     name = model.graph.node[0].input[0]
     picture = inputs[name]
+    if picture.dtype.kind in "iu":
+        (exact,) = expected(_of_floats(model), {**inputs, name: picture.astype(np.float32)})
+        yield from ((np.trunc(exact + less).astype(picture.dtype),) for less in (-_NEAR, _NEAR))
+        return
 
     def resized(values: np.ndarray) -> np.ndarray:
         return expected(model, {**inputs, name: values.astype(picture.dtype)})[0]
@@ -98,7 +133,18 @@ def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray])
     result = resized(np.where(finite, picture, 0))
     above, below, neither = (resized(each) for each in (picture == np.inf, picture == -np.inf, np.isnan(picture)))
     result = np.where(above != 0, np.copysign(np.inf, above), np.where(below != 0, np.copysign(np.inf, -below), result))
-    return np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype)
+    yield (np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype),)
+    around = np.isnan(resized(np.where(finite, 0, np.nan)))
+    yield from ((np.where(around, each, result).astype(picture.dtype),) for each in (np.nan, np.inf, -np.inf))
+
+
+def _of_floats(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model of one node with its first operand, and its result, in float32."""
+    floats = onnx.ModelProto.FromString(model.SerializeToString())
+    for value in (*floats.graph.input, *floats.graph.output):
+        if value.name in (floats.graph.node[0].input[0], floats.graph.node[0].output[0]):
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return floats
 
 
 class Conv(OpRun):
@@ -124,8 +170,8 @@ def _wrong_values(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> s
     """Say for which operand of a node the evaluator's result is wrong; "" for none."""
     values = {**inputs, **{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}}
     for node in model.graph.node:
-        wrong = _VALUES.get(node.op_type)
-        if wrong and node.input[0] in values and (why := wrong(values[node.input[0]])):
+        place, wrong = _VALUES.get(node.op_type, (0, None))
+        if wrong and node.input[place] in values and (why := wrong(values[node.input[place]])):
             return f"ONNX's evaluator computes {node.op_type} wrongly: {why}"
     return ""
 
@@ -140,5 +186,17 @@ def _norm_of_numbers(values: np.ndarray) -> str:
     return "NaN is none of its elements" if values.dtype.kind == "f" and np.isnan(values).any() else ""
 
 
-#: operators by what is wrong with the evaluator's results for some values
-_VALUES: dict[str, Callable[[np.ndarray], str]] = {"LpPool": _norm_of_numbers, "ReduceL2": _norm}
+def _mean(values: np.ndarray) -> str:
+    if values.dtype.kind not in "iu":
+        return ""
+    return "its sum overflows" if np.abs(values.astype(np.float64)).sum() > np.iinfo(values.dtype).max else ""
+
+
+def _multiplied(values: np.ndarray) -> str:
+    return "infinity times 0" if values.dtype.kind == "f" and not np.isfinite(values).all() else ""
+
+
+#: operators by what is wrong with the evaluator's results for some values of an operand
+_VALUES: dict[str, tuple[int, Callable[[np.ndarray], str]]] = {
+    "LpPool": (0, _norm_of_numbers), "OneHot": (2, _multiplied), "ReduceL2": (0, _norm), "ReduceMean": (0, _mean),
+}  # fmt: skip

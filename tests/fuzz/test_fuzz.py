@@ -72,6 +72,19 @@ def test_a_fault_is_reduced_and_stays_one() -> None:
     assert all(value.size == 1 for value in small.inputs.values())
 
 
+def test_a_pixel_that_counts_is_no_open_question() -> None:
+    x = np.asarray([[[1, 2, np.inf, 4]]], np.float32)
+    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="asymmetric")
+    model = model_of([node], {"x": x.shape}, ["y"], {"s": np.asarray([1, 1, 8])}, opset=19)
+    case = Case("Resize-19", model, {"x": x}, expected(model, {"x": x}))
+    (right,) = case.outputs
+    assert np.isnan(right[0, 0, 2])  # 2 · 1 + inf · 0
+    for place, value, verdict in ((2, 2, "disputed"), (2, 3, "wrong"), (0, np.nan, "wrong"), (4, 0, "wrong")):
+        found = right.copy()
+        found[0, 0, place] = value
+        assert judge(0, case, [found]).verdict == verdict
+
+
 @native
 @pytest.mark.slow
 def test_a_wrong_result_and_a_dead_process_are_seen() -> None:

@@ -12,7 +12,9 @@ from tvm.tirx import PrimFunc
 
 def taken(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
     """Return a vector of the lanes at `places` of all `vectors`, one after the other."""
-    return tirx.Shuffle(list(vectors), [tirx.const(place, "int32") for place in places])
+    chosen = [tirx.const(place, "int32") for place in places]
+    times = -(-len(chosen) // sum(vector.ty.dtype.lanes for vector in vectors))  # TVM takes no more lanes than it is given
+    return tirx.Shuffle(list(vectors) * times, chosen)
 
 
 def taken_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:

@@ -203,6 +203,7 @@ _RULES: dict[str, Rule] = {
     "Equal": operand_forms.equal,
     "EyeLike": operand_forms.eye_like,
     "GatherElements": gather_lines,
+    "Gelu": activations.gelu,
     "IsInf": _isinf,
     "LRN": neighbourhoods.local_response,
     "LayerNormalization": normalise_by_means,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DTYPES = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
+#: integers that ONNX Runtime interpolates
+_RESIZED = frozenset(("int8", "int32", "uint8"))
 
 #: returns the reason to refuse a node, or None
 Limit = Callable[["onnx.NodeProto", dict[str, Any], Context], "str | None"]
@@ -96,7 +98,9 @@ def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> 
 
 
 def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    mode = attributes.get("coordinate_transformation_mode", "half_pixel")
+    mode, dtype = attributes.get("coordinate_transformation_mode", "half_pixel"), context.dtype(node.input[0])
+    if dtype.kind != "f" and attributes.get("mode", "nearest") != "nearest" and dtype.name not in _RESIZED:
+        return f"it interpolates {dtype.name} numbers, which ONNX Runtime does not"
     if attributes.get("antialias"):
         return "it smooths while it shrinks (antialias)"
     if "axes" in attributes or len(node.input) < 4 or not node.input[3]:

@@ -57,9 +57,14 @@ def _softmax(form: _Form) -> str:
 
 
 def _pool(form: _Form) -> str:
-    """ONNX counts dilations in the paddings of SAME; ONNX Runtime and the library do not."""
-    dilated = any(each > 1 for each in form.attributes.get("dilations", ()))
-    return "its paddings count dilations" if dilated and form.attributes.get("auto_pad") in _SAME else ""
+    """Compare paddings of SAME: for ONNX Runtime and the library dilations do not count, and windows may begin inside."""
+    if form.attributes.get("auto_pad") not in _SAME:
+        return ""
+    if any(each > 1 for each in form.attributes.get("dilations", ())):
+        return "its paddings count dilations"
+    strides = form.attributes.get("strides", ())
+    apart = any(stride - kernel > 1 for stride, kernel in zip(strides, form.attributes["kernel_shape"]))
+    return "its windows begin at the edge" if apart else ""
 
 
 def _norm_pool(form: _Form) -> str:

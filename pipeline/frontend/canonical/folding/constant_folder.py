@@ -38,7 +38,8 @@ class ConstantFolder(FoldConstantsPass):
         if not self._folds(node):
             return False
         self._left = node
-        return self._set() >= _BROADCASTS and (node.op_type in _PLAIN or _is_plain_cast(node) or _is_half_range(node))
+        plain = node.op_type in _PLAIN and not _inserts_several(node)
+        return self._set() >= _BROADCASTS and (plain or _is_plain_cast(node) or _is_half_range(node))
 
     def process_node(self, node: ir.Node, is_function: bool) -> Replacement | None:
         """Process a node; compute one of constants by ONNX Runtime if onnxscript does not."""
@@ -79,6 +80,16 @@ def _whole_numbers(replacement: Replacement | None) -> np.ndarray | None:
     made = replacement.new_nodes[0] if replacement and len(replacement.new_nodes) == 1 else None
     found = [made.attributes[name].value for name in ("value_int", "value_ints") if made and name in made.attributes]
     return np.asarray(found[0], np.int64) if found else None
+
+
+def _inserts_several(node: ir.Node) -> bool:
+    """Tell whether an Unsqueeze has several axes, which ONNX's evaluator inserts one after the other as they come."""
+    if node.op_type != "Unsqueeze":
+        return False
+    if "axes" in node.attributes:
+        return len(node.attributes["axes"].as_ints()) > 1
+    axes = node.inputs[1].const_value if node.inputs[1] is not None else None
+    return axes is None or axes.size > 1
 
 
 def _is_half_range(node: ir.Node) -> bool:

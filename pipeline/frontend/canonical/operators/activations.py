@@ -4,12 +4,16 @@
     ThresholdedRelu      x or 0: TVM multiplies, and 0 · ∞ is NaN
     Shrink               a choice of three, also where they overlap; integers by way of float32
     PRelu, LeakyRelu     x or slope · x, where the slope is not finite, or not known
+    Gelu                 by a sigmoid if it is by a tangent, whose last digits x multiplies
+    Softplus             float16 by way of float32
     Clip                 the bounds that float numbers have
     Sign                 NaN of NaN; unsigned integers
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +33,36 @@ def softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
 
     log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
     """
-    dtype = context.dtype(node.input[0])
-    small = build.node("Exp", node.input[0])
+    x, dtype, wrap = _widened(node, context, build)
+    small = build.node("Exp", x)
     half = build.node("Mul", small, build.constant(np.asarray(0.5, dtype)))
     series = build.node("Sub", small, build.node("Mul", small, half))
-    below = build.node("Less", node.input[0], build.constant(np.asarray(-5, dtype)))
-    build.node("Where", below, series, build.node("Softplus", node.input[0]), result=node.output[0])
+    below = build.node("Less", x, build.constant(np.asarray(-5, dtype)))
+    wrap("Where", below, series, build.node("Softplus", x))
+
+
+def gelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a Gelu by the tangent: x / 2 · (1 + tanh u) is x · sigmoid 2u, which is 0 where tanh is nearly -1."""
+    if attributes.get("approximate", "none") != "tanh":
+        return
+    x, dtype, wrap = _widened(node, context, build)
+    slope, bend = (build.constant(np.asarray(np.sqrt(8 / np.pi) * each, dtype)) for each in (1, 0.044715))
+    inner = build.node("Add", build.node("Mul", build.node("Mul", x, x), bend), slope)
+    wrap("Mul", x, build.node("Sigmoid", build.node("Mul", x, inner)))
+
+
+def _widened(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
+    """Return the operand, of float16 in float32, its dtype there, and the function that builds the result's last node."""
+    from onnx import TensorProto
+
+    x, dtype = node.input[0], context.dtype(node.input[0])
+    if dtype != np.float16:
+        return x, dtype, partial(build.node, result=node.output[0])
+
+    def narrowed(op: str, *inputs: str) -> str:
+        return build.node("Cast", build.node(op, *inputs), to=TensorProto.FLOAT16, result=node.output[0])
+
+    return build.node("Cast", x, to=TensorProto.FLOAT), np.dtype(np.float32), narrowed
 
 
 def exponential_unit(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

@@ -17,27 +17,40 @@ SAME = ("SAME_LOWER", "SAME_UPPER")
 def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Give a pooling its paddings: as many results as input size ÷ stride, rounded up.
 
-    TVM rounds down for SAME_LOWER, and pads less than nothing where strides exceed the kernel. Dilations do not count,
-    as in ONNX Runtime: a dilated pooling has fewer results.
+    TVM rounds down for SAME_LOWER. Dilations do not count, as in ONNX Runtime: a dilated pooling has fewer results.
+    Where strides exceed the kernel by two or more, the first window begins inside: elements before it are cut off.
     """
     shape = context.shape(node.input[0])
     if attributes.get("auto_pad") not in SAME or shape is None:
         return
+    pads, rank = same_pads(attributes, shape), len(shape) - 2
     kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "ceil_mode")}
-    _same_name(node, build, **{**kept, "pads": same_pads(attributes, shape)})
+    cut = [axis for axis in range(rank) if pads[axis] < 0]
+    inputs = list(node.input)
+    if cut and any(node.output[1:]):  # indices count all elements: their kernel begins inside (relax/operators/pool_kernel.py)
+        return
+    if cut:
+        starts = [-pads[axis] for axis in cut]
+        ends, axes = [shape[2 + axis] for axis in cut], [2 + axis for axis in cut]
+        inputs[0] = build.node("Slice", inputs[0], *(build.integers(*each) for each in (starts, ends, axes)))
+        pads[:rank] = [max(each, 0) for each in pads[:rank]]
+    pads[rank:] = [max(each, 0) for each in pads[rank:]]  # less than a stride: no window fits there
+    for axis, (kernel, dilation) in enumerate(zip(attributes["kernel_shape"], attributes.get("dilations") or [1] * rank)):
+        # a dilated window that is larger than the data is one window
+        pads[rank + axis] += max((kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis], 0)
+    _same_name(node, build, inputs, **{**kept, "pads": pads})
 
 
 def same_pads(attributes: dict[str, Any], shape: tuple[int, ...]) -> list[int]:
-    """Return the paddings of a pooling with `auto_pad` over data of `shape`."""
+    """Return the paddings of a pooling with `auto_pad` over data of `shape`; less than 0 for elements that no window reads."""
     rank = len(shape) - 2
     strides = attributes.get("strides") or [1] * rank
     begins, ends = [], []
     for size, stride, kernel in zip(shape[2:], strides, attributes["kernel_shape"], strict=True):
-        total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-        less, more = total // 2, total - total // 2
-        upper = attributes["auto_pad"] == "SAME_UPPER"
-        begins.append(less if upper else more)
-        ends.append(more if upper else less)
+        total = (-(-size // stride) - 1) * stride + kernel - size
+        begin = int(total / 2) if attributes["auto_pad"] == "SAME_UPPER" else int((total + 1) / 2)
+        begins.append(begin)
+        ends.append(total - begin)
     return begins + ends
 
 
@@ -45,10 +58,10 @@ def kernel_shape(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     """Give a convolution the shape of its kernel, which is that of its weights."""
     weight = context.shape(node.input[1])
     if attributes.get("auto_pad") in SAME and "kernel_shape" not in attributes and weight is not None:
-        _same_name(node, build, **attributes, kernel_shape=list(weight[2:]))
+        _same_name(node, build, list(node.input), **attributes, kernel_shape=list(weight[2:]))
 
 
-def _same_name(node: onnx.NodeProto, build: NodeBuilder, **attributes: object) -> None:
-    build.many(node.op_type, list(node.input), len(node.output), **attributes)
+def _same_name(node: onnx.NodeProto, build: NodeBuilder, inputs: list[str], **attributes: object) -> None:
+    build.many(node.op_type, inputs, len(node.output), **attributes)
     build.nodes[-1].output[:] = node.output
     build.nodes[-1].name = node.name or build.nodes[-1].name

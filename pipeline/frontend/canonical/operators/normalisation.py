@@ -1,11 +1,13 @@
 """Write normalisations by means where TVM cannot, or misreads them.
 
 TVM takes the axes of LayerNormalization to be as many as its scale has, scale and bias to be of one shape, and neither
-operator over all dimensions. The mean and the inverse deviation are further results. A softmax of one element is 1 to it.
+operator over all dimensions. The mean and the inverse deviation are further results. Less its mean, one element is 0 to it,
+NaN or infinity too.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +36,7 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
         return
     axis = int(attributes.get("axis", -1)) % max(len(shape), 1)
     own = shape[axis:]
-    if axis and kind != np.float64 and not (mean or inverse) and all(context.shape(name) == own for name in (scale, shift) if name):
+    if axis and kind != np.float64 and math.prod(own) > 1 and not (mean or inverse) and all(context.shape(name) == own for name in (scale, shift) if name):
         return
     axes, half = list(range(axis, len(shape))), kind == np.float16
     wide = build.node("Cast", x, to=TensorProto.FLOAT) if half else x
@@ -42,7 +44,7 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
         middle = _mean(wide, axes, context, build)
         if mean:
             build.node("Cast", middle, to=TensorProto.FLOAT, result=mean)
-        wide = build.node("Sub", wide, middle)
+        wide = build.node("Sub", wide, middle) if math.prod(own) > 1 else _finite_or_nan(wide, 0, np.dtype(np.float32) if half else kind, build)
     epsilon = build.constant(np.asarray(attributes.get("epsilon", 1e-5), np.float32 if half else kind))
     spread = _mean(build.node("Mul", wide, wide), axes, context, build)
     root = build.node("Sqrt", build.node("Add", spread, epsilon))
@@ -73,12 +75,16 @@ def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], contex
 
 
 def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace a softmax along one element by 1, its logarithm by 0; of infinity it is NaN, which TVM's x − x is not."""
-    x, kind, shape = node.input[0], context.dtype(node.input[0]), context.shape(node.input[0])
+    """Replace a softmax along one element by 1, its logarithm by 0; of infinity it is NaN."""
+    x, shape = node.input[0], context.shape(node.input[0])
     if shape and shape[int(attributes.get("axis", -1))] == 1:
-        infinity, result, none = (build.constant(np.asarray(each, kind)) for each in (np.inf, node.op_type == "Softmax", np.nan))
-        finite = build.node("Less", build.node("Abs", x), infinity)
-        build.node("Where", finite, result, none, result=node.output[0])
+        _finite_or_nan(x, int(node.op_type == "Softmax"), context.dtype(x), build, node.output[0])
+
+
+def _finite_or_nan(x: str, number: int, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
+    """Build a number, or NaN where `x` is not finite: TVM takes x − x for 0."""
+    infinity, finite, none = (build.constant(np.asarray(each, dtype)) for each in (np.inf, number, np.nan))
+    return build.node("Where", build.node("Less", build.node("Abs", x), infinity), finite, none, result=result)
 
 
 def _mean(value: str, axes: list[int], context: Context, build: NodeBuilder) -> str:

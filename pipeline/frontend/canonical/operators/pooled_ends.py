@@ -35,15 +35,42 @@ def state_pooled_ends(model: onnx.ModelProto) -> bool:
     for node in model.graph.node:
         if node.op_type in _POOLINGS and node.input[0] in types:
             shape, attributes = static_shape(types[node.input[0]]), attributes_of(node)
-            if shape is None or not attributes.get("ceil_mode"):
+            if shape is None:
+                continue
+            if attributes.get("auto_pad") not in SAME and _widen(node, attributes, shape):
+                changed = True
+                continue
+            if not attributes.get("ceil_mode"):
                 continue
             if attributes.get("auto_pad") not in SAME:
                 changed |= _state(node, attributes, shape)
             elif any(dilation > 1 for dilation in attributes.get("dilations", ())):
                 # such paddings are of windows without dilations, and leave a rest to be rounded up
-                _set(node, {**attributes, "pads": same_pads(attributes, shape), "auto_pad": "NOTSET"})
-                changed = True
+                pads = same_pads(attributes, shape)
+                if min(pads[: len(pads) // 2]) >= 0:
+                    _set(node, {**attributes, "pads": [max(each, 0) for each in pads], "auto_pad": "NOTSET"})
+                    changed = True
     return changed
+
+
+def _widen(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...]) -> bool:
+    """Pad the end of data that are smaller than a window, but by less than a stride: ONNX Runtime rounds toward one window."""
+    rank = len(shape) - 2
+    pads = _pads(attributes, rank)
+    strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
+    for axis, (kernel, dilation) in enumerate(zip(attributes["kernel_shape"], dilations, strict=True)):
+        missing = (kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis]
+        if 0 < missing < strides[axis]:
+            if attributes.get("count_include_pad"):
+                raise ModelError(
+                    f"The {node_title(node)} cannot be compiled: it counts padding, and its windows are larger than the padded data.",
+                    "Export the model with a kernel that fits the data.",
+                )
+            pads[rank + axis] += missing
+    if pads == _pads(attributes, rank):
+        return False
+    _set(node, {**attributes, "auto_pad": "NOTSET", "pads": pads})
+    return True
 
 
 def _set(node: onnx.NodeProto, attributes: dict[str, Any]) -> None:

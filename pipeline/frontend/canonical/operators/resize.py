@@ -4,8 +4,7 @@
 
 Every interpolation of ONNX is linear in its input and separable: along an axis, a new element is a pixel, or a sum of a few
 pixels, each taken by a Gather and weighed; one of many is a product with a matrix. The weights are the Resize of the
-identity, by ONNX Runtime in the operator set of the model. Only pixels that count are read, so that NaN and infinities
-spread no further. Integers that ONNX Runtime has no kernel for are interpolated as floats, and rounded to the nearest.
+identity, by ONNX Runtime in the operator set of the model. Only pixels that count are read: others times 0 are NaN if infinite.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 _MOST = 1 << 20
 #: most pixels of a sum; a fused kernel computes them anew for each axis
 _PIXELS = 8
-#: integers that ONNX Runtime resizes, toward 0; bytes of the widest that a float32 holds
-_TRUNCATED, _SHORT = ("int8", "int32", "uint8"), 2
 #: the number that TVM adds before it rounds down, and takes off before it rounds up
 _EPSILON = np.float32(1e-5)
 _CROPS = "tf_crop_and_resize"
@@ -78,6 +75,9 @@ def _reads_alike(
     """
     mode = attributes.get("coordinate_transformation_mode", "half_pixel")
     ratios = [new / old for old, new in zip(before, after)]
+    sums = mode != _CROPS and dtype.kind == "f" and attributes.get("mode", "nearest") != "nearest"
+    if sums and 1 in ratios[2:] and all(old * new <= _MOST for old, new in zip(before, after) if old != new):
+        return False  # it would weigh pixels along all axes
     if before == after or before[:2] != after[:2] or len(before) not in (3, 4, 5) or (attributes.get("antialias") and min(ratios) < 1):
         return False
     if mode == _CROPS:
@@ -95,7 +95,7 @@ def _reads_alike(
                 return False
     if dtype.kind == "f":
         return dtype.itemsize <= 4
-    return dtype.name in _TRUNCATED if attributes.get("mode", "nearest") != "nearest" else dtype.itemsize <= 2
+    return attributes.get("mode", "nearest") != "nearest" or dtype.itemsize <= 2
 
 
 def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.ndarray:
@@ -126,16 +126,20 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
 def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]) -> None:
     """Resize the axes of `factors` in turn, by ascending factor; nothing for crops.
 
-    Nor for integers that ONNX Runtime rounds toward 0: sums in another order than its own are on the other side of one.
+    Nor for sums of integers, which ONNX Runtime rounds toward 0: in another order they are on the other side of one.
     """
+    from onnx import TensorProto
+
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if before is None or after is None or attributes.get("coordinate_transformation_mode") == _CROPS:
         return
     dtype, opset, nearest = context.dtype(node.input[0]), context.opset, attributes.get("mode", "nearest") == "nearest"
-    if dtype.name in _TRUNCATED and not nearest:
+    if dtype.kind != "f" and not nearest:
         return
-    work = dtype if nearest else _work_dtype(dtype)
-    value, shape = node.input[0] if work == dtype else _cast(node.input[0], work, build), list(before)
+    value, shape = node.input[0], list(before)
+    halves = dtype == np.float16 and not nearest  # ONNX Runtime computes in single precision
+    if halves:
+        value, dtype = build.node("Cast", value, to=TensorProto.FLOAT), np.dtype(np.float32)
     for axis in sorted((axis for axis in factors if factors[axis] != 1), key=lambda axis: (factors[axis], axis)):
         resized = before[axis], factors[axis], after[axis], attributes, opset
         if nearest:
@@ -149,33 +153,11 @@ def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
             if matrix is None:
                 build.nodes.clear()
                 return
-            value = _weighed(value, matrix.astype(work), axis, shape, build)
+            value = _weighed(value, matrix.astype(dtype), axis, shape, build)
         shape[axis] = after[axis]
-    value = build.node("Reshape", value, build.integers(*after), result=node.output[0] if work == dtype else "")
-    if work != dtype:
-        if dtype.kind != "f":
-            value = _saturated(build.node("Round", value), dtype, build)
-        _cast(value, dtype, build, node.output[0])
-
-
-def _work_dtype(dtype: np.dtype) -> np.dtype:
-    """Return the dtype of interpolation; ONNX Runtime computes in single precision."""
-    if dtype.kind == "f":
-        return np.dtype(np.float32) if dtype == np.float16 else dtype
-    return np.dtype(np.float32 if dtype.itemsize <= _SHORT else np.float64)
-
-
-def _cast(value: str, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
-    from onnx import helper
-
-    return build.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(dtype), result=result)
-
-
-def _saturated(value: str, dtype: np.dtype, build: NodeBuilder) -> str:
-    """Build the nearest value within a dtype of integers; cubic interpolation goes past its pixels."""
-    work, limits = _work_dtype(dtype), np.iinfo(dtype)
-    most = np.nextafter(work.type(limits.max), work.type(0)) if float(work.type(limits.max)) > limits.max else work.type(limits.max)
-    return build.node("Clip", value, build.constant(np.asarray(limits.min, work)), build.constant(np.asarray(most, work)))
+    value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.output[0])
+    if halves:
+        build.node("Cast", value, result=node.output[0], to=TensorProto.FLOAT16)
 
 
 def _weighed(value: str, matrix: np.ndarray, axis: int, shape: list[int], build: NodeBuilder) -> str:

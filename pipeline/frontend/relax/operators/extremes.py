@@ -34,17 +34,23 @@ def convert_extreme(builder: relax.BlockBuilder, op: str, inputs: Sequence[relax
 
 def _extreme(builder: relax.BlockBuilder, op: str, one: relax.Expr, other: relax.Expr) -> relax.Expr:
     pairwise, beyond = _PAIRWISE[op]
-    if "float" not in str(one.ty.dtype) or _is_bound(other):
+    if "float" not in str(one.ty.dtype):
         return builder.emit(pairwise(one, other))
-    if _is_bound(one):
-        return builder.emit(pairwise(other, one))
+    for value, bound in ((one, _bound(other, one)), (other, _bound(one, other))):
+        if bound is not None:
+            return builder.emit(pairwise(value, bound))
     chosen = builder.emit(relax.op.logical_or(builder.emit(beyond(one, other)), builder.emit(relax.op.isnan(one))))
     return builder.emit(relax.op.where(chosen, one, other))
 
 
-def _is_bound(value: relax.Expr) -> bool:
-    """Tell whether a value is one number that is not NaN: kernels hold it as a number."""
-    if not isinstance(value, GenericConst):
-        return False
+def _bound(value: relax.Expr, other: relax.Expr) -> relax.Expr | None:
+    """Return a constant of one number that is not NaN without dimensions, as kernels hold only such as a number; else None.
+
+    None, too, if it has more dimensions than the other operand: so does the result then.
+    """
+    if not isinstance(value, GenericConst) or len(value.ty.shape) > len(other.ty.shape):
+        return None
     number = value.value.numpy()
-    return number.size == 1 and not np.isnan(number.astype("float64")).any()
+    if number.size != 1 or np.isnan(number.astype("float64")).any():
+        return None
+    return relax.const(number.reshape(()), str(value.ty.dtype))

@@ -49,10 +49,9 @@ def convert_max_pool(
         before = [0] * len(sizes)
     elif automatic != "NOTSET":
         wholes = [
-            max(0, (extent - 1) * stride + (size - 1) * dilation + 1 - given)
-            for extent, stride, size, dilation, given in zip(result[2:], strides, sizes, dilations, shape[2:], strict=True)
+            (extent - 1) * stride + size - given for extent, stride, size, given in zip(result[2:], strides, sizes, shape[2:], strict=True)
         ]
-        before = [whole // 2 if automatic == "SAME_UPPER" else whole - whole // 2 for whole in wholes]
+        before = [int(whole / 2) if automatic == "SAME_UPPER" else int((whole + 1) / 2) for whole in wholes]
     window = _Window(sizes, strides, dilations, before, result, bool(attributes.get("storage_order", 0)))
     return builder.emit(builder.call_te(partial(_pooled, window=window), data, primfunc_name_hint="max_pool_places"))
 
