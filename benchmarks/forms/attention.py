@@ -43,7 +43,7 @@ def _tanh_gelu(net: Graph, x: str) -> str:
 
 
 def _relative_bias(net: Graph, tokens: int, heads: int) -> str:
-    """Look the bias of each pair of tokens up by the bucket of their distance, as exporters leave it."""
+    """Look up the bias of each pair of tokens by their distance, as exporters leave it."""
     distance = np.arange(tokens)[None, :] - np.arange(tokens)[:, None]
     far = 8 + (np.log(np.maximum(np.abs(distance), 1) / 8) / math.log(16) * 8).astype(np.int64)
     bucket = np.where(distance > 0, 16, 0) + np.where(np.abs(distance) < 8, np.abs(distance), np.minimum(far, 15))

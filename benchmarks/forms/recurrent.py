@@ -99,7 +99,7 @@ def _excite(net: Graph, x: str) -> str:
 
 
 def additive_attention(width: int = 32, tokens: int = 48, words: int = 60) -> onnx.ModelProto:
-    """BiLSTM with additive attention of every token to every other (Bahdanau et al., 2015), for each token a class."""
+    """BiLSTM with additive attention (Bahdanau et al., 2015), for each token a class."""
     net = Graph("additive_attention")
     x = net.embedding(net.input("input_ids", 1, tokens, kind=INT64), words, width)
     x = _lstm(net, net.transpose(x, 1, 0, 2), width, 2)[0]

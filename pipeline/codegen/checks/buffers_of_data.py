@@ -13,7 +13,7 @@ from ...tir.expressions import loads, uses
 
 
 def buffers_of_data(kernel: PrimFunc) -> frozenset[Var]:
-    """Return the parameters, the buffers stored from them, and those whose address is taken."""
+    """Return the parameters, the buffers stored from them, and all buffers whose address is taken."""
     found: set[Var] = set(kernel.params)
     stores: list[BufferStore] = []
     bindings: list[Bind] = []

@@ -1,4 +1,4 @@
-"""Guard all kernels of a program, each with what is known of the weights it is called with."""
+"""Guard all kernels of a program, each with the known facts of its weights."""
 
 from __future__ import annotations
 
