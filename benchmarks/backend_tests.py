@@ -32,10 +32,13 @@ import numpy as np
 import onnx
 import onnx.backend.test
 from head import begin
+from tables import plain
 
 from passfit import backend
 
 RESULTS = Path(__file__).parent / "results"
+#: characters of a reason in a table
+CELL = 220
 VERDICTS = ("passed", "refused", "wrong", "crash")
 #: start of the address of a model that comes with the onnx package; others are downloaded
 LOCAL = "onnx/backend/test/data/light/"
@@ -144,11 +147,7 @@ def table(results: list[Result], head: list[str]) -> Iterator[str]:
         listed = [each for each in results if each.verdict == verdict]
         if listed:
             yield from ("", f"## {verdict}", "", "| category | test | reason |", "| --- | --- | --- |")
-            yield from (f"| {each.category} | {each.test} | {_cell(each.reason)} |" for each in listed)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")[:220]
+            yield from (f"| {each.category} | {each.test} | {plain(each.reason, CELL)} |" for each in listed)
 
 
 def main() -> None:
@@ -173,7 +172,7 @@ def main() -> None:
             file.write(json.dumps(vars(result)) + "\n")
             file.flush()
             if result.verdict in ("wrong", "crash"):
-                print(f"{result.verdict:8} {result.seconds:5.1f} s  {result.test}  {_cell(result.reason)}", flush=True)
+                print(f"{result.verdict:8} {result.seconds:5.1f} s  {result.test}  {plain(result.reason, CELL)}", flush=True)
         if waiting:
             print(f"{len(waiting) / (time.perf_counter() - started):.2f} tests a second")
     results.sort(key=lambda each: (each.category, each.test))

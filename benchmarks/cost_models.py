@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import tvm
 from head import begin
-from models import HERE, Model, models
+from models import HERE, Model, models, spearman
 
 from passfit import api
 from passfit.codegen.build_library import build_library
@@ -31,8 +31,7 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.search.evaluate.code_estimate import CodeEstimate
 from passfit.support.text_files import json_lines, write_text
 from passfit.targets import Target, get_target
-from passfit.targets.cycles import core_of, kernel_cycles
-from passfit.tir.counts.operation_counts import kernel_work
+from passfit.tir.counts.operation_counts import predicted_cycles
 
 MODELS = ("mtcnn-rnet", "mtcnn-onet", "wake-alexa", "wake-embedding", "vad", "ocr-cls")
 SEQUENCE = (*TVM_DEFAULT, "share", "order")
@@ -58,21 +57,15 @@ def measure(model: Model) -> dict:
 
 
 def _timed(lowered: Lowered, target: Target) -> list[list[float]]:
-    module, core = build_module(lowered.kernels, target.llvm_config()), core_of(target.architecture)
+    module = build_module(lowered.kernels, target.llvm_config())
     rows = []
     for name, kernel in lowered.kernels.items():
         generator = np.random.default_rng(0)
         arrays = [generator.random([int(extent) for extent in param.ty.shape]).astype(str(param.ty.dtype)) for param in kernel.params]
         timer = module.time_evaluator(name, tvm.cpu(), number=_NUMBER, repeat=_REPEAT)
         seconds = min(timer(*map(tvm.runtime.tensor, arrays)).results)
-        rows.append([seconds * 1e9, kernel_cycles(kernel_work(kernel, target.machine, core), core)])
+        rows.append([seconds * 1e9, predicted_cycles(kernel, target)])
     return rows
-
-
-def spearman(rows: list[list[float]]) -> float:
-    """Return the rank correlation of two columns; equal values are ranked in their order."""
-    ranks = np.argsort(np.argsort(np.array(rows), axis=0, kind="stable"), axis=0)
-    return float(np.corrcoef(ranks.T)[0, 1])
 
 
 def table(results: Path, head: Iterable[str]) -> str:

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from forms import FORMS
 from head import begin
-from main_tables import LIMIT, NARROW, rows_of, run_passfit, small_first, timed
-from models import HERE, Model, geometric_mean, written_once
+from main_tables import LIMIT, NARROW, measure_missing, rows_of, run_passfit, timed
+from models import HERE, Model, geometric_mean, spearman, written_once
+from tables import plain
 from timing import fastest
 
 from passfit.support.sizes import format_bytes
@@ -70,8 +71,7 @@ def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
     ]  # fmt: skip
     for model, row in rows.items():
         if why := failure(row):
-            plain = " ".join(why.split()).replace("|", "\\|")[:200]
-            lines.append(f"| {model.name} | failed: {plain} |" + " |" * 8)
+            lines.append(f"| {model.name} | failed: {plain(why)} |" + " |" * 8)
             continue
         slow = max(row["kernels"]["kernels"], key=lambda kernel: kernel["ns"])
         lines.append(
@@ -85,6 +85,10 @@ def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
         lines.append(f"| **geometric mean** ({len(done)}) | | | **{mean:.2f}** | | | | | | |")
         lines += ["", f"Worst: {worst.name}, {ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {_fit(done, rate)}", ""]
     return "\n".join([*lines, *_cliffs(done)]) + "\n"
+
+
+def _said(row: dict) -> str:
+    return failure(row) or f"{ratio(row):.2f} of the time of ONNX Runtime"
 
 
 def failure(row: Mapping) -> str | None:
@@ -122,10 +126,9 @@ def _fit(done: Mapping[Model, dict], rate: float) -> str:
     """Say how well predictions rank, and the largest factor by which one is off."""
     predicted = np.array([_cycles(row) / rate / 1e6 for row in done.values()])
     measured = np.array([ours(row) for row in done.values()])
-    ranks = [np.argsort(np.argsort(each)) for each in (predicted, measured)]
     off = np.abs(np.log(measured / predicted))
     worst = list(done)[int(np.argmax(off))].name
-    rho = f"{np.corrcoef(ranks)[0, 1]:.3f}" if len(done) > 1 else "–"
+    rho = f"{spearman(list(zip(predicted, measured))):.3f}" if len(done) > 1 else "–"
     return f"Predicted and measured time: Spearman {rho}; most off: {worst}, by {np.exp(off.max()):.1f}."
 
 
@@ -159,13 +162,8 @@ def main() -> None:
     if not chosen:
         parser.error(f"no network of these names: choose from {', '.join(FORMS)}.")
     origin, folder = begin("forms")
-    for model in [] if arguments.tables else small_first(chosen):
-        file = folder / f"{model.name}.json"
-        if file.exists() and not arguments.again:
-            continue
-        row = measure(model, arguments.limit)
-        file.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
-        print(f"{model.name}: {failure(row) or f'{ratio(row):.2f} of the time of ONNX Runtime'}", flush=True)
+    if not arguments.tables:
+        measure_missing(chosen, folder, lambda model: measure(model, arguments.limit), _said, arguments.again)
     text = table(rows_of(chosen, folder), origin.lines(".venv/bin/python benchmarks/form_tables.py"))
     if arguments.only:
         print(text)

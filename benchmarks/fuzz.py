@@ -17,9 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from head import begin
+from tables import plain
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests.fuzz.campaign import running
+from tests.fuzz.judge import FAULTS, VERDICTS
 
 HERE = Path(__file__).parent
 PAGE = HERE / "results" / "fuzz.md"
+#: characters of a reason in a table
+CELL = 220
 #: cases of each kind
 COUNTS = {"operators": 20_000, "networks": 3_000}
 Row = dict[str, Any]
@@ -33,10 +40,6 @@ def known_rows(file: Path, count: int) -> dict[int, Row]:
 
 def run(kind: str, count: int, processes: int, folder: Path) -> list[Row]:
     """Run the seeds that are not known yet; return all rows by seed."""
-    sys.path.append(str(HERE.parent))
-    from tests.fuzz.campaign import running
-    from tests.fuzz.judge import FAULTS
-
     file = folder / f"{kind}.jsonl"
     rows = known_rows(file, count)
     open_seeds = [seed for seed in range(count) if seed not in rows]
@@ -46,7 +49,7 @@ def run(kind: str, count: int, processes: int, folder: Path) -> list[Row]:
             written.write(json.dumps(row) + "\n")
             written.flush()
             if result.verdict in FAULTS:
-                print(f"{result.verdict:8} {result.seed:7} {result.title:24} {result.reason[:180]}", flush=True)
+                print(result.line, flush=True)
     return [rows[seed] for seed in sorted(rows)]
 
 
@@ -60,22 +63,20 @@ def page(found: dict[str, list[Row]], head: Sequence[str]) -> Iterator[str]:
     for kind, rows in found.items():
         yield from ("", f"## {kind.capitalize()}: {len(rows):,}", "")
         yield from _counts(rows)
-    faults = [row for rows in found.values() for row in rows if row["verdict"] in ("unclear", "slow", "wrong", "crash", "hang")]
+    faults = [row for rows in found.values() for row in rows if row["verdict"] in FAULTS]
     if faults:
         yield from ("", "## Faults", "", "| verdict | seed | case | reason |", "| --- | ---: | --- | --- |")
-        yield from (f"| {row['verdict']} | {row['seed']} | {row['title']} | {_cell(row['reason'])} |" for row in faults)
+        yield from (f"| {row['verdict']} | {row['seed']} | {row['title']} | {plain(row['reason'], CELL)} |" for row in faults)
     yield from ("", "## Reasons of refusals", "", "| operator | cases | reason |", "| --- | ---: | --- |")
     reasons = Counter(
         ("*", "it holds bfloat16 numbers") if "bfloat" in row["reason"] else (row["title"].split("-")[0], row["kind"])
         for rows in found.values() for row in rows if row["verdict"] == "refused"
     )  # fmt: skip
-    yield from (f"| {title} | {count} | {_cell(reason)} |" for (title, reason), count in reasons.most_common())
+    yield from (f"| {title} | {count} | {plain(reason, CELL)} |" for (title, reason), count in reasons.most_common())
 
 
 def _counts(rows: Sequence[Row]) -> Iterator[str]:
     """Count the cases of each operator, of all its sets, by verdict."""
-    from tests.fuzz.judge import VERDICTS
-
     total = Counter(row["verdict"] for row in rows)
     shown = [verdict for verdict in VERDICTS if total[verdict] or verdict in ("wrong", "crash", "hang")]
     yield f"| case | {' | '.join(shown)} |"
@@ -85,10 +86,6 @@ def _counts(rows: Sequence[Row]) -> Iterator[str]:
         counts = Counter(row["verdict"] for row in rows if row["title"].split("-")[0] == title)
         yield f"| {title} | {' | '.join(str(counts[verdict] or '·') for verdict in shown)} |"
     yield f"| **all** | {' | '.join(f'**{total[verdict]:,}**' for verdict in shown)} |"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")[:220]
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -139,6 +140,19 @@ def rows_of(chosen: list[Model], folder: Path) -> dict[Model, dict]:
     return {model: json.loads(file.read_text(encoding="utf-8")) for model, file in files.items() if file.exists()}
 
 
+def measure_missing(
+    chosen: list[Model], folder: Path, measured: Callable[[Model], dict], said: Callable[[dict], str], again: bool = False
+) -> None:
+    """Measure the models without a row in `folder`, small ones first, and keep each row as soon as it is known."""
+    for model in small_first(chosen):
+        file = folder / f"{model.name}.json"
+        if file.exists() and not again:
+            continue
+        row = measured(model)
+        file.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+        print(f"{model.name}: {said(row)}", flush=True)
+
+
 def small_first(chosen: list[Model]) -> list[Model]:
     """Order models by the size of their files; those that cannot be fetched come first, and fail soon."""
 
@@ -168,13 +182,8 @@ def main() -> None:
         parser.error(f"no model '{min(unknown)}': choose from {', '.join(model.name for model in listed)}.")
     chosen = [model for model in listed if not arguments.model or model.name in arguments.model]
     origin, folder = head.begin("main_tables")
-    for model in [] if arguments.tables else small_first(chosen):
-        file = folder / f"{model.name}.json"
-        if file.exists() and not arguments.again:
-            continue
-        row = measure(model, arguments.limit)
-        file.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
-        print(f"{model.name}: {said(row)}", flush=True)
+    if not arguments.tables:
+        measure_missing(chosen, folder, lambda model: measure(model, arguments.limit), said, arguments.again)
     rows = rows_of(chosen, folder)
     for name, text in written(rows, origin, "make bench").items():
         if arguments.model:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import onnx
 import tomli
 from zoo import BUILDERS, TRANSFORMERS, build, write
@@ -66,3 +67,9 @@ def models() -> list[Model]:
 
 def geometric_mean(ratios: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def spearman(rows: Sequence[Sequence[float]]) -> float:
+    """Return the rank correlation of two columns; equal values are ranked in their order."""
+    ranks = np.argsort(np.argsort(np.array(rows), axis=0, kind="stable"), axis=0)
+    return float(np.corrcoef(ranks.T)[0, 1])

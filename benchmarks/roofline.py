@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from head import begin
-from main_tables import LIMIT, rows_of, run_passfit, small_first, widest
+from main_tables import LIMIT, measure_missing, rows_of, run_passfit, widest
 from models import HERE, Model, geometric_mean, models
 
 #: kernels in the list of lost time
@@ -105,6 +105,10 @@ def _reached(kernels: list[dict]) -> str:
     return "–" if share is None else f"{share:.2f}"
 
 
+def _said(row: dict) -> str:
+    return row.get("failed") or _reached(row["kernels"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", action="append", help="only this one, and print its table; repeatable")
@@ -114,12 +118,7 @@ def main() -> None:
     found = rows_of(chosen, folder.parent / "main_tables")
     # without --model, those that main_tables.py measured; all, if it measured none
     chosen = [model for model in chosen if model in found or arguments.model or not found]
-    for model in small_first(chosen):
-        file = folder / f"{model.name}.json"
-        if not file.exists():
-            row = measure(model, found.get(model, {}).get("sequence"))
-            file.write_text(json.dumps(row) + "\n", encoding="utf-8")
-            print(f"{model.name}: {row.get('failed') or _reached(row['kernels'])}", flush=True)
+    measure_missing(chosen, folder, lambda model: measure(model, found.get(model, {}).get("sequence")), _said)
     text = table(rows_of(chosen, folder), origin.lines(".venv/bin/python benchmarks/roofline.py"))
     if arguments.model:
         print(text)

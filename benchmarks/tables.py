@@ -138,7 +138,7 @@ def _table(
     """
     lines = [f"| model | {' | '.join(titles)} |", "| --- |" + " ---: |" * len(titles)]
     for model, row in rows.items():
-        shown = cells(row) if "failed" not in row else [f"failed: {_plain(row['failed'])}", *[""] * (len(titles) - 1)]
+        shown = cells(row) if "failed" not in row else [f"failed: {plain(row['failed'])}", *[""] * (len(titles) - 1)]
         lines.append(f"| {model.title} | {' | '.join(shown)} |")
     groups: dict[str, Callable[[Model], bool]] = {
         "all": lambda model: True,
@@ -197,5 +197,6 @@ def _known(value: float | None, form: Callable[[float], str]) -> str:
     return "–" if value is None else form(value)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")[:200]
+def plain(text: str, most: int = 200) -> str:
+    """Return the first `most` characters of a text in one line, for a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")[:most]

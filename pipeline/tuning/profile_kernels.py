@@ -18,8 +18,7 @@ from ..codegen.build_library import build_library
 from ..errors import ConfigError, ModelError, NumericError
 from ..memory.validation.checked_plan import checked_plan
 from ..support.temporary_folder import scratch_folder
-from ..targets import Machine, Target, how_to_run
-from ..targets.cycles import core_of, kernel_cycles
+from ..targets import Target, how_to_run
 from .measure.peak import Peak, measure_peak
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 #: seconds of runs, and the least number; the shortest time of each kernel counts, since longer ones are disturbed
 _SECONDS, _RUNS = 2.0, 5
-#: machine on which an operation on one element is an instruction
-BY_ELEMENT = Machine(lanes=1)
 
 
 def profile_kernels(imported: ImportedModel, sequence: Sequence, target: Target, progress: Progress) -> dict[str, Any]:
@@ -81,16 +78,16 @@ def check_native(target: Target) -> None:
 
 
 def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> dict[str, Any]:
-    from ..tir.counts.operation_counts import instructions_of, kernel_work
+    from ..tir.counts.operation_counts import operations_of_elements, predicted_cycles
 
     step = lowered.program.steps[number]
-    operations = round(sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], BY_ELEMENT)))
+    kernel = lowered.kernels[step.kernel]
+    operations = round(operations_of_elements(kernel))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}
-    core = core_of(target.architecture)
-    cycles = kernel_cycles(kernel_work(lowered.kernels[step.kernel], target.machine, core), core)
-    return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least), "cycles": round(cycles)}
+    cycles = round(predicted_cycles(kernel, target))
+    return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least), "cycles": cycles}
 
 
 def _values(imported: ImportedModel, program: Program) -> list[np.ndarray]:

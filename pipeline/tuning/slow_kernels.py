@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from ..memory.footprint import SlowKernel
 from ..targets import Target
 from ..targets.cycles import core_of, kernel_cycles, least_cycles
-from ..tir.counts.operation_counts import instructions_of, kernel_work
-from .profile_kernels import BY_ELEMENT
+from ..tir.counts.operation_counts import kernel_work, operations_of_elements
 
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
@@ -31,8 +30,7 @@ def slow_kernels(lowered: Lowered, target: Target) -> tuple[SlowKernel, ...]:
         share = cycles[step.kernel] / total
         if share <= SHARE:
             continue
-        done = sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], BY_ELEMENT))
-        least = least_cycles(done / target.machine.lanes, works[step.kernel].nbytes, core)
+        least = least_cycles(operations_of_elements(lowered.kernels[step.kernel]) / target.machine.lanes, works[step.kernel].nbytes, core)
         reached = least / (cycles[step.kernel] - core.call)
         if reached < ROOFLINE:
             found.append(SlowKernel(number, step.kernel, tuple(step.nodes), round(share, 4), round(reached, 4)))

@@ -38,7 +38,7 @@ def campaign(
         if len(results) % _PROGRESS == 0:
             print(f"{len(results)} of {len(seeds)} done", flush=True)
         if result.verdict in FAULTS:
-            print(f"{result.verdict:8} {result.seed:7} {result.title:24} {result.reason[:180]}", flush=True)
+            print(result.line, flush=True)
     if keep:
         keep_faults(results, drawer(kind, only), keep)
     return sorted(results, key=lambda result: result.seed)

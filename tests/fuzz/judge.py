@@ -43,6 +43,11 @@ class Result:
     reason: str = ""
 
     @property
+    def line(self) -> str:
+        """Return the result in one line."""
+        return f"{self.verdict:8} {self.seed:7} {self.title:24} {self.reason[:180]}"
+
+    @property
     def kind(self) -> str:
         """Return the reason without names and numbers: equal for faults of one class."""
         return re.sub(r"\d+", "N", re.sub(r"'[^']*'", "'…'", self.reason))[:160]

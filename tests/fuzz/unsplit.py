@@ -62,11 +62,9 @@ def against_unsplit(
 def cycles(lowered: Lowered) -> float:
     """Return the predicted cycles of a run."""
     from passfit.backend.built import host
-    from passfit.targets.cycles import core_of, kernel_cycles
-    from passfit.tir.counts.operation_counts import kernel_work
+    from passfit.tir.counts.operation_counts import predicted_cycles
 
-    core = core_of(host().architecture)
-    each = {name: kernel_cycles(kernel_work(kernel, host().machine, core), core) for name, kernel in lowered.kernels.items()}
+    each = {name: predicted_cycles(kernel, host()) for name, kernel in lowered.kernels.items()}
     return sum(each[step.kernel] for step in lowered.program.steps)
 
 

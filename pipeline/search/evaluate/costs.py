@@ -16,9 +16,8 @@ from ...passes.sequence.apply import apply_program_passes, rearranged
 from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...targets import Target
-from ...targets.cycles import core_of, kernel_cycles
 from ...tir.counts.most_code import most_code
-from ...tir.counts.operation_counts import kernel_work
+from ...tir.counts.operation_counts import predicted_cycles
 from ...tir.memoise import structural_hash
 from .code_estimate import CodeEstimate, code_of_calls
 from .evaluation import Evaluation, Evaluator
@@ -70,8 +69,7 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
 
 def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, int]:
     """Return the cycles of a call of a scheduled kernel, and a bound of its code in bytes."""
-    core = core_of(target.architecture)
-    return kernel_cycles(kernel_work(kernel, target.machine, core), core), most_code(kernel, target.machine)
+    return predicted_cycles(kernel, target), most_code(kernel, target.machine)
 
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:

@@ -7,9 +7,9 @@
 
 A load from one of two places, by position, chooses its address first: an instruction for each place. Conditions on the
 innermost loop are evaluated in each iteration, and so are quotients and remainders that move by no constant step.
-Divisions
-and functions are hoisted as loads are. Accumulators that no inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
-innermost loops whose stores are contiguous and whose loads move a few elements at most, except sums.
+Divisions and functions are hoisted as loads are. Accumulators that no inner serial loop moves stay in registers. What
+LLVM vectorizes by itself counts as vectorized: innermost loops whose stores are contiguous and whose loads move a few
+elements at most, except sums.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tvm.ir import Expr, PrimType, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
-from ...targets import Machine
-from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork
+from ...targets import Machine, Target
+from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork, core_of, kernel_cycles
 from ..expressions import chosen_places, element_bytes, loads
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
@@ -44,6 +44,8 @@ from .loop_counts import (
 )
 from .strides import Strides, depends
 
+#: machine on which an operation on one element is an instruction
+BY_ELEMENT = Machine(lanes=1)
 #: iterations over which a condition is evaluated; it is taken to hold beyond
 _CONDITIONS = 1 << 12
 #: kind of a block's axis that is summed over
@@ -76,7 +78,7 @@ def instructions_of(kernel: PrimFunc, machine: Machine) -> tuple[StatementWork, 
 
 @memoise_by_structure
 def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]) -> KernelWork:
-    """Count the instructions of one call of a scheduled kernel on `machine`, and the bytes for the caches of `core`."""
+    """Count the instructions of a call of a scheduled kernel, and the bytes for the caches of `core`."""
     nbytes = sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType))
     counted = _Counter(machine).of(kernel.body, _Place())
     traffic = CacheTraffic([nest for each in counted for nest in each.nests])
@@ -86,6 +88,17 @@ def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]
         return replace(each.work, refilled=refilled, missed=sum(traffic.brought_again(nest, core.cache) for nest in each.nests))
 
     return KernelWork(tuple(map(with_traffic, counted)), nbytes)
+
+
+def predicted_cycles(kernel: PrimFunc, target: Target) -> float:
+    """Return the cycles of one call of a scheduled kernel on `target`, by the model in `targets/cycles.py`."""
+    core = core_of(target.architecture)
+    return kernel_cycles(kernel_work(kernel, target.machine, core), core)
+
+
+def operations_of_elements(kernel: PrimFunc) -> float:
+    """Count the operations on single elements of one call of a scheduled kernel; a multiply-add is one."""
+    return sum(each.arithmetic for each in instructions_of(kernel, BY_ELEMENT))
 
 
 class _Counter:

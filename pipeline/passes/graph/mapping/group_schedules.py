@@ -19,15 +19,13 @@ from ....kernels.schedule.divide_stages import mark_held
 from ....support.result_store import shared_store
 from ....targets import Machine
 from ....targets.cycles import core_of, kernel_cycles
-from ....tir.counts.operation_counts import instructions_of, kernel_work
+from ....tir.counts.operation_counts import BY_ELEMENT, instructions_of, kernel_work
 from ....tir.inlining import REFUSALS
 from ....tir.structural_key import structural_key
 from ..bound_groups import group_function
 from .kernel_calls import CalledKernels
 
 _MACHINE, _CORE = Machine(), core_of("x86_64")
-#: machine on which an operation on one element is an instruction
-_BY_ELEMENT = Machine(lanes=1)
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ def _scheduled(kernel: PrimFunc, constants: frozenset[int], held: int) -> GroupS
     schedule = _fastest(kernel, constants)
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     # of sums alone: LLVM hoists other values out of the loops that they do not depend on, as the gate of a plane
-    done = round(sum(each.arithmetic for each in instructions_of(schedule.kernel, _BY_ELEMENT) if each.steps > 1))
+    done = round(sum(each.arithmetic for each in instructions_of(schedule.kernel, BY_ELEMENT) if each.steps > 1))
     cycles = round(kernel_cycles(kernel_work(schedule.kernel, _MACHINE), _CORE)) if held else 0
     return GroupSchedule(workspace, schedule.speed, schedule.staged, schedule.again, done, cycles)
 
