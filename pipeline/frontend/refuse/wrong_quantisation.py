@@ -65,8 +65,8 @@ def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) ->
         return
     wide = scale.astype(np.float64).ravel()
     # blocks of weights are only read: ONNX Runtime's quantiser gives them negative scales, and 0 where all are 0
-    of_weights = node.op_type == "DequantizeLinear" and operand.block
-    wrong = np.flatnonzero(~(np.isfinite(wide) & ((wide > 0) | bool(of_weights))))
+    of_weights = node.op_type == "DequantizeLinear" and operand.block > 0
+    wrong = np.flatnonzero(~(np.isfinite(wide) & ((wide > 0) | of_weights)))
     if wrong.size:
         place = f"[{wrong[0]}]" if wide.size > 1 else ""
         raise ModelError(

@@ -1,6 +1,6 @@
-"""Name the forms of operators that ONNX's evaluator in Python computes wrongly (onnx 1.23, read and compared with ONNX Runtime).
+"""Name the forms of operators that ONNX's evaluator in Python computes wrongly.
 
-A model that only it can run is not verified if it has one of them.
+Read in onnx 1.23, and compared with ONNX Runtime. A model that only it can run is not verified if it has one of them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...frontend.canonical.node_builder import attributes_of
+from ...frontend.canonical.operators.auto_pad import SAME
 from ...frontend.canonical.shapes import infer_what_is_open, static_shape, value_types, without_values
 
 if TYPE_CHECKING:
     import onnx
 
-_SAME = ("SAME_LOWER", "SAME_UPPER")
 #: the set from which on Softmax and its kin work along one axis
 _ONE_AXIS = 13
 
 
 class _Form(NamedTuple):
-    """Node with the shape of its first operand, the scales of a Resize, and its operator set, as far as they are known."""
+    """Node with its operator set, the shape of its first operand and the scales of a Resize, as far as known."""
 
     node: onnx.NodeProto
     attributes: dict[str, Any]
@@ -58,7 +58,7 @@ def _softmax(form: _Form) -> str:
 
 def _pool(form: _Form) -> str:
     """Compare paddings of SAME: for ONNX Runtime and the library dilations do not count, and windows may begin inside."""
-    if form.attributes.get("auto_pad") not in _SAME:
+    if form.attributes.get("auto_pad") not in SAME:
         return ""
     if any(each > 1 for each in form.attributes.get("dilations", ())):
         return "its paddings count dilations"
@@ -68,7 +68,7 @@ def _pool(form: _Form) -> str:
 
 
 def _norm_pool(form: _Form) -> str:
-    ends = form.attributes.get("ceil_mode") or form.attributes.get("auto_pad") in _SAME
+    ends = form.attributes.get("ceil_mode") or form.attributes.get("auto_pad") in SAME
     return "by a mean, which has fewer elements at an end" if ends else ""
 
 

@@ -1,4 +1,4 @@
-"""Write out what TVM's importer derives wrongly, or not at all, from `auto_pad`."""
+"""State the paddings and kernel shapes that TVM's importer derives wrongly from `auto_pad`, or not at all."""
 
 from __future__ import annotations
 
@@ -48,14 +48,18 @@ def same_pads(attributes: dict[str, Any], shape: tuple[int, ...]) -> list[int]:
     begins, ends = [], []
     for size, stride, kernel in zip(shape[2:], strides, attributes["kernel_shape"], strict=True):
         total = (-(-size // stride) - 1) * stride + kernel - size
-        begin = int(total / 2) if attributes["auto_pad"] == "SAME_UPPER" else int((total + 1) / 2)
-        begins.append(begin)
-        ends.append(total - begin)
+        begins.append(begin_of(total, attributes["auto_pad"]))
+        ends.append(total - begins[-1])
     return begins + ends
 
 
+def begin_of(total: int, automatic: str) -> int:
+    """Return the padding before an axis, of `total` elements on both sides; of SAME_UPPER, the smaller half."""
+    return int(total / 2) if automatic == "SAME_UPPER" else int((total + 1) / 2)
+
+
 def kernel_shape(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Give a convolution the shape of its kernel, which is that of its weights."""
+    """Give a convolution the shape of its kernel: its weights have it."""
     weight = context.shape(node.input[1])
     if attributes.get("auto_pad") in SAME and "kernel_shape" not in attributes and weight is not None:
         _same_name(node, build, list(node.input), **attributes, kernel_shape=list(weight[2:]))

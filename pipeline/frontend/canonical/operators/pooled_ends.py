@@ -56,7 +56,8 @@ def state_pooled_ends(model: onnx.ModelProto) -> bool:
 def _widen(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...]) -> bool:
     """Pad the end of data that are smaller than a window, but by less than a stride: ONNX Runtime rounds toward one window."""
     rank = len(shape) - 2
-    pads = _pads(attributes, rank)
+    given = _pads(attributes, rank)
+    pads = list(given)
     strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
     for axis, (kernel, dilation) in enumerate(zip(attributes["kernel_shape"], dilations, strict=True)):
         missing = (kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis]
@@ -67,7 +68,7 @@ def _widen(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, .
                     "Export the model with a kernel that fits the data.",
                 )
             pads[rank + axis] += missing
-    if pads == _pads(attributes, rank):
+    if pads == given:
         return False
     _set(node, {**attributes, "auto_pad": "NOTSET", "pads": pads})
     return True

@@ -22,6 +22,8 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm.tirx import Stmt
 
+from ...canonical.operators.auto_pad import begin_of
+
 
 @dataclass(frozen=True)
 class _Window:
@@ -51,7 +53,7 @@ def convert_max_pool(
         wholes = [
             (extent - 1) * stride + size - given for extent, stride, size, given in zip(result[2:], strides, sizes, shape[2:], strict=True)
         ]
-        before = [int(whole / 2) if automatic == "SAME_UPPER" else int((whole + 1) / 2) for whole in wholes]
+        before = [begin_of(whole, automatic) for whole in wholes]
     window = _Window(sizes, strides, dilations, before, result, bool(attributes.get("storage_order", 0)))
     return builder.emit(builder.call_te(partial(_pooled, window=window), data, primfunc_name_hint="max_pool_places"))
 
