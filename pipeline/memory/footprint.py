@@ -236,7 +236,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class SlowKernel:
-    """Kernel far below what the core could do, by the model of cycles.
+    """Kernel far below the roofline of the core, by the model of cycles.
 
     `share` is its part of the time of a run, `roofline` the least time for its operations and bytes, divided by its time.
     """

@@ -42,7 +42,7 @@ def tradeoff_table(found: dict) -> RenderableType:
 
 
 def tradeoff_lines(found: dict) -> list[str]:
-    """Say which candidate was taken, and what more time would save."""
+    """Name the chosen candidate, and the ram that more time would save."""
     limits = f"ram {format_bytes(found['ram'])}, flash {format_bytes(found['flash'])}"
     if found.get("max_slowdown") is not None:
         most = f"{found['max_slowdown']:g} × the time of the fastest whole kernels"

@@ -42,8 +42,9 @@ class SearchSettings:
     as long as the compiled library stays within `max_error`, relative to the range of an output. `knowledge` is a file
     of `passfit learn`, merged over the shipped one. `max_extra_compute` limits recomputation as a fraction of the
     original arithmetic; None leaves kernels whole. `max_slowdown` limits the predicted time of the objective RAM, relative
-    to the fastest plan of whole kernels; None is the least ram at any price. With `max_latency`, which replaces it, the least ram is chosen among candidates within
-    that latency: see `latency.least_ram_within`. `objective` is one of OBJECTIVES; None: see `objective_of`.
+    to the fastest plan of whole kernels; None is the least ram at any price. With `max_latency`, which replaces it, the
+    least ram is chosen among candidates within that latency: see `latency.least_ram_within`. `objective` is one of
+    OBJECTIVES; None: see `objective_of`.
     """
 
     strategy: str = "orchestrated"

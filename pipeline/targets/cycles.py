@@ -52,8 +52,8 @@ class Core:
     """Rates of a processor core, per cycle: vector instructions by kind, and of all kinds.
 
     `latency` is the cycles of a dependent multiply-add; `window` the instructions in flight, which run side by side if
-    independent. `cached` and `memory` are sustained bytes per cycle, of the last cache, with `cache` bytes, and beyond; `refill` is
-    that into the first cache, of FIRST_CACHE bytes. `call` is the cycles of a kernel's call.
+    independent. `cached` and `memory` are sustained bytes per cycle, of the last cache, with `cache` bytes, and beyond;
+    `refill` is that into the first cache, of FIRST_CACHE bytes. `call` is the cycles of a kernel's call.
     """
 
     arithmetic: float

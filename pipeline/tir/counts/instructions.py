@@ -35,7 +35,7 @@ def instructions(value: Expr) -> float:
 
 
 def long_instructions(value: Expr, lanes: int) -> list[tuple[Expr, float]]:
-    """List the parts of a value that take longer, with their instructions for a vector of `lanes` without their operands."""
+    """List the parts of a value that take longer, with their own instructions for a vector of `lanes`."""
     return [(each, cost * lanes if cost == _CALL else cost) for each, cost in _nodes(value) if cost > 1]
 
 

@@ -1,4 +1,4 @@
-"""Find how the loops around a statement move its accesses, and what they decide anew in each iteration."""
+"""Find how the loops around a statement move its accesses, and which choices each iteration makes anew."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class Strides:
 
 
 def without_loads(index: Expr) -> Expr:
-    """Replace what an index reads by 0."""
+    """Replace the loads in an index by 0."""
     return tvm_ffi.structural_map(index, (TensorLoad, lambda each: IntImm(str(each.ty.dtype), 0)))
 
 
 def positions(value: object) -> list[Var]:
-    """List the variables in a value, without those in the indices of its loads."""
+    """List the variables in a value outside the indices of its loads."""
     if isinstance(value, TensorLoad):
         return []
     return [value] if isinstance(value, Var) else [each for part in parts(value) for each in positions(part)]

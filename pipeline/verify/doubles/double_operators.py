@@ -200,7 +200,7 @@ class BatchNormalization(OpRun):
 
 
 class LRN(OpRun):
-    """Responses divided by those of channels beside; ONNX's evaluator computes as many channels as there are images."""
+    """Responses divided by their neighbours among the channels; ONNX's evaluator computes as many channels as there are images."""
 
     op_domain = ""
 

@@ -76,7 +76,7 @@ class ConstantFolder(FoldConstantsPass):
 
 
 def _whole_numbers(replacement: Replacement | None) -> np.ndarray | None:
-    """Return the integers of a Constant that onnxscript made, in a form and with a dtype that old operator sets lack."""
+    """Return the integers of a Constant that onnxscript made: old operator sets lack its attribute and dtype."""
     made = replacement.new_nodes[0] if replacement and len(replacement.new_nodes) == 1 else None
     found = [made.attributes[name].value for name in ("value_int", "value_ints") if made and name in made.attributes]
     return np.asarray(found[0], np.int64) if found else None

@@ -52,7 +52,7 @@ def gelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
 
 
 def _widened(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
-    """Return the operand, of float16 in float32, its dtype there, and the function that builds the result's last node."""
+    """Widen an operand of float16 to float32; return it, its dtype, and the builder of the last node."""
     from onnx import TensorProto
 
     x, dtype = node.input[0], context.dtype(node.input[0])

@@ -82,7 +82,7 @@ def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Co
 
 
 def _finite_or_nan(x: str, number: int, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
-    """Build a number, or NaN where `x` is not finite: TVM takes x − x for 0."""
+    """Build a number, and NaN for elements of `x` that are not finite: TVM takes x − x for 0."""
     infinity, finite, none = (build.constant(np.asarray(each, dtype)) for each in (np.inf, number, np.nan))
     return build.node("Where", build.node("Less", build.node("Abs", x), infinity), finite, none, result=result)
 

@@ -44,9 +44,9 @@ def _extreme(builder: relax.BlockBuilder, op: str, one: relax.Expr, other: relax
 
 
 def _bound(value: relax.Expr, other: relax.Expr) -> relax.Expr | None:
-    """Return a constant of one number that is not NaN without dimensions, as kernels hold only such as a number; else None.
+    """Return a constant of one number without its dimensions: kernels hold only such as a number; else None.
 
-    None, too, if it has more dimensions than the other operand: so does the result then.
+    None for NaN, and for more dimensions than the other operand has: the result has them, too.
     """
     if not isinstance(value, GenericConst) or len(value.ty.shape) > len(other.ty.shape):
         return None

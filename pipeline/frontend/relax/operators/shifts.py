@@ -1,4 +1,6 @@
-"""Convert BitShift so that no bit is left of a shift by the width of its dtype or more, which C and LLVM leave open.
+"""Convert BitShift; a shift by the width of the dtype or more leaves no bit.
+
+C and LLVM leave its result open.
 
 Imports TVM: only imported once a graph is made.
 """

@@ -51,7 +51,7 @@ def _pixel(data: te.Tensor, plane: tuple[Expr, Expr], at: Sequence[Expr], paddin
 
 
 def _place(number: Expr, dtype: str, size: int, padding: str, corners: bool) -> Expr:
-    """Return the place among the pixels of an axis for a number of the grid, from −1 at one edge to 1 at the other."""
+    """Return the place among the pixels of an axis. `number` of the grid is −1 at one edge, 1 at the other."""
     place = (number + 1) * (size - 1) / 2 if corners else (number + 1) * size / 2 - 0.5
     if padding != "reflection":
         return te.min(te.max(place, tirx.const(-2, dtype)), tirx.const(size + 1, dtype))
