@@ -268,18 +268,28 @@ def _tile_reduction(
     few_rows = prod(tiling.tile.rows) < tiling.tile.groups
     schedule.reorder(*summing, *single, *((groups, *rows) if few_rows else (*rows, groups)), lanes)
     for block in padding:
-        _copy_at(schedule, block, summing, copy_late)
+        _copy_at(schedule, block, inside, summing, copy_late)
     _into_registers(schedule, rows, groups, lanes)
     schedule.decompose_reduction(reduction, summing[0])
 
 
-def _copy_at(schedule: Schedule, padding: SBlockRV, summing: list[LoopRV], late: bool) -> None:
-    """Copy padding for all steps of the sum but the outermost; if `late`, for as many as a few lines of it suffice."""
-    for number, loop in enumerate(summing):
+def _copy_at(schedule: Schedule, padding: SBlockRV, tile: LoopRV, summing: list[LoopRV], late: bool) -> None:
+    """Copy padding for all steps of the sum but the outermost; if `late`, for as many as a few lines of it suffice.
+
+    What each step would copy again (a sampled picture whose places are data) is copied once a tile.
+    """
+
+    def copied(loop: LoopRV) -> int:
         schedule.compute_at(padding, loop, preserve_unit_loops=True)
         inside = schedule.get_loops(padding)[-len(schedule.get(padding).iter_vars) :]
-        few = prod(int(schedule.get(each).extent) for each in inside) <= _FEW
-        if not late or (number and few):
+        return prod(int(schedule.get(each).extent) for each in inside)
+
+    once = copied(tile)
+    again = copied(summing[0]) == once and int(schedule.get(summing[0]).extent) > 1
+    if again and not late:
+        copied(tile)
+    for loop in summing[1:] if late else ():
+        if copied(loop) <= _FEW:
             return
 
 

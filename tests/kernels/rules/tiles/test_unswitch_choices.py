@@ -16,6 +16,7 @@ from tvm.tirx import IfThenElse
 from passfit.kernels.rules.tiles.tile_reduction import tile_reduction
 from passfit.kernels.rules.tiles.unswitch_choices import unswitch_choices
 from passfit.targets import get_target
+from passfit.tir.loop_nests import iterations
 from passfit.tir.row_window import row_window
 
 from ....profiles import examples
@@ -109,3 +110,17 @@ def test_choices_by_values_are_left():
     )
     tiled = tile_reduction(kernel, frozenset({1}), MACHINE)
     assert tiled is not None and count_tests(tiled.kernel) == 0
+
+
+def test_what_each_step_would_copy_is_copied_once():
+    """Places that no step of the sum tells apart: each step copied all of them."""
+
+    def body(x, mask, w):
+        chosen = te.compute((_long(16),), lambda i: tirx.if_then_else(mask[i] > 0, x[i], -x[i]))
+        k = te.reduce_axis((_long(0), _long(16)), "k")
+        return te.compute((_long(8), _long(24)), lambda i, j: te.sum(chosen[tirx.floormod(tirx.floordiv(i, _long(64)) + k, _long(16))] * w[k, j], [k]))
+
+    kernel = kernel_of([(16,), (16,), (16, 24)], body)
+    tiled = tile_reduction(kernel, frozenset(), MACHINE)
+    assert tiled is not None and iterations(tiled.kernel.body) < 2 * 8 * 24 * 16
+    np.testing.assert_allclose(run(tiled.kernel), run(kernel), rtol=1e-4, atol=1e-4)
