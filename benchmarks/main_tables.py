@@ -77,11 +77,11 @@ def widest() -> str:
     return next(name for name in (*WIDE, NARROW) if name == NARROW or how_to_run(get_target(name)).native)
 
 
-def timed(model: Model, folders: dict[str, Path]) -> dict:
+def timed(model: Model, folders: dict[str, Path], least: bool = False) -> dict:
     """Time libraries beside ONNX Runtime in a process of its own, which a library may crash."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         try:
-            return process.submit(beside_onnxruntime, model, folders).result()
+            return process.submit(beside_onnxruntime, model, folders, least).result()
         except (PassfitError, RuntimeError, BrokenProcessPool) as error:
             return {"failed": f"{type(error).__name__}: {error}"}
 

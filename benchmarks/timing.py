@@ -19,25 +19,29 @@ from passfit import api
 TURNS, SECONDS, LEAST, MOST = 5, 0.5, 3, 2000
 
 
-def beside_onnxruntime(model: Model, folders: Mapping[str, Path]) -> dict[str, list[float]]:
+def beside_onnxruntime(model: Model, folders: Mapping[str, Path], least: bool = False) -> dict[str, list[float]]:
     """Time the library in each folder of results, by name, and ONNX Runtime on the same model.
 
-    Returns the median of every turn, in milliseconds. ONNX Runtime's inputs and outputs are bound, as a library's lie
+    Returns the median of every turn, in milliseconds, or with `least` its shortest run: other work only adds to that. ONNX Runtime's inputs and outputs are bound, as a library's lie
     in its arena. It is timed on the file as shipped and on the imported model, under "shipped" and "imported"; one that
     it refuses is left out. Raises RuntimeError if a library fails, or if ONNX Runtime refuses both.
     """
     libraries = {name: library_run(folder) for name, folder in folders.items()}
-    return turn_by_turn({**_sessions(model, next(iter(folders.values()))), **libraries})
+    return turn_by_turn({**_sessions(model, next(iter(folders.values()))), **libraries}, choose=min if least else statistics.median)
 
 
-def turn_by_turn(runs: Mapping[str, Callable[[], object]], seconds: float | None = None) -> dict[str, list[float]]:
+def turn_by_turn(
+    runs: Mapping[str, Callable[[], object]],
+    seconds: float | None = None,
+    choose: Callable[[list[int]], float] = statistics.median,
+) -> dict[str, list[float]]:
     """Return the median milliseconds of each run in each of TURNS turns, of `seconds` each; default: SECONDS."""
     for run in runs.values():
         run()
     found: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(TURNS):
         for name, run in runs.items():
-            found[name].append(round(_median(run, seconds or SECONDS), 6))
+            found[name].append(round(choose(_times(run, seconds or SECONDS)) / 1e6, 6))
     return found
 
 
@@ -46,14 +50,15 @@ def fastest(turns: Mapping[str, list[float]]) -> float:
     return min(min(turns[name]) for name in ("shipped", "imported") if name in turns)
 
 
-def _median(run: Callable[[], object], seconds: float) -> float:
+def _times(run: Callable[[], object], seconds: float) -> list[int]:
+    """Return the nanoseconds of each run in a turn."""
     times: list[int] = []
     end = time.perf_counter() + seconds
     while len(times) < LEAST or (len(times) < MOST and time.perf_counter() < end):
         started = time.perf_counter_ns()
         run()
         times.append(time.perf_counter_ns() - started)
-    return statistics.median(times) / 1e6
+    return times
 
 
 def library_run(folder: Path) -> Callable[[], object]:

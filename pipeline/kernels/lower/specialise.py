@@ -123,17 +123,13 @@ def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Ma
 def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr], shift: int = 0) -> list[Expr]:
     """Return the indices, in a compact buffer of another shape, of an element, `shift` elements in.
 
-    The first index is past the end if the other buffer is smaller.
+    All but the last are 0, and the last may run past the end of its line: quotients and remainders by the extents would
+    stay in the loops, as no simplifier joins all of them again.
     """
     if list(map(int, shape)) == list(map(int, other)) and not shift:
         return list(indices)
     flat = flat_index(shape, indices)
-    flat = flat + int64(shift) if shift else flat
-    found: list[Expr] = []
-    for extent in reversed([int(each) for each in other[1:]]):
-        found.insert(0, tirx.floormod(flat, int64(extent)))
-        flat = tirx.floordiv(flat, int64(extent))
-    return [flat, *found] if len(other) else []
+    return [*(int64(0) for _ in other[1:]), flat + int64(shift) if shift else flat] if len(other) else []
 
 
 def _alignments(program: Program, steps: list[Step]) -> list[int]:

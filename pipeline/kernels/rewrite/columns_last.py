@@ -17,8 +17,9 @@ def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered,
         return lowered, region
     program = lowered.program
     for stage in region.stages:
-        rank = len(program.tensors[program.steps[stage.step].writes[0]].shape)
-        if stage.operand is not None or stage.axis != rank - 1 or stage.axis <= CHANNELS:
+        step = program.steps[stage.step]
+        rows = step.writes[0] if stage.operand is None else step.reads[stage.operand]
+        if stage.axis != len(program.tensors[rows].shape) - 1 or stage.axis <= CHANNELS:
             return lowered, region
     inside, last = {stage.step for stage in region.stages}, lowered.last
     writers = {

@@ -110,6 +110,9 @@ def _schedule(
     for block in intermediate_blocks(schedule, result_names(schedule)):
         if name_of(schedule, block) != name:
             inline(schedule, block)
+    for block in root_blocks(schedule):
+        if not schedule.get_loops(block):
+            schedule.add_unit_loop(block)  # TVM's `rfactor` fails beside a block without a loop
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     partials: dict[str, tuple[SBlockRV, SBlockRV]] = {}
     for total in reductions:

@@ -8,11 +8,12 @@ pytest.importorskip("tvm")
 from dataclasses import replace
 
 from tvm import relax
+from tvm.ir import Var
 from tvm.script import ir as I  # noqa: F401  (TVMScript wants its names)
 from tvm.script import tirx as T
 
 from passfit.kernels.lower.schedule_program import schedule_program
-from passfit.kernels.lower.specialise import specialise_kernels
+from passfit.kernels.lower.specialise import _same_element, specialise_kernels
 from passfit.memory import share
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.tir.in_place.analysis import analyse_sharing, masked_loads
@@ -148,6 +149,14 @@ def test_an_element_is_read_at_its_place_for_a_buffer_of_the_kernels_own():
     placed = specialise_kernels(replace(program, program=share(program.program), kernels={name: kernel}))
     ((_, made),) = placed.kernels.items()
     assert not any(load.source.same_as(made.params[0]) for store in stores(made.body) for load, _ in masked_loads(store))
+
+
+def test_an_element_of_another_shape_is_read_without_quotients():
+    """No simplifier joined them again: a division for each load of a convolution in place."""
+    row, column = Var("row", "int64"), Var("column", "int64")
+    found = _same_element([row, column], [T.int64(6), T.int64(10)], [T.int64(4), T.int64(3), T.int64(5)], 7)
+    assert [str(each) for each in found] == ["T.int64(0)", "T.int64(0)", "row * T.int64(10) + column + T.int64(7)"]
+    assert _same_element([row, column], [T.int64(6), T.int64(10)], [T.int64(6), T.int64(10)]) == [row, column]
 
 
 def test_a_kernel_is_made_once_for_each_way_it_is_called():

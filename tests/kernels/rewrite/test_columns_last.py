@@ -10,6 +10,7 @@ pytest.importorskip("tvm")
 from tvm import relax
 
 from passfit.kernels.rewrite.columns_last import region_with_columns_last
+from passfit.kernels.rewrite.split_reductions import split_reductions
 from passfit.kernels.rewrite.splittable import splits_of
 from passfit.kernels.rewrite.stream_region import stream_region
 from passfit.memory.streaming.region import region
@@ -57,18 +58,22 @@ def line(x):
     return x
 
 
+def summed(x):
+    return _emit(_op.mean(_conv(_conv(x, 2, 16), 16, 16, groups=16, seed=1), [2, 3], True))
+
+
 def narrow(x):
     return _conv(_conv(x, 2, 4), 4, 4, groups=4, seed=1)
 
 
 IMAGE = (1, 2, 13, 22)
-MODELS = {"separable": (IMAGE, separable), "residual": (IMAGE, residual), "pooled": (IMAGE, pooled), "line": ((1, 2, 40), line)}
+MODELS = {"separable": (IMAGE, separable), "residual": (IMAGE, residual), "pooled": (IMAGE, pooled), "line": ((1, 2, 40), line), "summed": (IMAGE, summed)}
 
 
 def columns(name, group=1):
     """Return a program on AVX2 and the region of all its steps, `group` columns at a time."""
     shape, body = MODELS[name]
-    program = replace(lowered([shape], body), machine=TARGET.machine)
+    program = split_reductions(replace(lowered([shape], body), machine=TARGET.machine))
     last = len(program.program.steps) - 1
     return program, region(program.program, splits_of(program), 0, last, len(shape) - 1, group)
 

@@ -9,6 +9,9 @@ from tvm import relax
 from tvm.script import tirx as script
 
 from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
+from passfit.kernels.rules.rule import Speed
+from passfit.kernels.schedule.candidates import schedules
+from passfit.targets import Machine
 from passfit.tir.index_grid import Unknown
 
 from ...profiles import examples
@@ -88,3 +91,12 @@ def _sum_of_slices(x: script.Buffer((2, 1, 8), "float32"), total: script.Buffer(
 @pytest.mark.parametrize("axis", range(3))
 def test_a_copy_of_lower_rank_has_no_such_axis(axis):
     assert not sums_over(_sum_of_slices, 0, axis)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sum"])
+def test_parts_of_a_single_value_use_vectors(name):
+    """Plain loops waited for each comparison: half the time of attention that is quantised as it runs."""
+    kernel = single([(1, 48, 64)], lambda x: getattr(_op, name)(x), ("legalize", "fold-constant", "fuse-operators{over=reduction}"))
+    part = partial_sum(kernel.kernel, 0, 1, 12).part
+    assert next(iter(schedules(part, frozenset(), Machine(), True).candidates())).speed is Speed.FAST
+    check_sums(kernel)

@@ -35,6 +35,10 @@ from .sum_chains import sum_chains
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, parts_of
 from .tile_size import OPERANDS, Tile
+from .unswitch_choices import unswitch_choices
+
+#: elements of padding that are copied at once where it is copied late
+_FEW = 256
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def tile_reduction(
     """Tile the reduction of `kernel` in registers; None if the rule does not match or TVM refuses a step.
 
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
-    is copied for one step of the reduction at a time: slower, and smaller. `choose` picks the tiling.
+    is copied for few steps of the reduction at a time: slower, and smaller. `choose` picks the tiling.
     """
     for peeled in (True, False):
         schedule = new_schedule(kernel)
@@ -173,6 +177,8 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
+    if not parts.reduced.machine.compact:
+        tiled = unswitch_choices(tiled)
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 
@@ -262,9 +268,29 @@ def _tile_reduction(
     few_rows = prod(tiling.tile.rows) < tiling.tile.groups
     schedule.reorder(*summing, *single, *((groups, *rows) if few_rows else (*rows, groups)), lanes)
     for block in padding:
-        schedule.compute_at(block, summing[-1 if copy_late else 0], preserve_unit_loops=True)
+        _copy_at(schedule, block, inside, summing, copy_late)
     _into_registers(schedule, rows, groups, lanes)
     schedule.decompose_reduction(reduction, summing[0])
+
+
+def _copy_at(schedule: Schedule, padding: SBlockRV, tile: LoopRV, summing: list[LoopRV], late: bool) -> None:
+    """Copy padding for all steps of the sum but the outermost; if `late`, for as many as a few lines of it suffice.
+
+    What each step would copy again (a sampled picture whose places are data) is copied once a tile.
+    """
+
+    def copied(loop: LoopRV) -> int:
+        schedule.compute_at(padding, loop, preserve_unit_loops=True)
+        inside = schedule.get_loops(padding)[-len(schedule.get(padding).iter_vars) :]
+        return prod(int(schedule.get(each).extent) for each in inside)
+
+    once = copied(tile)
+    again = copied(summing[0]) == once and int(schedule.get(summing[0]).extent) > 1
+    if again and not late:
+        copied(tile)
+    for loop in summing[1:] if late else ():
+        if copied(loop) <= _FEW:
+            return
 
 
 def _into_registers(schedule: Schedule, rows: list[LoopRV], groups: LoopRV, lanes: LoopRV) -> None:

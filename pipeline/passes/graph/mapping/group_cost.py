@@ -23,7 +23,7 @@ class GroupModel:
     """Modelled needs of a group.
 
     `moved` and `workspace` are in bytes; `arithmetic` counts operations if nothing is done again, `redone` those that
-    are, beyond what each kernel repeats alone; `untiled` counts iterations of reductions that lose their fast schedule,
+    are, beyond what each kernel repeats alone, and `saved` those of elements that the group does not need; `untiled` counts iterations of reductions that lose their fast schedule,
     which the schedule of the group tells, not this model, as it tells the bytes read `again` by windows of rows.
     """
 
@@ -36,6 +36,7 @@ class GroupModel:
     calls: int = 1
     again: int = 0
     staged: bool = False
+    saved: int = 0
 
     @property
     def time(self) -> float:
@@ -85,8 +86,9 @@ def _modelled(calls: KernelCalls, group: frozenset[int], held: int) -> GroupMode
         if redone > 0 and fusion_of(producer, mapping) is Fusion.NEVER:
             return None
     return GroupModel(
-        fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), 0, fused.workspace, fused.in_place
-    )
+        fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), 0, fused.workspace, fused.in_place,
+        saved=max(-redone, 0),
+    )  # fmt: skip
 
 
 def _between(calls: KernelCalls, group: frozenset[int], held: int) -> int | None:

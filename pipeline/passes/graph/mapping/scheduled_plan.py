@@ -72,7 +72,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
         model = model_of(called.calls, group, 0 if any(flaw.whole for flaw in found) else held)
         redone = 0 if model is None else max([model.redone, *(flaw.redone for flaw in found)])
-        if model is None or (len(group) > 1 and redone > redo * model.arithmetic):
+        if model is None or (len(group) > 1 and redone > redo * (model.arithmetic - model.saved)):
             return None
         if final and group not in (seen if held else sound) and _is_unusual(called, group):
             return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
@@ -178,6 +178,8 @@ def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: 
         untiled = round(slowed * _SLOWER[schedule.speed])
     whole, done = model.staged and not schedule.staged, schedule.arithmetic
     redone = done - model.arithmetic if done > _UNMODELLED * (model.arithmetic + model.redone) else 0
+    if schedule.staged and not model.staged:
+        redone = max(redone, model.saved)  # stages compute all elements of their values
     modelled = schedule.workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
     if modelled and not redone and not whole:
         return None

@@ -1,0 +1,256 @@
+"""Unswitch the choices of a tile: one whose elements all come from one place reads them there.
+
+    for c:                                              for c:
+      for p in 0…20: pad[p] = x[c, 492 + t + p]           if 8 <= t and t + 19 < 508:                     one test a tile
+          if t + p < 8 else x[c, t + p - 8] if …              for j, r: acc[r] += x[c, t + r + 8 j - 8] * w[c, j]
+      for j, r: acc[r] += pad[r + 8 j] * w[c, j]          else: the copy, and the sum of what it holds
+
+Circular, reflected and repeated edges are such choices, of values or of indices, and concatenations that a product
+reads. Unswitching: Allen and Cocke, A Catalogue of Optimizing Transformations, 1971.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import (
+    GE,
+    GT,
+    LE,
+    LT,
+    And,
+    BufferStore,
+    For,
+    IfThenElse,
+    IntImm,
+    Max,
+    Min,
+    Not,
+    Or,
+    PrimFunc,
+    Select,
+    SeqStmt,
+    Stmt,
+)
+from tvm.tirx.analysis import undefined_vars
+
+from ....tir.expressions import choice_of, is_true, loads, replaced, unconverted, uses, walk
+from ....tir.index_grid import Grid, Unknown
+from ....tir.loop_nests import all_of, are_axes, int64, sequence
+
+#: most places that get a sum of their own, and the least share of the tiles that read each throughout
+_MOST, _SHARE = 2, 0.25
+#: positions over which shares are counted
+_SAMPLES = 1 << 18
+#: a condition, and whether it holds
+_Asked = tuple[Expr, bool]
+
+
+def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
+    """Unswitch the choices of a tiled kernel; return `kernel` itself if it has none by position."""
+    around: dict[Var, int] = {}
+
+    def see(loop: For) -> None:
+        if isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) and not int(loop.min):
+            around[loop.loop_var] = int(loop.extent)
+
+    tvm_ffi.structural_walk(kernel.body, [(For, see)])
+
+    def unswitched(parts: SeqStmt) -> Stmt:
+        first, *rest = parts.seq
+        copy = _nest_of(first)
+        if copy is None or not copy.copies or not all(_reads(each, copy.buffer) for each in rest):
+            found = [_unswitched_sum(each, around) for each in parts.seq]
+            return parts if all(one.same_as(other) for one, other in zip(found, parts.seq)) else SeqStmt(found)
+        stmt: Stmt = parts
+        for case in reversed(_cases(copy, around)):
+            if isinstance(unconverted(case.value), TensorLoad):  # others are computed once, in the copy
+                stmt = IfThenElse(case.whole, sequence([_renewed(_in_place(each, copy, case.value)) for each in rest]), stmt)
+        return stmt
+
+    body = tvm_ffi.structural_map(kernel.body, (SeqStmt, unswitched))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """Perfect nest around a block: its axes with their values, and its loops with their extents."""
+
+    block: SBlock
+    values: Mapping[Var, Expr]
+    loops: Mapping[Var, int]
+
+    @property
+    def buffer(self) -> Var:
+        return self.block.body.buffer
+
+    @property
+    def copies(self) -> bool:
+        """Tell whether the block stores each element at its own axes."""
+        return are_axes(self.block, self.block.body.indices)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Value of some elements, and a condition for all elements of a nest to have it."""
+
+    value: Expr
+    whole: Expr
+
+
+def _nest_of(nest: Stmt) -> _Nest | None:
+    """Match a perfect nest whose store chooses by position."""
+    loops: dict[Var, int] = {}
+    while isinstance(nest, For):
+        if not isinstance(nest.extent, IntImm) or not isinstance(nest.min, IntImm) or int(nest.min):
+            return None
+        loops[nest.loop_var] = int(nest.extent)
+        nest = nest.body
+    if not isinstance(nest, SBlockRealize) or nest.block.init is not None or not isinstance(nest.block.body, BufferStore):
+        return None
+    if not is_true(nest.predicate) or _first_choice(nest.block.body.value) is None:
+        return None
+    return _Nest(nest.block, {axis.var: value for axis, value in zip(nest.block.iter_vars, nest.iter_values)}, loops)
+
+
+def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
+    """Unswitch a nest that adds to its own elements."""
+    nest = _nest_of(stmt)
+    if nest is None or not _reads(nest.block.body.value, nest.buffer):
+        return stmt
+    for case in _cases(nest, around)[:1]:
+        store = BufferStore(nest.buffer, case.value, nest.block.body.indices)
+        plain = tvm_ffi.structural_map(stmt, (SBlock, partial(_with_body, body=store)))
+        return IfThenElse(case.whole, _renewed(plain), stmt)
+    return stmt
+
+
+def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
+    """Return the cases that enough tiles have throughout, the most frequent first."""
+    own = {axis.var: int(axis.dom.extent) for axis in nest.block.iter_vars}
+    found = []
+    for value, conditions in _branches(nest.block.body.value, ()):
+        try:
+            alone = [_share([condition], own) for condition in conditions]
+            if 0 in alone:
+                continue
+            asked = [condition for condition, share in zip(conditions, alone) if share != 1]
+            whole = [_throughout(replaced(each, nest.values), holds, nest.loops) for each, holds in asked]
+            # the share of tiles, over rows that are known only when they run
+            share = _share([(each, True) for each in whole if set(undefined_vars(each)) <= around.keys()], around)
+        except Unknown:
+            continue
+        known = all(set(undefined_vars(each)) <= around.keys() for each in whole)
+        found.append((known, share, len(undefined_vars(value)), _Case(value, tirx.all(tirx.const(True), *whole))))
+    found = [each for each in found if each[1] >= _SHARE]
+    if not all(known for known, *_ in found):
+        found = [max(found, key=lambda each: each[2])]  # an edge reads one place, whatever the position
+    return [case for *_, case in sorted(found, key=lambda each: -each[1])[:_MOST]]
+
+
+def _branches(value: Expr, conditions: tuple[_Asked, ...]) -> Iterator[tuple[Expr, tuple[_Asked, ...]]]:
+    """Yield the values between which choices choose, each with the conditions that do or do not hold then."""
+    first = _first_choice(value)
+    if first is None:
+        yield value, conditions
+        return
+    condition, *either = _choice_of(first)
+    for chosen, holds in zip(either, (True, False)):
+
+        def put(each: Expr, chosen=chosen) -> Expr:
+            return chosen if each.same_as(first) else each
+
+        made = tvm_ffi.structural_map(value, [(kind, put) for kind in (Call, Select, Max, Min)])
+        yield from _branches(made, (*conditions, (condition, holds)))
+
+
+def _first_choice(value: Expr) -> Expr | None:
+    """Return the outermost choice whose condition holds no other."""
+    found = ((each, _choice_of(each)) for each in walk(value))
+    return next((each for each, choice in found if choice is not None and _first_choice(choice[0]) is None), None)
+
+
+def _choice_of(expr: object) -> tuple | None:
+    """Return the condition and both values of a choice by position; those of an index may be a maximum or a minimum."""
+    found = choice_of(expr)
+    if isinstance(expr, (Max, Min)) and str(expr.ty.dtype).startswith("int") and not loads(expr):
+        found = (expr.a > expr.b if isinstance(expr, Max) else expr.a < expr.b, expr.a, expr.b)
+    return None if found is None or loads(found[0]) else found
+
+
+def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | None:
+    """Return the share of the positions for which conditions hold; None if they ask for other variables."""
+    used = {var for condition, _ in conditions for var in undefined_vars(condition)}
+    if used - extents.keys():
+        return None
+    asked = [var for var in extents if var in used]
+    if math.prod(extents[var] for var in asked) > _SAMPLES:
+        raise Unknown("too many positions to count")
+    grid = Grid(tuple(extents[var] for var in asked))
+    for axis, var in enumerate(asked):
+        grid.values[var] = np.arange(extents[var]).reshape([-1 if n == axis else 1 for n in range(len(asked))])
+    holds = [np.asarray(grid.evaluate(condition), bool) == wanted for condition, wanted in conditions]
+    return float(np.mean(np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(True, *holds)), grid.shape)))
+
+
+def _throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
+    """Return a condition without `loops` by which another holds, or does not, in all iterations. Raises Unknown."""
+    if isinstance(condition, Not):
+        return _throughout(condition.a, not holds, loops)
+    if isinstance(condition, (And, Or)):
+        join = tirx.all if isinstance(condition, And) == holds else tirx.any
+        return join(_throughout(condition.a, holds, loops), _throughout(condition.b, holds, loops))
+    if not any(uses(condition, var) for var in loops):
+        return condition if holds else Not(condition)
+    if not isinstance(condition, (LT, LE, GT, GE)):
+        raise Unknown("a condition is no comparison")
+    less = isinstance(condition, (LT, LE))
+    small, large = (condition.a, condition.b) if less == holds else (condition.b, condition.a)
+    strict = isinstance(condition, (LT, GT)) == holds
+    # the difference is greatest where each loop is at one of its ends
+    linear = sym.detect_linear_equation(small - large, list(loops))
+    if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]):
+        raise Unknown("a condition is not linear in the copy's loops")
+    greatest = sum(max(0, int(step) * (extent - 1)) for step, extent in zip(linear, loops.values()))
+    most = sym.Analyzer().simplify(linear[-1] + int64(greatest))
+    return most < 0 if strict else most <= 0
+
+
+def _in_place(nest: Stmt, copy: _Nest, value: Expr) -> Stmt:
+    """Read the value where it lies, in place of its copy."""
+    axes = [axis.var for axis in copy.block.iter_vars]
+
+    def load(each: TensorLoad) -> Expr:
+        return replaced(value, dict(zip(axes, each.indices))) if each.source.same_as(copy.buffer) else each
+
+    moved = tvm_ffi.structural_map(nest, (TensorLoad, load))
+    return tvm_ffi.structural_map(moved, (SBlock, lambda block: _with_body(block, block.body)))
+
+
+def _with_body(block: SBlock, body: Stmt) -> SBlock:
+    reads = [all_of(source) for source in dict.fromkeys(load.source for load in loads(body))]
+    return SBlock(
+        block.iter_vars, reads, block.writes, block.name_hint, body, block.init, block.alloc_buffers, block.match_buffers,
+        block.annotations,
+    )  # fmt: skip
+
+
+def _renewed(stmt: Stmt) -> Stmt:
+    """Give the loops and axes of a statement fresh variables."""
+    bound: list[Var] = []
+    tvm_ffi.structural_walk(
+        stmt, [(For, lambda loop: bound.append(loop.loop_var)), (SBlock, lambda block: bound.extend(axis.var for axis in block.iter_vars))]
+    )
+    return replaced(stmt, {each: Var(each.name, each.ty) for each in bound})
+
+
+def _reads(stmt: object, buffer: Var) -> bool:
+    return any(load.source.same_as(buffer) for load in loads(stmt))
