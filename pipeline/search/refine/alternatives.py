@@ -77,6 +77,8 @@ def _within_time(
     quick = [each.evaluation for each, costs in found if each.lever == OTHER and costs.cycles <= limit]
     planned = zip(quick, map(lowest, splitter.plans_of(quick)))
     least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[:SPLIT]
+    if evaluator.effort.over(1.0):
+        least = []
     added = _counted(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     for state, plan in ((own, lowest(splitter.plans(own))), *least):
         added += _finest_within(evaluator, splitter, state, plan, limit)
