@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 #: processor seconds of a search: two minutes of two cores
 SECONDS = 240.0
-#: kernels of states scored in a processor second, as measured: 8 to 11 ms each
-RATE = 100.0
+#: kernels handled in a processor second, as measured over whole searches: 220 to 430
+RATE = 200.0
 #: processor seconds after which the clock ends a search: relative to those asked for, and on top
 NET, START = 2.0, 60.0
-#: parts of the work after which a step is left out: other states, splits of other finalists, then what refines the winner
-SEARCH, FINALISTS, WINNER = 0.4, 0.7, 0.85
+#: parts of the work after which a step is left out: other states; splits of other finalists, and the worth of passes; at
+#: last what refines the winner, which gains most for its work
+SEARCH, FINALISTS, WINNER = 0.5, 0.7, 0.95
 
 
 @dataclass

@@ -14,7 +14,7 @@ from ...errors import ModelError
 from ...memory import Footprint
 from ...passes.base import ModulePass, Pass
 from ...passes.program.order import Order
-from ...passes.sequence.sequence import Sequence, specs_of
+from ...passes.sequence.sequence import SPLITTING, Sequence, specs_of
 from ...targets import Target
 from ..effort import Effort
 from .child import OVER_LIMIT, CandidateLimits, Child, ChildDied
@@ -27,8 +27,8 @@ OBJECTIVES = ("ram", "sum")
 
 #: operators that take as long as one kernel, however they are fused
 OPERATORS_A_KERNEL = 8
-#: work of a state's key, relative to its score
-_KEY = 0.05
+#: work of a state, of its splits, of its orders and sharings, and of its key, in its kernels
+_STATE, _SPLIT, _ORDER, _KEY = 2.0, 1.0, 0.15, 0.05
 #: seconds for a task of the refinement that exceeded a candidate's limits
 TASK_SECONDS = 900.0
 _WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in params.yaml."
@@ -38,6 +38,13 @@ def uncompilable(reason: str) -> ModelError:
     """Return the error of a model that no candidate compiles, for a `reason` of failure."""
     step = "Try a smaller input shape." if reason.startswith(OVER_LIMIT) else "Replace the operator it names before exporting."
     return ModelError(f"The model cannot be compiled: {reason}", step)
+
+
+def _work(arrangement: Arrangement) -> float:
+    """Return the work of evaluating a state, or an arrangement of it, in its kernels."""
+    if not arrangement:
+        return _STATE
+    return _SPLIT if any(each.name in SPLITTING for each in arrangement) else _ORDER
 
 
 @dataclass(frozen=True)
@@ -233,7 +240,7 @@ class Evaluator:
             self._kernels = max(self._kernels, outcome.footprint.kernels) if self._tried == 1 else self._kernels
             self._least = min(self._least or outcome.footprint.ram, outcome.footprint.ram)
         self.watch(self._tried, self._least)
-        key = self._key((*passes, *arrangement), outcome, int(new))
+        key = self._key((*passes, *arrangement), outcome, _work(arrangement) if new else 0.0)
         if key is None or not outcome.order:
             return Evaluation((*passes, *arrangement), 0, None, outcome.failure)
         return Evaluation((*passes, *outcome.order), key, outcome.footprint, "", self.objective, outcome.least or least)

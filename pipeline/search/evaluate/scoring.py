@@ -58,7 +58,7 @@ class EvaluationRequest(NamedTuple):
 class WorkerTask:
     """Task for a worker that may have cached the module after `specs`, and the kernels after `order`.
 
-    `run` and its result are picklable. `work` is about that of scoring so many states.
+    `run` and its result are picklable. `work` is that of handling all kernels so many times.
     """
 
     specs: Specs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...passes.base import Level, ModulePass
 from ...passes.program.order import Order
-from ..effort import FINALISTS, WINNER
+from ..effort import FINALISTS
 from ..evaluate.evaluation import Evaluation, Evaluator
 
 
@@ -35,7 +35,7 @@ def minimise(
     best = without_idle(evaluator, best)
     while not evaluator.effort.over(FINALISTS) and (shorter := _shorter(evaluator, best, same_state)) is not None:
         best = shorter
-    if evaluator.effort.over(WINNER):
+    if evaluator.effort.over(FINALISTS):
         return best, ()
     passes, places = best.module_passes, _optional(best)
     without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
