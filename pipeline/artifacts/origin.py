@@ -49,7 +49,7 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
         {
             "strategy": settings.strategy,
             "evaluations": settings.evaluations,
-            "seconds": float(settings.seconds),
+            "seconds": None if settings.seconds is None else float(settings.seconds),
             "seed": settings.seed,
             "until": settings.until,
             "goal": None if goal is None else asdict(goal),

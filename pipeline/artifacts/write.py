@@ -49,6 +49,7 @@ def write_search(
         **({"family": result.family} if result.family else {}),
         "evaluations": result.evaluations,
         "closed": result.closed,
+        **({"ended_by": result.ended_by} if result.ended_by else {}),
         "objective": RAM if result.tradeoff is None else result.tradeoff.objective,
         **({"tradeoff": asdict(result.tradeoff)} if result.tradeoff is not None else {}),
         "ablation": [asdict(worth) for worth in result.ablation],

@@ -96,6 +96,10 @@ class SearchOptions:
         int | None,
         typer.Option("--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"),
     ] = SearchSettings.evaluations
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", min=1.0, help="limit the effort, in seconds of processor time; default: 240, two minutes of two cores"),
+    ] = SearchSettings.seconds
     objective: Annotated[
         str | None,
         typer.Option(
@@ -137,7 +141,7 @@ class SearchOptions:
     def settings(self) -> SearchSettings:
         """Return the settings of the search. Raises ConfigError."""
         return SearchSettings(
-            self.strategy, self.evaluations, seed=self.seed, until=self.until, lossy=self.allow_lossy,
+            self.strategy, self.evaluations, self.seconds, seed=self.seed, until=self.until, lossy=self.allow_lossy,
             max_error=self.max_error, max_extra_compute=None if self.no_splits else self.max_extra_compute,
             max_slowdown=options.slowdown(self.max_slowdown), max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
             executor=self.executor, objective=self.objective,

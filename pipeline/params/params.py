@@ -64,7 +64,7 @@ class TargetParams(Table):
 class SearchParams(Table):
     """Search settings: strategy, limits and stop rule.
 
-    `seconds` is wall time for one model × target. `workers` is the number of processes; null: every core, 0: none but
+    `seconds` of processor time limit the effort for one model × target; null: 240, two minutes of two cores. `workers` is the number of processes; null: every core, 0: none but
     its own. Results do not depend on it.
 
     `evaluations` limits the states looked at; null: as many as the size of the graph allows.
@@ -78,7 +78,7 @@ class SearchParams(Table):
 
     strategy: Text = "orchestrated"
     evaluations: PositiveInt | None = None
-    seconds: PositiveFloat = 600.0
+    seconds: Annotated[PositiveFloat, Field(allow_inf_nan=False)] | None = None
     seed: NonNegativeInt = 0
     objective: Literal["fastest-within-budget", "ram", "flash"] | None = None
     until: Literal["minimum", "fits"] = "minimum"

@@ -17,7 +17,7 @@ def search_table(found: dict) -> RenderableType:
     made = table("what leaving a pass out would cost", "<pass", *(f">{field}" for field in _FIELDS))
     for worth in found["ablation"]:
         made.add_row(Name(worth["spec"]), *(_change(worth[field], field) for field in _FIELDS))
-    lines = [_extent(found)]
+    lines = [_extent(found), *_ending(found)]
     lines += [f"refused: {specs}: {why}" for specs, why in found["rejected"].items()]
     if found["failures"]:
         lines.append(f"sequences that failed: {len(found['failures'])}, see search.json")
@@ -33,6 +33,14 @@ def _change(value: int | None, field: str) -> str:
     if value == 0:
         return "–"
     return f"{'+' if value > 0 else '−'}{abs(value)}" if field == "kernels" else signed(value)
+
+
+def _ending(found: dict) -> list[str]:
+    """Say that the effort ended the search."""
+    more = "the best so far is built; --seconds allows more"
+    if found.get("ended_by") == "clock":
+        return [f"ENDED BY THE CLOCK, so that another run may find another plan; {more}"]
+    return [f"the effort was used up: {more}"] if found.get("ended_by") else []
 
 
 def _extent(found: dict) -> str:

@@ -18,6 +18,7 @@ from ..support.temporary_folder import scratch_folder
 from ..targets import Target, native_target
 from ..verify.build_and_run import build_and_run
 from ..verify.settings import VerifySettings
+from .effort import SECONDS
 from .settings import RAM, UNTIL, SearchSettings, aim_of, goal_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def find_sequence(
     rungs = RUNGS if limit is not None or (aim is not None and aim.objective != RAM) else ()
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
-        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds or SECONDS, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda what, done, best: progress(what, done, 0, f"best ram {format_bytes(best)}" if best else ""),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=rungs, aim=aim,

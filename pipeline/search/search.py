@@ -50,6 +50,7 @@ class SearchResult:
     `next` the reason why no more was tried; see `search.refine.levers`. `tried` are the results of all refinement
     steps, to choose from under a latency limit. `family` is the architecture's, if the strategy chose by it. With an
     aim besides the least ram, `tradeoff` holds the candidates it was chosen from; the rest tells of the least ram.
+    `ended_by` is `work` or `clock` if the effort was used up, see `Effort`.
     """
 
     strategy: str
@@ -68,6 +69,7 @@ class SearchResult:
     tried: tuple[Attempt, ...]
     family: str = ""
     tradeoff: Tradeoff | None = None
+    ended_by: str = ""
 
 
 def search(
@@ -113,6 +115,7 @@ def search(
             if failure_of(error) is None:
                 raise
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
+    evaluator.effort.seconds = (limits or Limits()).seconds
     with closing(evaluator):
         shown = progress or (lambda what, done, best: None)
         trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
@@ -136,9 +139,10 @@ def search(
     assert refinement.best.footprint is not None
     found = SearchResult(
         strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
-        evaluations, trace.closed and taken.complete and refinement.ram > enough, taken.ablation,
+        evaluations, trace.closed and taken.complete and refinement.ram > enough and not evaluator.effort.ended_by, taken.ablation,
         ended(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
         refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
+        evaluator.effort.ended_by,
     )  # fmt: skip
     if chosen is None or chosen.evaluation is refinement.best:
         return found

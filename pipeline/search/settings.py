@@ -36,7 +36,7 @@ class SearchSettings:
     `workers` is a number of processes, None: every core, 0: this process only, without limits for candidates.
     `executor` is a Dask cluster to use instead, `dask://HOST:PORT`. The result does not depend on either.
 
-    `evaluations` limits the states evaluated, None: by the size of the graph.
+    `evaluations` limits the states evaluated, None: by the size of the graph. `seconds` limits the effort, see `Effort`.
 
     `until` is one of UNTIL: stop at the first sequence that fits, or search the minimum. `lossy` admits inexact passes,
     as long as the compiled library stays within `max_error`, relative to the range of an output. `knowledge` is a file
@@ -49,7 +49,7 @@ class SearchSettings:
 
     strategy: str = "orchestrated"
     evaluations: int | None = None
-    seconds: float = 600.0
+    seconds: float | None = None
     seed: int = 0
     until: str = "minimum"
     lossy: bool = False

@@ -27,6 +27,7 @@ from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.search.effects.effects import effects
+from passfit.search.effort import Effort
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.evaluate.state_key import state_key
 from passfit.search.evaluate.tvm_default import tvm_default
@@ -99,7 +100,7 @@ def test_larger_graphs_are_looked_at_in_fewer_states(kernels, more):
 
 
 def test_a_number_of_states_that_is_asked_for_counts_on_any_graph():
-    assert Trace(Limits(evaluations=1000), SimpleNamespace(count=999)).finished is False
+    assert Trace(Limits(evaluations=1000), SimpleNamespace(count=999, effort=Effort())).finished is False
 
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import time
 import traceback
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -153,6 +154,7 @@ def _answer(
 ) -> EvaluationOutcome | tuple[Exception, str]:
     _limit_time(limits.seconds)
     _limit_memory(_data_bytes() + limits.nbytes)
+    started = time.process_time()
     try:
         outcome = scorer.outcome(request, known)
     except MemoryError:
@@ -164,7 +166,7 @@ def _answer(
         _limit_time(0.0)
     if "MemoryError" in outcome.failure or "bad_alloc" in outcome.failure:
         return EvaluationOutcome(failure=f"{_TOO_LARGE} {limits.nbytes / (1 << 30):g} GiB", died=True)
-    return outcome
+    return replace(outcome, seconds=time.process_time() - started)
 
 
 def _limit_time(seconds: float) -> None:

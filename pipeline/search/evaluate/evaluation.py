@@ -14,8 +14,9 @@ from ...errors import ModelError
 from ...memory import Footprint
 from ...passes.base import ModulePass, Pass
 from ...passes.program.order import Order
-from ...passes.sequence.sequence import Sequence, specs_of
+from ...passes.sequence.sequence import SPLITTING, Sequence, specs_of
 from ...targets import Target
+from ..effort import Effort
 from .child import OVER_LIMIT, CandidateLimits, Child, ChildDied
 from .scoring import Arrangement, EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import InProcess, Workers
@@ -24,6 +25,10 @@ from .workers import InProcess, Workers
 OBJECTIVES = ("ram", "sum")
 
 
+#: operators that take as long as one kernel, however they are fused
+OPERATORS_A_KERNEL = 8
+#: work of a state, of its splits, of its orders and sharings, and of its key, in its kernels
+_STATE, _SPLIT, _ORDER, _KEY = 2.0, 1.0, 0.15, 0.05
 #: seconds for a task of the refinement that exceeded a candidate's limits
 TASK_SECONDS = 900.0
 _WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in params.yaml."
@@ -33,6 +38,13 @@ def uncompilable(reason: str) -> ModelError:
     """Return the error of a model that no candidate compiles, for a `reason` of failure."""
     step = "Try a smaller input shape." if reason.startswith(OVER_LIMIT) else "Replace the operator it names before exporting."
     return ModelError(f"The model cannot be compiled: {reason}", step)
+
+
+def _work(arrangement: Arrangement) -> float:
+    """Return the work of evaluating a state, or an arrangement of it, in its kernels."""
+    if not arrangement:
+        return _STATE
+    return _SPLIT if any(each.name in SPLITTING for each in arrangement) else _ORDER
 
 
 @dataclass(frozen=True)
@@ -102,10 +114,14 @@ class Evaluator:
         self.operators = sum(len(block.bindings) for block in module["main"].body.blocks)
         self.scorer = Scorer(module, name, target, inputs, outputs, keep)
         self._workers = workers(self.scorer)
+        self.effort = Effort(elsewhere=lambda: self._workers.seconds)
+        #: kernels of the first state, or the equivalent of its operators, if more: the work of a state
+        self._kernels = max(1, self.operators // OPERATORS_A_KERNEL)
         self._counted: set[object] = set()
         #: called after each candidate with their number so far, of any phase, and the least ram of all (bytes)
         self.watch: Callable[[int, int], None] = lambda tried, least: None
         self._tried, self._least = 0, 0
+        self._seen: set[tuple[Arrangement, Arrangement]] = set()
 
     @property
     def count(self) -> int:
@@ -162,12 +178,15 @@ class Evaluator:
         """Return the result of each task; idle workers meanwhile evaluate the arrangements of `then`."""
         tasks = list(errands)
         ahead = [EvaluationRequest(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
+        self.effort.add(self._kernels * sum(each.work for each in tasks))
         found = list(self._workers.outcomes([*tasks, *ahead]))
         return [self._retry(task, each.failure) if each.died else each.result for task, each in zip(tasks, found)]
 
     def attempt(self, tasks: Iterable[WorkerTask]) -> list[Any]:
         """Return the result of each task; None for one that exceeded a candidate's limits."""
-        return [None if each.died else each.result for each in self._workers.outcomes(list(tasks))]
+        asked = list(tasks)
+        self.effort.add(self._kernels * sum(each.work for each in asked))
+        return [None if each.died else each.result for each in self._workers.outcomes(asked)]
 
     def _retry(self, task: WorkerTask, failure: str) -> object:
         """Run a task again with more time, after it exceeded a candidate's limits. Raises ModelError."""
@@ -202,7 +221,8 @@ class Evaluator:
         requests = (EvaluationRequest(specs_of(passes), score, (), least) for passes, least in zip(ahead, below))
         return own, self._workers.outcomes(requests)
 
-    def _key(self, passes: tuple[Pass, ...], outcome: EvaluationOutcome) -> int | None:
+    def _key(self, passes: tuple[Pass, ...], outcome: EvaluationOutcome, work: float = _KEY) -> int | None:
+        self.effort.add(self._kernels * work)
         if outcome.failure:
             self.failures["; ".join(specs_of(passes))] = outcome.failure
             return None
@@ -214,10 +234,13 @@ class Evaluator:
         if outcome.died or (outcome.key is not None and not outcome.hopeless):
             self._counted.add(passes if outcome.key is None else outcome.key)
         self._tried += 1
+        new = (passes, arrangement) not in self._seen
+        self._seen.add((passes, arrangement))
         if outcome.footprint is not None:
+            self._kernels = max(self._kernels, outcome.footprint.kernels) if self._tried == 1 else self._kernels
             self._least = min(self._least or outcome.footprint.ram, outcome.footprint.ram)
         self.watch(self._tried, self._least)
-        key = self._key((*passes, *arrangement), outcome)
+        key = self._key((*passes, *arrangement), outcome, _work(arrangement) if new else 0.0)
         if key is None or not outcome.order:
             return Evaluation((*passes, *arrangement), 0, None, outcome.failure)
         return Evaluation((*passes, *outcome.order), key, outcome.footprint, "", self.objective, outcome.least or least)

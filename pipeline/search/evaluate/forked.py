@@ -83,7 +83,9 @@ class Forked(Workers):
         request = child.request
         assert request is not None
         try:
-            self._keep(request, child.answer())
+            outcome = child.answer()
+            self.seconds += outcome.seconds
+            self._keep(request, outcome)
         except ChildDied as death:
             self._children.remove(child)
             if death.final or request in self._suspects:

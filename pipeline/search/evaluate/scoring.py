@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -58,12 +58,13 @@ class EvaluationRequest(NamedTuple):
 class WorkerTask:
     """Task for a worker that may have cached the module after `specs`, and the kernels after `order`.
 
-    `run` and its result are picklable.
+    `run` and its result are picklable. `work` is that of handling all kernels so many times.
     """
 
     specs: Specs
     run: Callable[[Scorer], object]
     order: Arrangement = ()
+    work: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class EvaluationOutcome:
     `key` is the key of the state, None if no state was reached. `footprint` is None if not asked for, if the asker
     knows the state, and after a failure. `died`: the process evaluating it did not survive. `hopeless`: a bound rules
     out `below`. `least` is a lower bound on the ram of all arrangements of the state, in bytes. `result` is the result
-    of a WorkerTask.
+    of a WorkerTask. `seconds` is the processor time it took in another process.
     """
 
     key: int | None = None
@@ -84,6 +85,7 @@ class EvaluationOutcome:
     hopeless: bool = False
     least: int = 0
     result: object = None
+    seconds: float = field(default=0.0, compare=False)
 
 
 class Scorer:

@@ -29,6 +29,8 @@ class Workers(ABC):
     def __init__(self) -> None:
         self._outcomes: dict[EvaluationRequest | WorkerTask, EvaluationOutcome] = {}
         self._scored: dict[int, EvaluationOutcome] = {}
+        #: processor time taken in other processes of this machine
+        self.seconds = 0.0
 
     def outcomes(self, requests: Iterable[EvaluationRequest | WorkerTask]) -> Iterator[EvaluationOutcome]:
         """Yield the outcome of each request, in order; outcomes not taken are cached for later requests."""

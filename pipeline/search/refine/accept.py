@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import ModelError
 from ...passes.sequence.sequence import Sequence
+from ..effort import WINNER
 from ..evaluate.candidates import Candidate
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
@@ -75,9 +76,10 @@ def accepted(
         else:
             refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
         failures |= refinement.failures
-        if evaluator.objective == "ram" and extra_compute and refinement.ram > enough:
-            refinement = with_growth(evaluator, splitter, refinement, extra_compute)
-            refinement = with_costlier(evaluator, splitter, refinement, extra_compute)
+        if evaluator.objective == "ram" and extra_compute:
+            for further in (with_growth, with_costlier):
+                if refinement.ram > enough and not evaluator.effort.over(WINNER):
+                    refinement = further(evaluator, splitter, refinement, extra_compute)
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:
             return Accepted(replace(refinement, failures=failures), ablation, rejected, complete)

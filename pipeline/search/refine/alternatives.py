@@ -14,6 +14,7 @@ from collections.abc import Sequence as Ordered
 
 from ...memory import Footprint
 from ...passes.program.order import Order
+from ..effort import WINNER
 from ..evaluate.costs import Costs, costs_task
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..settings import Aim
@@ -77,6 +78,8 @@ def _within_time(
     quick = [each.evaluation for each, costs in found if each.lever == OTHER and costs.cycles <= limit]
     planned = zip(quick, map(lowest, splitter.plans_of(quick)))
     least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[:SPLIT]
+    if evaluator.effort.over(1.0):
+        least = []
     added = _counted(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     for state, plan in ((own, lowest(splitter.plans(own))), *least):
         added += _finest_within(evaluator, splitter, state, plan, limit)
@@ -111,9 +114,10 @@ def _finest_within(
 
 
 def _states(trace: Trace) -> list[Evaluation]:
-    """Return the exact states of fewest bytes in all tensors: errors of other lossy states are unknown."""
+    """Return the exact states of fewest bytes in all tensors, as many as the effort allows: errors of others are unknown."""
     states = [each for group in trace.finalists() for each in group if not each.loss]
-    return sorted(states, key=lambda each: (_footprint(each).sum, each.score))[:STATES]
+    most = SPLIT if trace.evaluator.effort.over(WINNER) else STATES
+    return sorted(states, key=lambda each: (_footprint(each).sum, each.score))[:most]
 
 
 def _worth_splitting(found: Ordered[tuple[Attempt, Costs]], ram: int) -> list[Evaluation]:

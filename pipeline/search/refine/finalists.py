@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ...memory import Footprint
 from ...passes.program.order import Order
+from ..effort import FINALISTS
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement
 from .split_plan import SplitPlan, lowest, promising
@@ -113,6 +114,9 @@ class _Race:
     def reorder(self, finalists: Sequence[Evaluation]) -> None:
         """Reorder whole kernels by search, with their sharing and without any."""
         for wave in _waves(finalists):
+            if self._evaluator.effort.over(FINALISTS):
+                self._left_out += wave
+                continue
             wanted = [(each, order) for each in wave for order in self._orders(each)]
             limit = None if math.isinf(self.limit) else int(self.limit)
             for (each, _), tried in zip(wanted, self._evaluator.arranged_all(wanted, limit)):
@@ -131,7 +135,8 @@ class _Race:
         looked_at: list[_Looked] = []
         for wave in _waves(finalists):
             going = self._going(wave, self.reach)
-            if sum(_footprint(each).kernels for each, _ in looked_at) >= self._kernels:
+            enough = sum(_footprint(each).kernels for each, _ in looked_at) >= self._kernels
+            if looked_at and (enough or self._evaluator.effort.over(FINALISTS)):
                 self._left_out += going
                 continue
             found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
@@ -148,7 +153,7 @@ class _Race:
         steps = 0
         for wave in _waves(looked_at):
             going = self._going([each for each, _ in wave], self.limit)
-            if steps >= STEPS * self._kernels:
+            if steps >= STEPS * self._kernels or self._evaluator.effort.over(FINALISTS):
                 self._left_out += going
                 continue
             asked = [(each, plans) for each, plans in wave if each in going]

@@ -15,6 +15,7 @@ from ...memory.streaming.rematerialise import GLANCED_STEPS
 from ...passes.base import ModulePass
 from ...passes.program.order import Order
 from ...passes.sequence.sequence import specs_of
+from ..effort import WINNER
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .lever import Lever
 from .split_plan import SplitPlan, lowest
@@ -83,6 +84,9 @@ def refine(
     if max_extra_compute is None:
         return refiner.result("splits are off, or the budget is met already")
     known = splitter.plans(found)
+    if refiner.exhausted:
+        refiner.split("split", lowest(known))
+        return refiner.result("the effort was used up")
     splitter.look_ahead(found, known, max_extra_compute, refiner.ram)
     refiner.split("split", lowest(known))
     repeating = splitter.lowest(found, known, max_extra_compute)
@@ -100,6 +104,8 @@ def _no_next(refiner: _Refiner, plan: SplitPlan, limit: float) -> str:
     """Return why twice the limit is not tried; empty if it is worth trying."""
     if limit == 0:
         return "nothing may be run again"
+    if refiner.exhausted:
+        return "the effort was used up"
     if refiner.arena <= plan.unavoidable:
         return "the inputs or the outputs of the model alone take as much"
     if not plan.refused:
@@ -150,6 +156,10 @@ class _Refiner:
         worked = [each for each in tried if each.footprint is not None]
         self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}
         return sorted(worked, key=lambda each: each.score)
+
+    @property
+    def exhausted(self) -> bool:
+        return self._evaluator.effort.over(WINNER)
 
     @property
     def arena(self) -> int:

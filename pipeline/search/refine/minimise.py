@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...passes.base import Level, ModulePass
 from ...passes.program.order import Order
+from ..effort import FINALISTS
 from ..evaluate.evaluation import Evaluation, Evaluator
 
 
@@ -27,13 +28,15 @@ class Worth:
 def minimise(
     evaluator: Evaluator, best: Evaluation, same_state: bool = False
 ) -> tuple[Evaluation, tuple[Worth, ...]]:
-    """Remove passes of `best` that cost nothing, last ones first; return it with the worth of the others.
+    """Remove passes of `best` that cost nothing, last ones first; return it with the worth of the others, if time allows.
 
     With `same_state`, only passes are removed that do not change the state.
     """
     best = without_idle(evaluator, best)
-    while (shorter := _shorter(evaluator, best, same_state)) is not None:
+    while not evaluator.effort.over(FINALISTS) and (shorter := _shorter(evaluator, best, same_state)) is not None:
         best = shorter
+    if evaluator.effort.over(FINALISTS):
+        return best, ()
     passes, places = best.module_passes, _optional(best)
     without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
     return best, tuple(_worth(passes[place].spec, best, tried) for place, tried in zip(places, without))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import repeat, tee
@@ -10,14 +9,13 @@ from typing import Protocol
 
 from ...memory.footprint import Budget
 from ...passes.base import Pass
+from ..effort import SEARCH, SECONDS
 from ..evaluate.candidates import Candidate, actions
-from ..evaluate.evaluation import Evaluation, Evaluator
+from ..evaluate.evaluation import OPERATORS_A_KERNEL, Evaluation, Evaluator
 from ..knowledge.knowledge import Knowledge
 
 #: kernels of all states evaluated, if no number of states is given: half a minute's work on two cores …
 KERNELS = 3000
-#: operators that take as long as one kernel, however they are fused
-OPERATORS_A_KERNEL = 8
 #: … in at least so many states, which begin with the coreset of other models, and at most so many
 AT_LEAST, AT_MOST = 12, 256
 
@@ -26,13 +24,13 @@ AT_LEAST, AT_MOST = 12, 256
 class Limits:
     """Limits of a search.
 
-    `evaluations` limits the states evaluated (None: by the size of the graph, see KERNELS). `seconds` is a safety net:
-    it makes results depend on the machine, so it is generous by default. `goal` is a sufficient footprint (its `flash`
-    is compared with the weights); None searches the minimum.
+    `evaluations` limits the states evaluated (None: by the size of the graph, see KERNELS). `seconds` of processor time
+    limit the effort, the same on every machine: see `Effort`. `goal` is a sufficient footprint (its `flash` is compared
+    with the weights); None searches the minimum.
     """
 
     evaluations: int | None = None
-    seconds: float = 600.0
+    seconds: float = SECONDS
     goal: Budget | None = None
 
 
@@ -61,7 +59,6 @@ class Trace:
     family: str = ""
     #: kernels of the first state, or the equivalent of its operators, if more
     _kernels: int = 0
-    _started: float = field(default_factory=time.monotonic)
 
     def evaluate(self, candidate: Candidate) -> bool:
         """Evaluate `candidate`; return whether it is the best so far. A failure is only recorded."""
@@ -121,9 +118,7 @@ class Trace:
     @property
     def finished(self) -> bool:
         """Tell whether the limits are reached or the goal is met."""
-        if self.evaluator.count >= self._most or time.monotonic() - self._started > self.limits.seconds:
-            return True
-        return self.fits
+        return self.evaluator.count >= self._most or self.evaluator.effort.over(SEARCH) or self.fits
 
     def may_end_before(self, candidates: int) -> bool:
         """Tell whether the search may end within so many candidates, so that their order matters."""
