@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from .cases import operator_case
 from .execute import Drawer, run_seeds
@@ -50,10 +51,8 @@ def running(kind: str, seeds: Sequence[int], only: str = "", batch: int = 0, pro
     size = batch or BATCHES[kind]
     batches = [list(seeds[start : start + size]) for start in range(0, len(seeds), size)]
     context = multiprocessing.get_context("fork")
-    todo, done = context.SimpleQueue(), context.SimpleQueue()
-    lanes = [context.Process(target=_lane, args=(kind, only, todo, done)) for _ in range(min(processes, len(batches)))]
-    for each in (*batches, *[None] * len(lanes)):
-        todo.put(each)
+    taken, done = context.Value("l", 0), context.SimpleQueue()
+    lanes = [context.Process(target=_lane, args=(kind, only, batches, taken, done)) for _ in range(min(processes, len(batches)))]
     for lane in lanes:
         lane.start()
     for _ in seeds:
@@ -91,9 +90,14 @@ def preload() -> None:
         lower_case(operator_case(0), Path(folder))
 
 
-def _lane(kind: str, only: str, todo: multiprocessing.SimpleQueue, done: multiprocessing.SimpleQueue) -> None:
-    while (seeds := todo.get()) is not None:
-        for result in run_seeds(drawer(kind, only), seeds):
+def _lane(kind: str, only: str, batches: Sequence[Sequence[int]], taken: Any, done: multiprocessing.SimpleQueue) -> None:
+    """Run the next batch that no other process has taken, until there is none."""
+    while True:
+        with taken:
+            number, taken.value = taken.value, taken.value + 1
+        if number >= len(batches):
+            return
+        for result in run_seeds(drawer(kind, only), batches[number]):
             done.put(result)
 
 
