@@ -261,3 +261,15 @@ def gathered(table: T.Buffer((100, 64), "float32"), at: T.Buffer((32,), "int32")
 def test_rows_that_data_choose_are_read_in_vectors():
     (statement,) = kernel_work(gathered, AVX2).statements
     assert statement.stores == 32 * 8 and statement.loads <= 32 * 8 + 32
+
+
+@T.prim_func(private=True, s_tir=True)
+def sampled(x: T.Buffer((64,), "float32"), at: T.Buffer((16,), "float32"), y: T.Buffer((16, 8), "float32")):
+    for i in range(16):
+        for j in range(8):
+            y[i, j] = x[T.Cast("int64", T.floor(at[i])) + T.int64(j)]
+
+
+def test_places_may_be_computed_of_floats():
+    loads = totals(kernel_work(sampled, AVX2))[1]
+    assert 16 <= loads <= 3 * 16

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import tvm_ffi
+from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import FloorDiv, FloorMod, IntImm
+from tvm.tirx import Cast, FloorDiv, FloorMod
 
 from ..expressions import choice_of, conjuncts, loads, parts, values_by_position, walk
 from ..index_grid import Grid, Unknown
@@ -85,8 +86,13 @@ class Strides:
 
 
 def without_loads(index: Expr) -> Expr:
-    """Replace the loads in an index by 0."""
-    return tvm_ffi.structural_map(index, (TensorLoad, lambda each: IntImm(str(each.ty.dtype), 0)))
+    """Replace the loads in an index by 0, and what is rounded of floats that they alone make."""
+
+    def rounded(each: Cast) -> Expr:
+        floats = "float" in str(each.value.ty.dtype) and not positions(each.value)
+        return tirx.const(0, str(each.ty.dtype)) if floats else each
+
+    return tvm_ffi.structural_map(index, [(TensorLoad, lambda each: tirx.const(0, str(each.ty.dtype))), (Cast, rounded)])
 
 
 def positions(value: object) -> list[Var]:
