@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import numpy as np
 from forms import FORMS
 from head import begin
 from main_tables import LIMIT, NARROW, measure_missing, rows_of, run_passfit, timed
-from models import HERE, Model, geometric_mean, spearman, written_once
+from models import HERE, Model, geometric_mean, written_once
+from predictions import Pair, fit_of, rate_of
 from tables import plain
 from timing import fastest
 
@@ -59,7 +59,8 @@ def measure(model: Model, limit: float) -> dict:
 def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
     """Return forms.md: time, ram, compile time and slowest kernel of each network, then the cliffs."""
     done = {model: row for model, row in rows.items() if failure(row) is None}
-    rate = _rate(done)
+    pairs = _pairs(done)
+    rate = rate_of(pairs)
     lines = [
         "# Forms that other tables lack", "", *head, f"* models: {len(rows)}, {len(rows) - len(done)} of them failed", "",
         "Milliseconds of the shortest run, one thread each, turn by turn in one process. passfit: the default library, built for x86-64-v3. ONNX Runtime: the machine's widest vectors. Predicted: the model's cycles at the rate",
@@ -82,7 +83,7 @@ def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
         mean = geometric_mean([ratio(row) for row in done.values()])
         worst = max(done, key=lambda model: ratio(done[model]))
         lines.append(f"| **geometric mean** ({len(done)}) | | | **{mean:.2f}** | | | | | | |")
-        lines += ["", f"Worst: {worst.name}, {ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {_fit(done, rate)}", ""]
+        lines += ["", f"Worst: {worst.name}, {ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {fit_of(pairs)}", ""]
     return "\n".join([*lines, *_cliffs(done)]) + "\n"
 
 
@@ -116,19 +117,9 @@ def _cycles(row: Mapping) -> int:
     return sum(kernel["cycles"] for kernel in row["kernels"]["kernels"])
 
 
-def _rate(done: Mapping[Model, dict]) -> float:
-    """Return the cycles a ns by which predictions are best, as factors."""
-    return geometric_mean([_cycles(row) / (ours(row) * 1e6) for row in done.values()]) if done else 1.0
-
-
-def _fit(done: Mapping[Model, dict], rate: float) -> str:
-    """Say how well predictions rank, and the largest factor by which one is off."""
-    predicted = np.array([_cycles(row) / rate / 1e6 for row in done.values()])
-    measured = np.array([ours(row) for row in done.values()])
-    off = np.abs(np.log(measured / predicted))
-    worst = list(done)[int(np.argmax(off))].name
-    rho = f"{spearman(list(zip(predicted, measured))):.3f}" if len(done) > 1 else "–"
-    return f"Predicted and measured time: Spearman {rho}; most off: {worst}, by {np.exp(off.max()):.1f}."
+def _pairs(done: Mapping[Model, dict]) -> dict[str, Pair]:
+    """Pair predicted cycles with milliseconds, by model."""
+    return {model.name: (_cycles(row), ours(row)) for model, row in done.items()}
 
 
 def _cliffs(done: Mapping[Model, dict]) -> list[str]:

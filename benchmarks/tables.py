@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from models import Model, geometric_mean
+from predictions import fit_of, rate_of
 from timing import fastest
 
 from passfit.support.sizes import format_bytes
@@ -23,7 +24,8 @@ def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         *_opening("Memory", head, rows),
         "`passfit compile`, all defaults, for x86-64. Ram: predicted; measured: anonymous memory a run gains, in whole",
         "pages. Error: the largest, relative to the range of the output of ONNX Runtime. Bound: no plan of this order has a",
-        "smaller arena. Flash ratio: to that of tvm-default. Arithmetic: run again to save ram.",
+        "smaller arena. Flash ratio: to that of tvm-default. Arithmetic: run again to save ram. At any price: the least ram",
+        "that the search found, which `--max-slowdown none` takes, and its time ÷ that of the default, both predicted.",
         "",
     ]
 
@@ -34,10 +36,15 @@ def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
             _known(measured["ram"], format_bytes), _known(measured["max_rel_error"], "{:.1e}".format),
             format_bytes(best["bound"]), format_bytes(best["flash"]), _known(flash_ratio(row), "{:.3f}".format),
             f"{row['search']['extra_compute']:.1%}", str(best["kernels"]),
+            format_bytes(_cheapest(row)["ram"]), f"{price_ratio(row):.3f}", f"{slowdown(row):.2f}",
         ]  # fmt: skip
 
-    titles = ("ram", "tvm-default", "ratio", "measured", "error", "bound", "flash", "flash ratio", "arithmetic", "kernels")
-    lines += _table(rows, titles, cells, {"ratio": (ram_ratio, ".3f"), "flash ratio": (flash_ratio, ".3f")})
+    titles = (
+        "ram", "tvm-default", "ratio", "measured", "error", "bound", "flash", "flash ratio", "arithmetic", "kernels",
+        "at any price", "ratio at any price", "its time",
+    )  # fmt: skip
+    means = {"ratio": (ram_ratio, ".3f"), "flash ratio": (flash_ratio, ".3f"), "ratio at any price": (price_ratio, ".3f"), "its time": (slowdown, ".2f")}
+    lines += _table(rows, titles, cells, means)
     done = _done(rows)
     reached = sum(row["footprint"]["best"]["proved"] for row in done.values())
     lines += ["", f"Arena equal to the bound: {reached} of {len(done)} models.", "", *_levers(done)]
@@ -52,7 +59,7 @@ def latency(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         "library of least ram, built for x86-64-v3, and filling its inputs; AVX-512: its sequence built for x86-64-v4, with",
         "VNNI where the machine has it. ONNX Runtime: its vectors are the machine's widest, its inputs and outputs bound; on",
         "the file as shipped or on the imported model, whichever is faster. Ratios: ÷ ONNX Runtime. Worst: the slowest turn",
-        "÷ the best, of any.",
+        "÷ the best, of any. Predicted: the cycles of the model, at the rate that fits all rows best.",
         "",
     ]
     timed = {
@@ -60,15 +67,19 @@ def latency(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         for model, row in rows.items()
     }
 
+    pairs = {model.title: (_chosen(row)["cycles"], min(row["latency"]["passfit"])) for model, row in _done(timed).items()}
+    rate = rate_of(pairs)
+
     def cells(row: Row) -> list[str]:
         ours, theirs = min(row["latency"]["passfit"]), fastest(row["latency"])
         worst = max(max(turns) / min(turns) for turns in row["latency"].values())
         wide = _known(min(row["latency"].get("wide", ()), default=None), "{:.3f}".format)
         ratios = [f"{latency_ratio(row):.2f}", wide, _known(wide_ratio(row), "{:.2f}".format)]
-        return [f"{theirs:.3f}", f"{ours:.3f}", *ratios, f"{worst:.2f}"]
+        return [f"{theirs:.3f}", f"{ours:.3f}", *ratios, f"{worst:.2f}", f"{_chosen(row)['cycles'] / rate / 1e6:.3f}"]
 
-    titles = ("ONNX Runtime", "passfit", "ratio", "AVX-512", "ratio, AVX-512", "worst")
+    titles = ("ONNX Runtime", "passfit", "ratio", "AVX-512", "ratio, AVX-512", "worst", "predicted")
     lines += _table(timed, titles, cells, {"ratio": (latency_ratio, ".2f"), "ratio, AVX-512": (wide_ratio, ".2f")})
+    lines += ["", fit_of(pairs)]
     return "\n".join(lines) + "\n"
 
 
@@ -99,6 +110,25 @@ def compile_time(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
 def ram_ratio(row: Row) -> float:
     """Divide the ram by tvm-default's."""
     return row["footprint"]["best"]["ram"] / row["footprint"]["baseline"]["ram"]
+
+
+def price_ratio(row: Row) -> float:
+    """Divide the least ram at any price by tvm-default's."""
+    return _cheapest(row)["ram"] / row["footprint"]["baseline"]["ram"]
+
+
+def slowdown(row: Row) -> float:
+    """Divide the predicted time of the least ram at any price by that of the plan taken."""
+    return _cheapest(row)["cycles"] / _chosen(row)["cycles"]
+
+
+def _cheapest(row: Row) -> Mapping:
+    return min(row["search"]["tradeoff"]["points"], key=lambda point: (point["ram"], point["cycles"]))
+
+
+def _chosen(row: Row) -> Mapping:
+    tradeoff = row["search"]["tradeoff"]
+    return tradeoff["points"][tradeoff["chosen"]]
 
 
 def flash_ratio(row: Row) -> float | None:

@@ -8,6 +8,8 @@ import pytest
 def row(ram: int, ms: float = 1.0, flash: int | None = 200, extra: float = 0.0) -> dict:
     size = {"ram": ram, "flash": 100, "bound": ram, "proved": True, "kernels": 3}
     levers = [{"lever": lever, "arena": ram} for lever in ("given", "order", "share", "split", "repeat")]
+    points = [{"ram": ram - 5, "cycles": 3e6 * ms}, {"ram": ram, "cycles": 2e6 * ms}]
+    tradeoff = {"points": points, "chosen": 1}
     return {
         "compile": {"wall": 61.0 if ram > 100 else 9.0, "processor": 12.0, "others": None},
         "footprint": {
@@ -15,7 +17,7 @@ def row(ram: int, ms: float = 1.0, flash: int | None = 200, extra: float = 0.0) 
             "baseline": {"ram": 100, "arena": 100, "flash": flash},
             "measured": {"ram": None, "max_rel_error": 1e-7},
         },
-        "search": {"evaluations": 5, "closed": True, "extra_compute": extra, "levers": levers},
+        "search": {"evaluations": 5, "closed": True, "extra_compute": extra, "levers": levers, "tradeoff": tradeoff},
         "latency": {"shipped": [4.0, 2.0], "imported": [3.0, 3.0], "passfit": [2 * ms, ms]},
     }
 
@@ -46,6 +48,7 @@ def test_memory(rows):
     assert cells(text, "**geometric mean, all**")[3] == "**0.794**"
     assert cells(text, "**geometric mean, all**")[8] == "**0.500** (of 2)"
     assert cells(text, "**geometric mean, zoo**")[3] == "**4.000**"
+    assert cells(text, "a ")[11:] == ["20 B", "0.200", "1.50"]
     assert "Arena equal to the bound: 3 of 3 models." in text
     assert "| **geometric mean** (3) | **0.794** |" in text
 
@@ -54,8 +57,9 @@ def test_latency_is_beside_the_faster_session_of_onnx_runtime(rows):
     from tables import latency
 
     text = latency(rows, [])
-    assert cells(text, "a ")[1:] == ["2.000", "1.000", "0.50", "–", "–", "2.00"]
+    assert cells(text, "a ")[1:] == ["2.000", "1.000", "0.50", "–", "–", "2.00", "1.000"]
     assert cells(text, "b ")[3] == "2.00"
+    assert "Spearman 1.000; off by more than 2 ×: 0 of 2" in text
     assert cells(text, "**geometric mean, all** (2)")[3] == "**1.00**"
     assert "| d | failed: the library \\| crashed |" in text
 
