@@ -187,17 +187,18 @@ def _grouped() -> Iterator[Case]:
 
 
 def _transposed() -> Iterator[Case]:
-    for channels, plane, filters, window, stride, pad, groups in (
+    for channels, plane, filters, window, stride, pad, groups, *dilation in (
         (256, (14, 14), 128, 2, 2, 0, 1), (64, (28, 28), 32, 2, 2, 0, 1), (24, (80, 80), 24, 2, 2, 0, 1), (24, (80, 80), 1, 2, 2, 0, 1),
         (64, (16, 16), 32, 4, 2, 1, 1), (128, (8, 8), 64, 4, 2, 1, 1), (32, (28, 28), 16, 3, 2, 1, 1), (100, (1, 1), 256, 4, 1, 0, 1),
         (64, (28, 28), 64, 3, 1, 1, 1), (21, (20, 20), 21, 4, 2, 1, 21), (64, (50,), 32, 4, 2, 1, 1), (256, (40,), 128, 16, 8, 4, 1),
-        (257, (101,), 1, 512, 160, 0, 1),
+        (257, (101,), 1, 512, 160, 0, 1), (32, (16, 16), 32, 3, 3, 1, 1, 2), (32, (16, 16), 32, 3, 2, 1, 1, 2), (32, (16, 16), 32, 3, 1, 4, 1, 4),
+        (32, (100,), 32, 3, 2, 1, 1, 2),
     ):  # fmt: skip
-        rank = len(plane)
-        attributes = {"kernel_shape": (window,) * rank, "strides": (stride,) * rank, "pads": (pad,) * 2 * rank, "group": groups}
+        rank, (apart,) = len(plane), dilation or (1,)
+        attributes = {"kernel_shape": (window,) * rank, "strides": (stride,) * rank, "pads": (pad,) * 2 * rank, "group": groups, "dilations": (apart,) * rank}
         weight = (channels, filters // groups, *(window,) * rank)
         yield Case(
-            "transposed", f"{channels}x{_times(plane)} to {filters}, {window}, stride {stride}, pad {pad}", "ConvTranspose",
+            "transposed", f"{channels}x{_times(plane)} to {filters}, {window}, stride {stride}, pad {pad}{f', dilation {apart}' if apart > 1 else ''}", "ConvTranspose",
             ((1, channels, *plane),), (weight, (filters,)), attributes, flops=2 * prod(plane) * prod(weight),
         )  # fmt: skip
 

@@ -5,6 +5,9 @@
 Of `k` taps, a result of phase (x + p) % s meets ⌈k / s⌉ at most: those a multiple of the stride apart. TVM's own form
 spreads the inputs with zeros, and meets all taps. Phases become axes when the kernel is scheduled (kernels/rules/axes).
 
+With dilation `d`, tap `k` adds input (x + p - k d) / s where that is whole. Where x + p is no multiple of g = gcd(s, d)
+there is none; elsewhere they are s / g apart, from the first, the one for which k d / g ≡ (x + p) / g modulo s / g.
+
 Imports TVM: only imported once a graph is legalized.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from tvm import relax, te, tirx
 from tvm.ir import Expr
@@ -31,41 +35,67 @@ class _Axis:
     result: int
 
     @property
+    def common(self) -> int:
+        return gcd(self.stride, self.dilation)
+
+    @property
+    def apart(self) -> int:
+        """Return how many taps lie between two that one result meets."""
+        return self.stride // self.common
+
+    @property
     def steps(self) -> int:
         """Return the most taps that one result meets."""
-        return -(-self.taps // self.stride)
+        return -(-self.taps // self.apart)
+
+    @property
+    def _reach(self) -> int:
+        """Return how far back a result reads at most, also for taps that do not exist."""
+        farthest = (self.steps * self.apart - 1) * self.dilation
+        return farthest // self.stride if self.common == 1 else -(-farthest // self.stride)
+
+    def _first(self, at: Expr) -> Expr:
+        """Return the first tap of the phase of result `at`."""
+        phase, inverse = tirx.floormod(at + self.before, self.stride), pow(self.dilation // self.common, -1, self.apart)
+        phase = phase if self.common == 1 else tirx.floordiv(phase, self.common)
+        return phase if inverse == 1 else tirx.floormod(phase * inverse, self.apart)
 
     def place(self, at: Expr, step: Expr) -> Expr:
         """Return the input that tap number `step` of the phase of result `at` meets."""
-        return tirx.floordiv(at + self.before, self.stride) - step * self.dilation
+        place = tirx.floordiv(at + self.before, self.stride) - step * (self.dilation // self.common)
+        if self.dilation == 1 or self.stride == 1:
+            return place
+        phase = tirx.floormod(at + self.before, self.stride)
+        return place - tirx.floordiv(self._first(at) * self.dilation - phase + self.stride - 1, self.stride)
 
     def tap(self, at: Expr, step: Expr) -> Expr:
-        return tirx.floormod(at + self.before, self.stride) + step * self.stride
+        return self._first(at) + step * self.apart
 
     def inside(self, at: Expr, step: Expr) -> list[Expr]:
         """Return the conditions for the input to exist, for results up to a whole stride."""
         place, found = self.place(at, step), []
         whole = self.result + -self.result % self.stride
-        if self.before // self.stride < (self.steps - 1) * self.dilation:
+        if self.before // self.stride < self._reach:
             found.append(tirx.const(0, "int64") <= place)
         if (whole - 1 + self.before) // self.stride >= self.extent:
             found.append(place < self.extent)
         return found
 
     def exists(self, at: Expr, step: Expr) -> list[Expr]:
-        """Return the condition for the tap to exist: not every phase has as many."""
-        return [self.tap(at, step) < self.taps] if self.taps % self.stride else []
+        """Return the conditions for the tap to exist: not every phase has as many, or any."""
+        found = [self.tap(at, step) < self.taps] if self.taps % self.apart else []
+        return [*found, tirx.floormod(at + self.before, self.common) < 1] if self.common > 1 else found
 
 
 def legalize_transposed(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize a transposed convolution by its phases; a rule for LegalizeOps.
 
-    Leaves it to TVM without strides, which has no phases, and with dilation along a stride.
+    Leaves it to TVM without strides and dilations, which has no phases.
     """
     attrs, rank = call.attrs, len(call.attrs.strides)
     strides, dilation = [int(each) for each in attrs.strides], [int(each) for each in attrs.dilation]
     plain = attrs.data_layout == attrs.out_layout == _LAYOUTS[rank - 1] and str(attrs.kernel_layout) == "IO" + _LAYOUTS[rank - 1][2:]
-    if not plain or max(strides) == 1 or any(s > 1 and d > 1 for s, d in zip(strides, dilation)):
+    if not plain or max(*strides, *dilation) == 1:
         return call.op.get_attr("FLegalize")(builder, call)
     data, weight = ([int(extent) for extent in operand.ty.shape] for operand in call.args)
     result, before = [int(extent) for extent in call.ty.shape], [int(each) for each in attrs.padding[:rank]]
