@@ -63,7 +63,7 @@ def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
     rate = rate_of(pairs)
     lines = [
         "# Forms that other tables lack", "", *head, f"* models: {len(rows)}, {len(rows) - len(done)} of them failed", "",
-        "Milliseconds of the shortest run, one thread each, turn by turn in one process. passfit: the default library, built for x86-64-v3. ONNX Runtime: the machine's widest vectors. Predicted: the model's cycles at the rate",
+        "Milliseconds of processor time of the shortest run, one thread each, turn by turn in one process. passfit: the default library, built for x86-64-v3. ONNX Runtime: the machine's widest vectors. Predicted: the model's cycles at the rate",
         f"that fits all rows best, {rate:.2f} a ns. Processor: seconds of `passfit compile`. Slowest: the kernel that takes most",
         "of the run, its share of the run, and of the roofline.", "",
         "| model | ONNX Runtime | passfit | ratio | predicted | ram | processor | slowest | share | roofline |",
