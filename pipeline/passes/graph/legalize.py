@@ -30,6 +30,7 @@ class Legalize(ModulePass):
         from .lowering.scatter_elements import legalize_scatter_elements
         from .lowering.scatter_nd import legalize_scatter_nd
         from .lowering.serial_loops import serial_loops
+        from .lowering.take import legalize_take
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation
@@ -42,7 +43,7 @@ class Legalize(ModulePass):
         own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
         own |= {"relax.quantize": legalize_quantize, "relax.dequantize": legalize_dequantize, "relax.nn.batch_norm": legalize_batch_norm}
-        own |= {"relax.image.grid_sample": legalize_grid_sample}
+        own |= {"relax.image.grid_sample": legalize_grid_sample, "relax.take": legalize_take}
         memoised = memoised_rules(module, own)
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
