@@ -6,8 +6,10 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tvm import te
 from tvm.script import tirx as T
 
+from passfit.frontend.relax.checked import checked
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
 from passfit.tir.counts.instructions import DIVISION
@@ -273,3 +275,10 @@ def sampled(x: T.Buffer((64,), "float32"), at: T.Buffer((16,), "float32"), y: T.
 def test_places_may_be_computed_of_floats():
     loads = totals(kernel_work(sampled, AVX2))[1]
     assert 16 <= loads <= 3 * 16
+
+
+def test_a_check_costs_instructions_and_its_reason_none():
+    counted, length = te.placeholder((64,), "float32"), te.placeholder((1,), "int32")
+    bounded = te.compute((64,), lambda i: counted[i] * checked(length(0), 0, 9, "a length is out of range").astype("float32"))
+    statements = kernel_work(te.create_prim_func([counted, length, bounded]), AVX2).statements
+    assert sum(each.arithmetic for each in statements) > 0
