@@ -81,7 +81,8 @@ def preload() -> None:
     import passfit.codegen.quick_shared
     import passfit.frontend.canonical.canonicalise
     import passfit.frontend.relax.to_relax
-    import passfit.passes.sequence.replay  # noqa: F401
+    import passfit.passes.sequence.replay
+    import passfit.tuning.slow_kernels  # noqa: F401
 
     from .execute import lower_case
 

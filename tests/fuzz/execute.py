@@ -183,10 +183,12 @@ def compile_case(case: Case, number: int, folder: Path) -> Compiled:
     from passfit.codegen import symbol
     from passfit.codegen.functions.merge_kernels import merge_identical_kernels
     from passfit.codegen.objects import build_objects
+    from passfit.tuning.slow_kernels import slow_kernels
 
     from ..nodes.merging import port_name
 
     lowered, workspace = lower_case(case, folder)
+    slow_kernels(lowered, host())  # the model of cycles takes every kernel
     lowered = merge_identical_kernels(lowered)
     kernels = {symbol(NAME, port_name(number, name)): kernel for name, kernel in lowered.kernels.items()}
     place = Path(tempfile.mkdtemp(dir=folder))
