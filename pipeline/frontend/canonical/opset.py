@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...errors import ModelError
+from .node_builder import NodeBuilder, splice, stem_of
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, operator_set
 from .shapes import infer_shapes, infer_what_is_open
@@ -41,6 +44,7 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
     version = operator_set(model.opset_import)
+    _count_positions_from_zero(model.graph)
     for node in all_nodes(model.graph):
         if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
             _write_defaults(node, version)
@@ -67,6 +71,17 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
     for name, attribute in sorted(schema.attributes.items()):
         if name not in given and attribute.default_value.type:
             node.attribute.append(attribute.default_value)
+
+
+def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
+    """Keep, in place, negative positions of rotary embeddings from counting from the end: the function gathers by them."""
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(graph.node):
+        if node.op_type == "RotaryEmbedding" and not node.domain and len(node.input) > 3 and node.input[3]:
+            made[index] = NodeBuilder(stem_of(node, index))
+            positions = made[index].from_zero(node.input[3], np.int64)
+            made[index].copy(node).input[3] = positions
+    splice(graph, made)
 
 
 def _write_function_defaults(model: onnx.ModelProto) -> None:
