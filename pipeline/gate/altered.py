@@ -77,15 +77,18 @@ def _by_manifest(repo: Path, result: FootprintReport) -> str | None:
 
 
 def _by_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> str | None:
-    """Compare the results of all steps of one library with dvc.lock; those that are missing are left to others."""
+    """Compare the results of all steps of one library with dvc.lock."""
     model, target = result.model, result.target
     library = compile_dir(model, target)
     if library.as_posix() not in recorded:
         return f"dvc.lock does not record {library}: `dvc repro` did not make it."
     steps = (library, optimize_dir(model, target), canonical_model(model).parent, tuning_file(model, target).parent)
     for place, made in ((Path(path), made) for path, made in recorded.items()):
-        own = any(place.is_relative_to(step) for step in steps)
-        if own and (repo / place).exists() and not _is_recorded(repo / place, made):
+        if not any(place.is_relative_to(step) for step in steps):
+            continue
+        if not (repo / place).exists():
+            return f"{place} is missing, which dvc.lock records; `dvc pull` fetches it."
+        if not _is_recorded(repo / place, made):
             return f"{place} differs from its md5 in dvc.lock. {_CHANGED}"
     return None
 

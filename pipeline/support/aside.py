@@ -4,7 +4,7 @@
         search()                              on all cores, and sometimes on one
         compare(results.of(1))                waits for the cases, if they are not there yet
 
-The process has low priority. A crash, in LLVM for instance, ends only this process.
+The process has low priority. A crash, in LLVM or ONNX Runtime for instance, ends only this process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 SECONDS = 600.0
 #: wall time for each second of processor time: other work on the machine costs no result
 PATIENCE = 10
-#: lower priority, as for `nice`: a tenth of a core that others want
+#: lower priority, as for the command `nice`: a tenth of a core that others want
 _NICE = 10
 
 Task = Callable[[], Any]
@@ -57,14 +57,15 @@ class Results:
 
 
 @contextmanager
-def aside(*tasks: Task, seconds: float = SECONDS) -> Iterator[Results]:
-    """Start the tasks, one after another, in a process that ends with the context.
+def aside(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Iterator[Results]:
+    """Start the tasks, one after another, in a process that ends with the context; one of them may do the same.
 
-    `seconds` are those of the processor, for all tasks. Results are pickled, and sent one by one: a large one comes last.
+    `seconds` are those of the processor, for all tasks; `nice` is added to the priority of this process. Results are
+    pickled, and sent one by one: a large one comes last.
     """
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(theirs, tasks, seconds), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, tasks, seconds, nice))  # no daemon: it may start others
     # an interrupt between the fork and the child's own handler would unwind the parent's stack in the child
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -80,13 +81,13 @@ def aside(*tasks: Task, seconds: float = SECONDS) -> Iterator[Results]:
         ours.close()
 
 
-def _serve(connection: Connection, tasks: Sequence[Task], seconds: float) -> None:
+def _serve(connection: Connection, tasks: Sequence[Task], seconds: float, nice: int) -> None:
     """Run the tasks in the child: silent, and deaf to Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, inside C++ too
     signal.setitimer(signal.ITIMER_PROF, seconds)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(_NICE)
+    os.nice(nice)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (1, 2):
         os.dup2(nowhere, standard)

@@ -15,6 +15,7 @@ from ..memory import ALIGNMENT
 from ..memory.liveness import aligned
 from .expressions import dtype_bytes
 from .lowering.flatten_buffers import flatten_buffers
+from .lowering.float_differences import float_differences
 from .lowering.strict_comparisons import strict_comparisons
 
 _PARALLEL = 1
@@ -60,6 +61,7 @@ def flattening_passes() -> list[tvm.transform.Pass]:
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.LowerMatchBuffer(),
         strict_comparisons,
+        float_differences,
         s_tir.transform.StmtSimplify(),
         s_tir.transform.AnnotateIrregularLoop(),
         s_tir.transform.LowerOpaqueBlock(),

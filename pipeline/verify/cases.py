@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import ConfigError, ModelError
 from ..memory.footprint import NOT_VERIFIED
+from ..support.aside import aside
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
@@ -120,6 +121,16 @@ def _optimized(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference
     """Return ONNX Runtime with its optimisations, or `plain` where these break the model, or make it another one."""
     if has_exact_integers(model):  # optimised, a quantised layer is another one, one unit apart
         return plain
+
+    def loads() -> bool:
+        Reference(source, optimized=True)
+        return True
+
+    # ONNX Runtime 1.32 reads freed memory while it optimises some models, silero-vad's with a fixed rate for one, and
+    # raises an error or crashes; so a process that may crash loads the model first
+    with aside(loads, nice=0) as results:
+        if not results.of(0):
+            return plain
     try:
         return Reference(source, optimized=True)
     except NoReference:

@@ -89,6 +89,22 @@ def test_a_library_that_dvc_did_not_make_is_not_judged(made: Repo):
     assert code == 2 and f"dvc.lock does not record {FOLDER}: `dvc repro` did not make it" in text
 
 
+@pytest.mark.parametrize("name", ["given.onnx", "model.onnx"])
+def test_a_missing_result_that_dvc_recorded_is_no_green(made: Repo, name: str):
+    """The library was compared with these files."""
+    (made.path / "dvc.yaml").write_text("stages: {compile: {cmd: make}}\n")
+    made.write(made.path / "out/optimize/a/x86-64/search.json", json.loads((made.path / FOLDER / "search.json").read_text()))
+    models = [f"out/models/a/{each}" for each in ("given.onnx", "model.onnx", "origin.json")]
+    for each in models:
+        made.write(made.path / each, {"canonical": "0", "made_from": {}})
+    outs = [{"path": path} for path in (FOLDER, *models)]  # without a digest: as DVC 2 recorded them
+    made.write(made.path / "dvc.lock", {"stages": {"all": {"outs": outs}}})
+    assert verdict(made)[0] == 0
+    (made.path / "out/models/a" / name).unlink()
+    code, text = verdict(made)
+    assert code == 2 and f"altered: out/models/a/{name} is missing, which dvc.lock records; `dvc pull` fetches it. Run" in text
+
+
 def test_folders_are_compared_as_dvc_records_them(tmp_path: Path):
     """The digests are DVC's own, of this folder."""
     for name, content in (("libü.a", "1\n"), ("sub/b", "2\n"), (".gitignore", "3\n")):

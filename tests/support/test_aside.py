@@ -44,6 +44,15 @@ def test_tasks_of_a_process_that_ends_have_no_result(end):
         assert results.all() == [1, None, None]
 
 
+def test_a_task_may_run_others_aside():
+    def outer() -> list:
+        with aside(killed) as inner, aside(lambda: 2, nice=0) as other:
+            return [*inner.all(), *other.all()]
+
+    with aside(outer) as results:
+        assert results.of(0) == [None, 2]
+
+
 def test_a_process_that_is_not_waited_for_ends_with_the_context():
     started = time.monotonic()
     with pytest.raises(KeyError), aside(lambda: time.sleep(60)):

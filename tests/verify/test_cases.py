@@ -1,3 +1,6 @@
+import os
+import signal
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -45,6 +48,17 @@ def test_a_model_that_onnx_runtimes_optimisations_break_is_compared_with_the_pla
             super().__init__(model)
 
     monkeypatch.setattr(cases, "Reference", Breaking)
+    assert [case.uncertainty for case in choose_cases(faint_unless_patchy(10.0), 0, 2, 1e-4)] == [0.0, 0.0]
+
+
+def test_a_model_that_crashes_onnx_runtimes_optimiser_is_compared_with_the_plain_one(monkeypatch):
+    class Crashing(cases.Reference):
+        def __init__(self, model, *, optimized=False):
+            if optimized:
+                os.kill(os.getpid(), signal.SIGKILL)
+            super().__init__(model)
+
+    monkeypatch.setattr(cases, "Reference", Crashing)
     assert [case.uncertainty for case in choose_cases(faint_unless_patchy(10.0), 0, 2, 1e-4)] == [0.0, 0.0]
 
 

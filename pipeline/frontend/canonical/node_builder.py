@@ -38,6 +38,11 @@ class NodeBuilder:
         """Add a one-dimensional int64 initializer: axes, starts, shapes; return its name."""
         return self.constant(np.asarray(values, dtype=np.int64).reshape(-1))
 
+    def from_zero(self, indices: str, dtype: np.dtype | type) -> str:
+        """Add nodes that move negative indices out of every range; Gather and scatters count them from the end."""
+        zero, beyond = (self.constant(np.asarray(value, dtype)) for value in (0, np.iinfo(np.int32).min))
+        return self.node("Where", self.node("Less", indices, zero), beyond, indices)
+
     def many(self, op: str, inputs: list[str], outputs: int, **attributes: object) -> list[str]:
         """Add a node with several results; return their names."""
         from onnx import helper

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...errors import ModelError
+from .node_builder import NodeBuilder, splice, stem_of
 from .raising.raise_nodes import raise_nodes
-from .read_onnx import all_nodes
+from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, operator_set
 from .shapes import infer_shapes, infer_what_is_open
 
 if TYPE_CHECKING:
@@ -15,8 +18,6 @@ if TYPE_CHECKING:
 
 #: from here on axes are inputs and Softmax works on one axis; TVM reads older forms of some operators as new ones
 OLDEST = 13
-#: the newest set ONNX Runtime runs the reference with
-NEWEST = 26
 #: the file version in which constants need not be inputs, and which every reader of `OLDEST` knows
 _IR = 7
 #: the operator set of Split by a number of parts
@@ -42,7 +43,8 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
-    version = max((opset.version for opset in model.opset_import if not opset.domain), default=1)
+    version = operator_set(model.opset_import)
+    _count_positions_from_zero(model.graph)
     for node in all_nodes(model.graph):
         if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
             _write_defaults(node, version)
@@ -71,6 +73,17 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
             node.attribute.append(attribute.default_value)
 
 
+def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
+    """Keep, in place, negative positions of rotary embeddings from counting from the end: the function gathers by them."""
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(graph.node):
+        if node.op_type == "RotaryEmbedding" and not node.domain and len(node.input) > 3 and node.input[3]:
+            made[index] = NodeBuilder(stem_of(node, index))
+            positions = made[index].from_zero(node.input[3], np.int64)
+            made[index].copy(node).input[3] = positions
+    splice(graph, made)
+
+
 def _write_function_defaults(model: onnx.ModelProto) -> None:
     """Write out, in place, the defaults of attributes of the model's functions in all their calls, which the inliner loses."""
     functions = {(each.domain, each.name, each.overload): each for each in model.functions}
@@ -85,7 +98,7 @@ def _write_function_defaults(model: onnx.ModelProto) -> None:
 
 def _agree_on_set(model: onnx.ModelProto) -> None:
     """Raise the model and its functions, in place, to the newest operator set among them."""
-    sets = [_set_of(each.opset_import) for each in (model, *model.functions)]
+    sets = [operator_set(each.opset_import, undeclared=0) for each in (model, *model.functions)]
     newest = max(sets)
     for part, version in zip((model, *model.functions), sets, strict=True):
         if 0 < version < newest:
@@ -93,14 +106,9 @@ def _agree_on_set(model: onnx.ModelProto) -> None:
             _declare(part.opset_import, newest)
 
 
-def _set_of(imports: Iterable[onnx.OperatorSetIdProto]) -> int:
-    """Return the version of ONNX's own operator set, 0 if it is not imported."""
-    return max((each.version for each in imports if each.domain in ("", "ai.onnx")), default=0)
-
-
 def _declare(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:
     for each in imports:
-        if each.domain in ("", "ai.onnx"):
+        if each.domain in ONNX_DOMAINS:
             each.version = version
 
 
@@ -109,15 +117,14 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
 
     Old models get forms the compiler reads without error. Raises ModelError naming the node that cannot be raised.
     """
-    declared = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
-    version = max(declared, default=least)
+    version = operator_set(model.opset_import)
     if version >= least:
         return model
     if version < 1:
         raise ModelError(f"The model uses operator set {version}, which does not exist.", "Export the model again.")
     # files of before version 4 list their constants as inputs, too; these are bound by now
     model.ir_version = max(model.ir_version, _IR)
-    foreign = any(node.domain not in ("", "ai.onnx") for node in all_nodes(model.graph))
+    foreign = any(node.domain not in ONNX_DOMAINS for node in all_nodes(model.graph))
     raise_nodes((infer_what_is_open if foreign else infer_shapes)(model).graph, version, least)
     _declare(model.opset_import, least)
     return model
@@ -150,7 +157,7 @@ def lower_opset(model: onnx.ModelProto) -> None:
     """
     from onnx import defs, helper
 
-    version = model.opset_import[0].version
+    version = operator_set(model.opset_import)
     needed = OLDEST
     for node in all_nodes(model.graph):
         try:

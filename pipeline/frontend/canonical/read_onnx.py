@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,10 @@ from ..source.side_files import load_side_files
 if TYPE_CHECKING:
     import onnx
 
+#: the newest operator set ONNX Runtime runs the reference with, and reads an undeclared one in
+NEWEST = 26
+#: names of ONNX's own domain
+ONNX_DOMAINS = frozenset({"", "ai.onnx"})
 _AGAIN = "Export or download the model again."
 
 
@@ -83,6 +87,11 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
                 yield from all_nodes(attribute.g)
             for inner in attribute.graphs:
                 yield from all_nodes(inner)
+
+
+def operator_set(imports: Iterable[onnx.OperatorSetIdProto], undeclared: int = NEWEST) -> int:
+    """Return the version of ONNX's own operators that `opset_import` declares: as for ONNX Runtime, its last one."""
+    return next((each.version for each in reversed([*imports]) if each.domain in ONNX_DOMAINS), undeclared)
 
 
 def node_title(node: onnx.NodeProto, index: int | None = None) -> str:

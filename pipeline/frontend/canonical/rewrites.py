@@ -22,6 +22,7 @@ from .operators.powers import power
 from .operators.reductions import REDUCTIONS, last_extreme, reduce
 from .operators.resize import resize
 from .operators.reverse_sequence import reverse_sequence
+from .read_onnx import operator_set
 from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def context_of(model: onnx.ModelProto) -> Context:
     """Return the types and constants of a model with inferred shapes."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     producers = {name: node for node in model.graph.node for name in node.output}
-    return Context(value_types(model.graph), constants, model.opset_import[0].version, producers)
+    return Context(value_types(model.graph), constants, operator_set(model.opset_import), producers)
 
 
 Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]

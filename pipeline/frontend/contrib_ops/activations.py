@@ -132,9 +132,12 @@ def _embed(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, 
         count = build.node("Squeeze", tokens, build.integers(0))
         zero, one = (build.constant(np.asarray(each, np.int64)) for each in (0, 1))
         positions = build.node("Unsqueeze", build.node("Range", zero, count, one), build.integers(0))
-    value = build.node("Add", build.node("Gather", words, ids), build.node("Gather", places, positions))
+    else:
+        positions = build.from_zero(positions, np.int32)
+    words = build.node("Gather", words, build.from_zero(ids, np.int32))
+    value = build.node("Add", words, build.node("Gather", places, positions))
     if segments:
-        value = build.node("Add", value, build.node("Gather", kinds, segments))
+        value = build.node("Add", value, build.node("Gather", kinds, build.from_zero(segments, np.int32)))
     if total:
         value = build.node("Identity", value, result=total)
     build.node("LayerNormalization", value, scale, shift, epsilon=attributes.get("epsilon", 1e-12), result=y)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.opset import NEWEST
-from ..canonical.read_onnx import all_nodes
+from ..canonical.read_onnx import ONNX_DOMAINS, all_nodes, operator_set
 
 if TYPE_CHECKING:
     import onnx
 
 #: ONNX Runtime's own domain, whose operators it reads without a declaration
 CONTRIB = "com.microsoft"
-_ONNX = frozenset({"", "ai.onnx"})
 
 
 def declare_sets(model: onnx.ModelProto) -> None:
-    """Declare, in place, ONNX's operator set and that of ONNX Runtime's own operators where a file does not.
+    """Declare, in place, ONNX's operator set, once and first, and that of ONNX Runtime's own operators.
 
-    ONNX Runtime reads a domain without a version in its newest one. Raises ModelError for a file that declares no set.
+    ONNX Runtime reads a domain without a version in its newest one, and takes the last of several versions. Raises ModelError for a file that declares no set.
     """
     declared = {each.domain for each in model.opset_import}
     if not declared:
@@ -28,8 +26,10 @@ def declare_sets(model: onnx.ModelProto) -> None:
     used = {node.domain for node in (*all_nodes(model.graph), *inside)}
     if CONTRIB in used - declared:
         model.opset_import.add(domain=CONTRIB, version=1)
-    if not declared & _ONNX:
-        model.opset_import.add(domain="", version=NEWEST)
-    for each in model.opset_import:
-        if each.domain in _ONNX and each.version < 1:
-            raise ModelError(f"The model declares ONNX's operator set {each.version}, which does not exist.", "Export the model again.")
+    version = operator_set(model.opset_import)
+    if version < 1:
+        raise ModelError(f"The model declares ONNX's operator set {version}, which does not exist.", "Export the model again.")
+    others = [each for each in model.opset_import if each.domain not in ONNX_DOMAINS]
+    del model.opset_import[:]
+    model.opset_import.add(domain="", version=version)
+    model.opset_import.extend(others)

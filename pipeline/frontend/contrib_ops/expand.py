@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
 from ..canonical.opset import OLDEST, raise_opset
-from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.read_onnx import all_nodes, node_title, operator_set
 from ..canonical.shapes import infer_what_is_open, value_types
 from . import activations, attention, elementwise, fused, products, recurrent
 from .context import Rule, Surroundings
@@ -32,7 +32,7 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError for a node whose form has no equal in ONNX's own operators.
     """
-    version = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
+    version = operator_set(model.opset_import)
     for node in all_nodes(model.graph):
         if node.domain in ("", "ai.onnx") and version < _UNMARKED.get(node.op_type, 0):
             node.domain = CONTRIB

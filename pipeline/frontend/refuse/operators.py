@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.read_onnx import ONNX_DOMAINS, all_nodes, node_title, operator_set
 
 if TYPE_CHECKING:
     import onnx
 
-_DOMAINS = frozenset({"", "ai.onnx"})
 #: operators of TVM's importer, without sequences and results of unknown size
 OPERATORS = frozenset(
     """
@@ -40,17 +39,15 @@ def refuse_foreign_domains(model: onnx.ModelProto) -> None:
     must have been inlined. The long name of ONNX's own domain is shortened.
     """
     for node in all_nodes(model.graph):
-        if node.domain not in _DOMAINS:
+        if node.domain not in ONNX_DOMAINS:
             raise ModelError(
                 f"The {node_title(node)} is of the domain '{node.domain}', which cannot be compiled.",
                 "Export the model with ONNX's own operators only.",
             )
         node.domain = ""
-    versions = [opset.version for opset in model.opset_import if opset.domain in _DOMAINS]
-    if not versions:
-        raise ModelError("The model does not declare its ONNX operator set.", "Export the model again.")
+    version = operator_set(model.opset_import)
     del model.opset_import[:]
-    model.opset_import.add(domain="", version=max(versions))
+    model.opset_import.add(domain="", version=version)
 
 
 def refuse_unsupported(model: onnx.ModelProto, supported: frozenset[str] = OPERATORS) -> None:

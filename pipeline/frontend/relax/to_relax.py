@@ -12,7 +12,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.read_onnx import node_title
+from ..canonical.read_onnx import node_title, operator_set
 from ..canonical.shapes import static_shape, value_types
 from ..refuse.node_form import UnsupportedForm, form_of
 from ..refuse.operators import refuse_unsupported
@@ -41,7 +41,7 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
         # It warns of renamed inputs and prints the inputs of a failing node; the errors here say both better.
         warnings.simplefilter("ignore")
         try:
-            return importer.from_onnx(model.graph, model.opset_import[0].version)
+            return importer.from_onnx(model.graph, operator_set(model.opset_import))
         except (
             tvm.error.OpNotImplemented, NotImplementedError, AssertionError, ArithmeticError, AttributeError,
             LookupError, RuntimeError, TypeError, UnsupportedForm, ValueError,

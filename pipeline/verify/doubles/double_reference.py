@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import ml_dtypes
 import numpy as np
 
+from ...frontend.canonical.read_onnx import operator_set
+
 if TYPE_CHECKING:
     import onnx
 
@@ -91,7 +93,7 @@ def _narrow(dtype: np.dtype) -> bool:
 def _plain(model: onnx.ModelProto) -> tuple[type, ...]:
     from .plain_sums import ALONG_ONE_AXIS, OPERATORS
 
-    opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
+    opset = operator_set(model.opset_import)
     return (*OPERATORS, *(ALONG_ONE_AXIS if opset >= 13 else ()))
 
 

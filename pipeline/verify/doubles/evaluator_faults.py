@@ -12,6 +12,7 @@ import numpy as np
 
 from ...frontend.canonical.node_builder import attributes_of
 from ...frontend.canonical.operators.auto_pad import SAME
+from ...frontend.canonical.read_onnx import ONNX_DOMAINS, operator_set
 from ...frontend.canonical.shapes import infer_what_is_open, static_shape, value_types, without_values
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def evaluator_fault(model: onnx.ModelProto) -> str:
         return ""
     types = value_types(infer_what_is_open(without_values(model)).graph)
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
+    opset = operator_set(model.opset_import)
     for node in model.graph.node:
-        if node.op_type not in _RULES or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in _RULES or node.domain not in ONNX_DOMAINS:
             continue
         shape = static_shape(types[node.input[0]]) if node.input[0] in types else None
         scales = constants.get(node.input[2]) if node.op_type == "Resize" and len(node.input) > 2 else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...frontend.canonical.read_onnx import ONNX_DOMAINS, operator_set
 from ...frontend.canonical.shapes import without_values
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 Dims = tuple[int | None, ...]
 #: most elements of a constant that is read
 _MOST = 1 << 20
-_DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 class ModelView:
@@ -30,10 +30,10 @@ class ModelView:
         self._light: onnx.ModelProto | None = None
         self.graph = model.graph
         self._model = model
+        self.opset = operator_set(model.opset_import)
         if model.functions:
-            self._light = inliner.inline_local_functions(without_values(model))
+            self._light = inliner.inline_local_functions(_of_one_set(without_values(model), self.opset))
             self.graph = self._light.graph
-        self.opset = next((each.version for each in model.opset_import if each.domain in _DEFAULT_DOMAINS), 1)
         self._constants = {tensor.name: tensor for graph in all_graphs(self.graph) for tensor in graph.initializer}
         self._constants |= {tensor.name: tensor for tensor in model.graph.initializer}
         self._makers = {name: node for graph in all_graphs(self.graph) for node in graph.node for name in node.output}
@@ -124,7 +124,7 @@ class NodeView:
     def key(self) -> str:
         """Name the operator: with its domain, if it is not ONNX's own."""
         name = self.node.op_type
-        return name if self.node.domain in _DEFAULT_DOMAINS else f"{self.node.domain}:{name}"
+        return name if self.node.domain in ONNX_DOMAINS else f"{self.node.domain}:{name}"
 
     @property
     def opset(self) -> int:
@@ -170,3 +170,12 @@ class NodeView:
 
         element = self.model.element(self.operand(number)) if self.operand(number) else 0
         return bool(element) and helper.tensor_dtype_to_np_dtype(element).kind in "iu"
+
+
+def _of_one_set(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+    """Declare, in place, the model's operator set for its functions, as ONNX Runtime reads them; return the model."""
+    for function in model.functions:
+        for each in function.opset_import:
+            if each.domain in ONNX_DOMAINS:
+                each.version = version
+    return model

@@ -64,6 +64,9 @@ def wild_models() -> dict[str, WildModel]:
     recurrent = {"hidden_size": 4, "direction": "bidirectional"}
     image, grid = floats(2, 2, 4, 4), 0.5 * floats(2, 3, 3, 2)
     boxes = np.array([[0, 0, 0, 3, 3], [1, 1, 1, 3, 3]], np.float32)
+    words = {"w": floats(5, 4), "p": floats(3, 4), "k": floats(2, 4), "g": floats(4), "b": floats(4)}
+    ids = {name: random.integers(0, most, (1, 3)).astype(np.int32) for name, most in (("i", 5), ("s", 2), ("o", 3))}
+    embed = node("EmbedLayerNormalization", [*"iswpkgb", "", "o"], ["y", "m"], domain="com.microsoft")
     table = {"t": random.integers(-128, 128, (5, 16)).astype(np.int8), "s": np.float32(0.1), "z": np.int8(3)}
     return {
         "gather": _wild([node("Gather", ["x", "i"], ["y"])], {"x": x, "i": i}, {"y": (3, 7)}, "i"),
@@ -71,6 +74,9 @@ def wild_models() -> dict[str, WildModel]:
         "elements": _wild([node("GatherElements", ["x", "i"], ["y"], axis=1)], {"x": x, "i": random.integers(-7, 7, (5, 3))}, {"y": (5, 3)}, "i"),
         "gather_nd": _wild([node("GatherND", ["x", "i"], ["y"])], {"x": x, "i": np.array([[0, -1], [4, 2]])}, {"y": (2,)}, "i"),
         "batches": _wild([node("GatherND", ["x", "i"], ["y"], batch_dims=1)], {"x": x, "i": np.array([[0], [1], [2], [3], [-1]])}, {"y": (5,)}, "i"),
+        **{f"embed {name}": _wild([embed], ids, {"y": (1, 3, 4)}, name, words) for name in ids},
+        "rotary": _wild([node("RotaryEmbedding", ["x", "c", "s", "i"], ["y"])], {"x": floats(1, 2, 3, 4), "i": np.array([[0, 5, 1]])}, {"y": (1, 2, 3, 4)}, "i", {"c": floats(6, 2), "s": floats(6, 2)}, opset=23),
+        "unpool": _wild([node("MaxUnpool", ["x", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])], {"x": floats(1, 1, 2, 2), "i": np.array([[[[0, 3], [9, 15]]]])}, {"y": (1, 1, 4, 4)}, "i"),
         "rows": _wild([node("ScatterND", ["x", "i", "u"], ["y"])], {"x": x, "i": np.array([[0], [4]]), "u": floats(2, 7)}, {"y": (5, 7)}, "i"),
         "points": _wild([node("ScatterND", ["x", "i", "u"], ["y"], reduction="add")], {"x": x, "i": np.array([[0, 1], [4, -1]]), "u": floats(2)}, {"y": (5, 7)}, "i", opset=18),
         "scatter": _wild([node("ScatterElements", ["x", "i", "u"], ["y"], axis=0)], {"x": x, "i": random.permutation(5)[:2, None] + np.zeros((2, 7), int), "u": floats(2, 7)}, {"y": (5, 7)}, "i", exact=False),

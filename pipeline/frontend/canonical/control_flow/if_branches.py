@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
-from ..read_onnx import node_title
+from ..read_onnx import node_title, operator_set
 from ..shapes import infer_shapes, infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
     pairs: list[tuple[onnx.NodeProto, str, str]] = []
-    opset = max((each.version for each in model.opset_import if not each.domain), default=_FIRST_WHERE)
+    opset = operator_set(model.opset_import)
     while any(node.op_type == "If" for node in model.graph.node):
         if opset < _FIRST_WHERE:
             node = next(each for each in model.graph.node if each.op_type == "If")

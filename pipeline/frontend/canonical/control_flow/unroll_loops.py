@@ -17,7 +17,7 @@ import numpy as np
 
 from ....errors import ModelError
 from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
-from ..read_onnx import all_nodes, node_title
+from ..read_onnx import all_nodes, node_title, operator_set
 from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import renamed
 from .long_loops import LOOPS, MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
@@ -56,7 +56,7 @@ def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str
     tensors = {t.name: t for t in model.graph.initializer if t.name in read}
     constants = {name: numpy_helper.to_array(t) for name, t in tensors.items()}
     types = value_types(model.graph)
-    opset = max(each.version for each in model.opset_import if each.domain == "")
+    opset = operator_set(model.opset_import)
     left = MOST_NODES - len(model.graph.node)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):

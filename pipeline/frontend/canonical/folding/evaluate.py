@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..read_onnx import NEWEST
+
 if TYPE_CHECKING:
     import onnx
 
-#: the newest set ONNX Runtime runs; an operator of it that is older means the same there
-NEWEST = 26
 #: the file version of the graphs, with all dtypes of that set
 _IR = 10
 #: computes outputs from inputs, or says why it cannot

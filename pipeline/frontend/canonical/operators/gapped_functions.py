@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..opset import EXPANDED
+from ..read_onnx import operator_set
 from ..shapes import infer_what_is_open, value_types
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def add_gapped_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(map(_is_gapped, model.graph.node)):
         return model
     types = value_types(infer_what_is_open(model).graph)
-    version = max(each.version for each in model.opset_import if not each.domain)
+    version = operator_set(model.opset_import)
     for number, node in enumerate(filter(_is_gapped, model.graph.node)):
         if not defs.has(node.op_type, version):
             continue  # refused by name

@@ -79,5 +79,5 @@ def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     line = build.integers(-1)
     zeros = build.node("Expand", build.constant(np.asarray(0, dtype)), build.integers(math.prod(result)))
     values, places = (build.node("Reshape", name, line) for name in node.input[:2])
-    filled = build.node("ScatterElements", zeros, places, values, axis=0)
+    filled = build.node("ScatterElements", zeros, build.from_zero(places, np.int64), values, axis=0)
     build.node("Reshape", filled, build.integers(*result), result=node.output[0])

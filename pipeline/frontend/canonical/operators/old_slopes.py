@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..node_builder import NodeBuilder, stem_of
+from ..read_onnx import operator_set
 from ..shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _BROADCASTS = 7
 
 def spread_slopes(model: onnx.ModelProto) -> None:
     """Reshape, in place, the slopes of channels of a model of an older set."""
-    if max(each.version for each in model.opset_import) >= _BROADCASTS:
+    if operator_set(model.opset_import) >= _BROADCASTS:
         return
     types, nodes = value_types(model.graph), list(model.graph.node)
     del model.graph.node[:]

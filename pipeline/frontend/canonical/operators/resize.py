@@ -16,6 +16,7 @@ import numpy as np
 
 from ..folding.evaluate import evaluate
 from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..read_onnx import operator_set
 from ..shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def state_resized_sizes(model: onnx.ModelProto) -> bool:
     """
     from onnx import numpy_helper
 
-    if max(each.version for each in model.opset_import if each.domain in ("", "ai.onnx")) < _SIZES:
+    if operator_set(model.opset_import) < _SIZES:
         return False
     types = value_types(model.graph)
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
