@@ -6,8 +6,10 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tvm import te
 from tvm.script import tirx as T
 
+from passfit.frontend.relax.checked import checked
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
 from passfit.tir.counts.instructions import DIVISION
@@ -261,3 +263,14 @@ def gathered(table: T.Buffer((100, 64), "float32"), at: T.Buffer((32,), "int32")
 def test_rows_that_data_choose_are_read_in_vectors():
     (statement,) = kernel_work(gathered, AVX2).statements
     assert statement.stores == 32 * 8 and statement.loads <= 32 * 8 + 32
+
+
+def test_the_text_of_a_checked_integer_takes_no_instruction():
+    x, lengths = te.placeholder((64,), "float32", "x"), te.placeholder((64,), "int32", "lengths")
+
+    def works(check):
+        y = te.compute((64,), lambda i: te.if_then_else(check(lengths(i)) > 3, x[i] + 1, x[i]))
+        return totals(kernel_work(te.create_prim_func([x, lengths, y]), SCALAR))
+
+    plain, found = works(lambda each: each), works(lambda each: checked(each, 0, 8, "a length is out of range"))
+    assert found[1:] == plain[1:] and found[0] <= plain[0] + 64

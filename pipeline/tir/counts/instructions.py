@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.ir import Call, Expr, StringImm, TensorLoad, Var
 from tvm.tirx import Add, Div, FloatImm, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub
 
 from ..expressions import dtype_bytes, parts, values_by_position
@@ -27,6 +27,8 @@ _LIBRARY = frozenset(
     )
 )  # fmt: skip
 _CALL = 40
+#: parts that take no instruction of their own; a text says what an integer that is checked has to be
+_LEAVES = (Var, IntImm, FloatImm, StringImm)
 
 
 def instructions(value: Expr) -> float:
@@ -43,7 +45,7 @@ def widest(value: object) -> int:
     """Return the bytes of the widest element that a value is computed in: as many lanes as of it fit a vector."""
     if isinstance(value, TensorLoad):
         return dtype_bytes(str(value.ty.dtype))
-    if not isinstance(value, Expr) or isinstance(value, (Var, IntImm, FloatImm)):
+    if not isinstance(value, Expr) or isinstance(value, _LEAVES):
         return 1
     values = values_by_position(value)
     below = max(map(widest, parts(value) if values is None else values), default=1)
@@ -52,7 +54,7 @@ def widest(value: object) -> int:
 
 def _nodes(value: object) -> Iterator[tuple[Expr, float]]:
     """Yield all parts of a value that compute, with their instructions; a choice by position computes nothing."""
-    if isinstance(value, (TensorLoad, Var, IntImm, FloatImm)) or not isinstance(value, Expr):
+    if isinstance(value, (TensorLoad, *_LEAVES)) or not isinstance(value, Expr):
         return
     values = values_by_position(value)
     if values is None:
