@@ -4,12 +4,13 @@
         if (tick - 3) % 4 == 0 and 0 <= tick - 3 < 112:          if (tick - 3) % 4 == 0 and 0 <= tick - 3 < 112:
             y[…] = … x[… (tick - 3) // 4 …]                ──►       stage((tick - 3) // 4, x, y)
 
-LLVM takes more than linear time for a function, and one function cannot be compiled by two threads.
+LLVM takes more than linear time for a function, and one function cannot be compiled by two threads. In one function it
+also keeps what is constant over all ticks in registers: the coefficients of a sigmoid in the last stage leave none to the
+sums of the others, which then take 3.4 times as long.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
@@ -22,19 +23,13 @@ from tvm.tirx import LT, Add, BufferStore, Evaluate, FloorDiv, For, IfThenElse, 
 from ...kernels.rules.parallel_loops import has_parallel_loop
 from ...tir.arena_workspace import has_workspace_parameter, with_workspace_of
 from ...tir.expressions import conjuncts, replaced
-from ...tir.loop_nests import int64, kernel_of, sequence, statement_count, statements
+from ...tir.loop_nests import int64, kernel_of, sequence, statements
 from ...tir.workspace import held_bytes, workspace_bytes
 from .merge_kernels import first_equal
 
 #: bytes from which TVM takes a buffer from the workspace, which may run out
 _FROM_WORKSPACE = 1024
 _NO_ALIAS = "tirx.noalias"
-#: statements from which a kernel is long
-_LONG = 700
-#: statements of a call
-_CALL = 2
-#: fewest statements that equal stages save, for less code
-_SAVED = 50
 
 
 @dataclass(frozen=True)
@@ -46,13 +41,11 @@ class Outlined:
 
 
 def outline_stages(kernels: Mapping[str, PrimFunc]) -> Outlined:
-    """Outline the stages of long kernels, and many equal stages of any.
+    """Outline the stages of all kernels that have several.
 
     Deterministic. Functions are named after the first kernel that calls them.
     """
     regions = _simplified({name: region for name in sorted(kernels) if (region := _region(kernels[name])) is not None})
-    equal = Counter(_hash(each.function) for region in regions.values() for each in region.outlines.values())
-    regions = {name: region for name, region in regions.items() if region.is_worthwhile(equal)}
     names = {(name, n): _free_name(f"{name}_stage{n}", kernels) for name, region in regions.items() for n in region.outlines}
     functions = {own: regions[name].outlines[n].function for (name, n), own in names.items()}
     kept = first_equal(functions)
@@ -96,18 +89,16 @@ class _Outline:
 
 @dataclass(frozen=True)
 class _Region:
-    """Hold the kernel of a streaming region: its `loop` over ticks, and the `outlines` of its stages by their place."""
+    """Hold the kernel of a streaming region: its `loop` over ticks, and the `outlines` of its stages by their place.
+
+    Statements `before` the loop check indices, those `after` it copy.
+    """
 
     kernel: PrimFunc
+    before: tuple[Stmt, ...]
     loop: For
     after: tuple[Stmt, ...]
     outlines: dict[int, _Outline]
-
-    def is_worthwhile(self, equal: Mapping[int, int]) -> bool:
-        """Tell whether functions save time or code; `equal` counts the stages of a hash."""
-        before, functions = statement_count(self.kernel), [each.function for each in self.outlines.values()]
-        after = sum(_CALL + statement_count(each) / equal[_hash(each)] for each in functions)
-        return len(functions) > 1 and (before >= _LONG or before - after >= _SAVED)
 
     def calling(self, names: Mapping[int, str]) -> PrimFunc:
         """Return the kernel with calls of functions, given their `names` by stage place."""
@@ -115,18 +106,22 @@ class _Region:
         for number, outline in self.outlines.items():
             parts[number] = outline.call(names[number])
         loop = For(self.loop.loop_var, self.loop.min, self.loop.extent, self.loop.kind, sequence(parts))
-        return self.kernel.with_body(kernel_of(self.kernel.params, [loop, *self.after], [], None).body)
+        return self.kernel.with_body(kernel_of(self.kernel.params, [*self.before, loop, *self.after], [], None).body)
 
 
 def _region(kernel: PrimFunc) -> _Region | None:
-    """Return the region a kernel was made from; None for another kernel."""
+    """Return the region a kernel was made from; None for another kernel, and for one of a single stage."""
     if not isinstance(kernel.body, SBlockRealize) or kernel.body.block.alloc_buffers or kernel.body.block.match_buffers:
         return None
-    loop, *after = statements(kernel.body.block.body)
-    if not isinstance(loop, For):
+    parts = statements(kernel.body.block.body)
+    stages = [len(statements(part.body)) if isinstance(part, For) else 0 for part in parts]
+    place = stages.index(max(stages))
+    if stages[place] < 2:
         return None
+    loop = parts[place]
     outlines = {number: _outline(kernel, stage, loop.loop_var) for number, stage in enumerate(statements(loop.body))}
-    return _Region(kernel, loop, tuple(after), {number: each for number, each in outlines.items() if each is not None})
+    found = {number: each for number, each in outlines.items() if each is not None}
+    return _Region(kernel, tuple(parts[:place]), loop, tuple(parts[place + 1 :]), found) if len(found) > 1 else None
 
 
 def _outline(kernel: PrimFunc, stage: Stmt, tick: Var) -> _Outline | None:
@@ -151,8 +146,16 @@ def _outline(kernel: PrimFunc, stage: Stmt, tick: Var) -> _Outline | None:
             return None
         function, tensors = with_workspace_of(function, kernel), [*tensors, workspace]
     addresses = [tirx.address_of(tirx.BufferLoad(each, [int64(0)] * len(each.ty.shape))) for each in tensors]
-    may_fail = (held >= _FROM_WORKSPACE and not in_arena) or has_parallel_loop(function)
+    may_fail = (held >= _FROM_WORKSPACE and not in_arena) or has_parallel_loop(function) or _throws(function)
     return _Outline(stage, s_tir.renew_defs(function), (tirx.Cast("int32", ticks.number), *addresses), may_fail)
+
+
+def _throws(function: PrimFunc) -> bool:
+    """Tell whether a stage checks indices."""
+    found: list[Evaluate] = []
+    failed = Evaluate(tirx.tvm_throw_last_error())
+    tvm_ffi.structural_walk(function.body, [(Evaluate, lambda each: found.append(each) if tvm_ffi.structural_equal(each, failed) else None)])
+    return bool(found)
 
 
 def _simplified(regions: Mapping[str, _Region]) -> dict[str, _Region]:
@@ -163,10 +166,6 @@ def _simplified(regions: Mapping[str, _Region]) -> dict[str, _Region]:
         name: replace(region, outlines={n: replace(each, function=module[f"{name}/{n}"]) for n, each in region.outlines.items()})
         for name, region in regions.items()
     }
-
-
-def _hash(function: PrimFunc) -> int:
-    return tvm_ffi.structural_hash(function, map_free_vars=True)
 
 
 def _ticks(stage: Stmt, tick: Var) -> _Ticks | None:

@@ -5,17 +5,17 @@
 Of `k` taps, a result of phase (x + p) % s meets ⌈k / s⌉ at most: those a multiple of the stride apart. TVM's own form
 spreads the inputs with zeros, and meets all taps. Phases become axes when the kernel is scheduled (kernels/rules/axes).
 
-With dilation `d`, tap `k` adds input (x + p - k d) / s where that is whole. Where x + p is no multiple of g = gcd(s, d)
-there is none; elsewhere they are s / g apart, from the first, the one for which k d / g ≡ (x + p) / g modulo s / g.
+A dilation d moves tap t to t · d. A result of phase r meets the taps t · d ≡ r modulo s: with g the common divisor of s
+and d, none if g does not divide r, else every (s / g)th tap from t₀ = (r / g) · (d / g)⁻¹ modulo s / g on.
 
 Imports TVM: only imported once a graph is legalized.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
 
 from tvm import relax, te, tirx
 from tvm.ir import Expr
@@ -35,62 +35,65 @@ class _Axis:
     result: int
 
     @property
-    def common(self) -> int:
-        return gcd(self.stride, self.dilation)
-
-    @property
-    def apart(self) -> int:
-        """Return how many taps lie between two that one result meets."""
-        return self.stride // self.common
-
-    @property
     def steps(self) -> int:
         """Return the most taps that one result meets."""
         return -(-self.taps // self.apart)
 
     @property
-    def _reach(self) -> int:
-        """Return how far back a result reads at most, also for taps that do not exist."""
-        farthest = (self.steps * self.apart - 1) * self.dilation
-        return farthest // self.stride if self.common == 1 else -(-farthest // self.stride)
+    def permuted(self) -> bool:
+        """Tell whether phases do not meet the tap of their own number first."""
+        return self.stride > 1 and self.dilation > 1
 
-    def _first(self, at: Expr) -> Expr:
-        """Return the first tap of the phase of result `at`."""
-        phase, inverse = tirx.floormod(at + self.before, self.stride), pow(self.dilation // self.common, -1, self.apart)
-        phase = phase if self.common == 1 else tirx.floordiv(phase, self.common)
-        return phase if inverse == 1 else tirx.floormod(phase * inverse, self.apart)
+    @property
+    def common(self) -> int:
+        return math.gcd(self.stride, self.dilation)
+
+    @property
+    def apart(self) -> int:
+        """Return the distance of two taps that one result meets."""
+        return self.stride // self.common
+
+    def first(self, phase: Expr) -> Expr:
+        """Return the first tap that results of a phase meet."""
+        if not self.permuted:
+            return phase
+        inverse = pow(self.dilation // self.common, -1, self.apart)
+        return tirx.floormod(tirx.floordiv(phase, self.common) * inverse, self.apart)
 
     def place(self, at: Expr, step: Expr) -> Expr:
         """Return the input that tap number `step` of the phase of result `at` meets."""
-        place = tirx.floordiv(at + self.before, self.stride) - step * (self.dilation // self.common)
-        if self.dilation == 1 or self.stride == 1:
-            return place
-        phase = tirx.floormod(at + self.before, self.stride)
-        return place - tirx.floordiv(self._first(at) * self.dilation - phase + self.stride - 1, self.stride)
+        whole, phase = tirx.floordiv(at + self.before, self.stride), self.phase(at)
+        if self.permuted:
+            whole += tirx.floordiv(phase - self.first(phase) * self.dilation, self.stride)
+        return whole - step * (self.dilation // self.common)
+
+    def phase(self, at: Expr) -> Expr:
+        return tirx.floormod(at + self.before, self.stride)
 
     def tap(self, at: Expr, step: Expr) -> Expr:
-        return self._first(at) + step * self.apart
+        return self.first(self.phase(at)) + step * self.apart
 
     def inside(self, at: Expr, step: Expr) -> list[Expr]:
         """Return the conditions for the input to exist, for results up to a whole stride."""
         place, found = self.place(at, step), []
         whole = self.result + -self.result % self.stride
-        if self.before // self.stride < self._reach:
+        least = self.before // self.stride - (self.steps - 1) * (self.dilation // self.common)
+        if least < 0 or self.permuted:
             found.append(tirx.const(0, "int64") <= place)
         if (whole - 1 + self.before) // self.stride >= self.extent:
             found.append(place < self.extent)
         return found
 
     def exists(self, at: Expr, step: Expr) -> list[Expr]:
-        """Return the conditions for the tap to exist: not every phase has as many, or any."""
-        found = [self.tap(at, step) < self.taps] if self.taps % self.apart else []
-        return [*found, tirx.floormod(at + self.before, self.common) < 1] if self.common > 1 else found
+        """Return the conditions for the tap to exist: not every phase has as many."""
+        found = [tirx.floormod(self.phase(at), self.common) < 1] if self.common > 1 else []
+        return [*found, self.tap(at, step) < self.taps] if self.taps % self.apart else found
 
 
 def legalize_transposed(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize a transposed convolution by its phases; a rule for LegalizeOps.
 
-    Leaves it to TVM without strides and dilations, which has no phases.
+    Leaves it to TVM without strides and dilations: TVM spreads weights with zeros for these.
     """
     attrs, rank = call.attrs, len(call.attrs.strides)
     strides, dilation = [int(each) for each in attrs.strides], [int(each) for each in attrs.dilation]
