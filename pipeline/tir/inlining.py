@@ -15,7 +15,7 @@ from .index_grid import Unknown
 from .memoise import memoise_by_structure
 
 #: errors TVM raises when it refuses a schedule step
-REFUSALS = (ScheduleError, tvm.error.InternalError)
+REFUSALS = (ScheduleError, tvm.error.InternalError, TypeError)
 
 
 #: schedules that do not compare each argument with its annotation, which takes longer than many steps

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from passfit.kernels.lower.lower import Lowered
 
 #: seconds of one case on its way to a program, and of building and running a batch
-LIMIT = 300
+LIMIT = 900
 Drawer = Callable[[int], Case]
 
 
