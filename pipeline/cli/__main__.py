@@ -1,5 +1,5 @@
 """Run `python -m passfit.cli`."""
 
-from .app import main
+from . import main
 
 main()

@@ -36,27 +36,29 @@ _watch: _Watch | None = None
 def interruptible() -> Iterator[None]:
     """Answer signals within GRACE seconds while the block runs.
 
-    For the entry point of a process, in its main thread. Ctrl-C raises KeyboardInterrupt; SIGTERM and SIGHUP raise
-    SystemExit with 128 + their number. A block that takes longer to end is ended by force; a second signal ends the
-    process at once.
+    For the entry point of a process, in its main thread; it may be nested. Ctrl-C raises KeyboardInterrupt; SIGTERM and
+    SIGHUP raise SystemExit with 128 + their number. A block that takes longer to end is ended by force; a second signal
+    ends the process at once.
     """
     global _watch
-    if _watch is not None or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     with ExitStack() as restored:
-        _watch = _Watch()
-        restored.callback(_forget)
-        restored.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(_watch.told, warn_on_full_buffer=False))
-        for each in _SIGNALS:
-            before = signal.getsignal(each)
-            if before != signal.SIG_IGN:
-                signal.signal(each, _raise)
-                restored.callback(signal.signal, each, before)
+        if _watch is None:
+            _watch = _Watch()
+            restored.callback(_forget)
+            restored.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(_watch.told, warn_on_full_buffer=False))
+            for each in _SIGNALS:
+                before = signal.getsignal(each)
+                if before != signal.SIG_IGN:
+                    signal.signal(each, _raise)
+                    restored.callback(signal.signal, each, before)
         try:
             yield
         except BaseException:
-            if _watch.number:  # at once: to take down TVM's graphs, and to wait for threads, can take seconds
+            # at once: to take down TVM's graphs, and to wait for threads, can take seconds
+            if _watch is not None and _watch.number:
                 sys.stdout.flush()
                 end_by_force(_said(_watch.number), 128 + _watch.number)
             raise

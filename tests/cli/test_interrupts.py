@@ -75,6 +75,20 @@ def test_a_signal_ends_the_process_its_children_and_its_folders(
     assert [file for file in tmp_path.rglob("*") if file.name != "out"] == []
 
 
+def test_an_interrupt_while_the_modules_of_the_command_are_loaded_leaves_no_traceback():
+    code = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, *_):\n"
+        "        if name == 'passfit.cli.app': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "from passfit.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], preexec_fn=hear_interrupts, capture_output=True, text=True, timeout=_DEAF)
+    assert (done.returncode, done.stderr) == (130, "passfit: interrupted.\n")
+
+
 def test_an_interrupt_that_was_ignored_from_the_start_stays_ignored(tmp_path: Path):
     running, child = _start(_READY + "child.wait()", tmp_path, ignore_interrupts)
     os.kill(running.pid, signal.SIGINT)

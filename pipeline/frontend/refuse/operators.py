@@ -27,8 +27,9 @@ OPERATORS = frozenset(
     """.split()
 )
 _SIZE = "Cut the model before it: the size of its result depends on the data."
+_BOUNDED = "Cut the model before it: the data decide how many boxes it selects; its bound is only the most of them."
 _HINTS = {
-    "Compress": _SIZE, "NonMaxSuppression": _SIZE, "NonZero": _SIZE, "Unique": _SIZE,
+    "Compress": _SIZE, "NonMaxSuppression": _BOUNDED, "NonZero": _SIZE, "Unique": _SIZE,
 }  # fmt: skip
 
 
