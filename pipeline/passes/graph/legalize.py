@@ -22,6 +22,7 @@ class Legalize(ModulePass):
         from tvm.relax.backend.cpu_generic import pipeline
 
         from ...frontend.relax.topk_kernel import legalize_topk
+        from .lowering.cumulative import CUMULATIVE, legalize_cumulative
         from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
         from .lowering.grid_sample import legalize_grid_sample
         from .lowering.half_batch_norm import legalize_batch_norm
@@ -43,7 +44,11 @@ class Legalize(ModulePass):
         own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
         own |= {"relax.quantize": legalize_quantize, "relax.dequantize": legalize_dequantize, "relax.nn.batch_norm": legalize_batch_norm}
+<<<<<<< HEAD
         own |= {"relax.image.grid_sample": legalize_grid_sample, "relax.take": legalize_take}
+=======
+        own |= {"relax.image.grid_sample": legalize_grid_sample} | dict.fromkeys(CUMULATIVE, legalize_cumulative)
+>>>>>>> breaker
         memoised = memoised_rules(module, own)
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:

@@ -1,1 +1,1 @@
-"""Lower single operators to kernels of our own: float16 sums, extremes, transposed convolutions."""
+"""Lower single operators to kernels of our own: float16 sums, cumulative sums, extremes, transposed convolutions."""
