@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from passfit.support.rare_collection import collect_rarely
 
 from . import profiles
 from .skips import is_expected
@@ -26,6 +29,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
         os.environ["PASSFIT_STORE"] = folder.name
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
+    collect_rarely()  # as the program does
+    inspect.stack = _shallow_stack
+
+
+def _shallow_stack(context: int = 1) -> list[inspect.FrameInfo]:
+    """Read the source of the three innermost callers alone, in place of `inspect.stack`.
+
+    TVMScript asks for the stack at each kernel written in it, and reads no more. Below pytest the whole one takes a tenth
+    of a second, for each of a hundred kernels and in each worker.
+    """
+    found: list[inspect.FrameInfo] = []
+    frame = inspect.currentframe()
+    while (frame := frame.f_back if frame else None) is not None:
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        found.append(inspect.FrameInfo(frame, *(inspect.getframeinfo(frame, context) if len(found) < 3 else (*place, None, None))))
+    return found
 
 
 def _cost(item: pytest.Item) -> int:
