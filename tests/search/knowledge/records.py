@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import strategies as st
 
 from passfit.search.evaluate.candidates import TAILS, actions
@@ -12,7 +14,8 @@ SPECS = [each.spec for each in actions()]
 TAIL_SPECS = tuple(tuple(each.spec for each in tail) for tail in TAILS)
 
 _ratios = st.integers(1, 2000).map(lambda number: number / 1000)
-_features = st.lists(st.integers(0, 20).map(float), min_size=len(FEATURES), max_size=len(FEATURES)).map(tuple)
+# one draw for all of them: one for each took most of the time of these tests
+_features = st.integers(0, 2**16).map(lambda seed: tuple(map(float, Random(seed).choices(range(21), k=len(FEATURES)))))
 
 
 @st.composite
