@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tvm
@@ -55,10 +55,17 @@ def operands_of(kernel: PrimFunc, seed: int) -> list[np.ndarray]:
     return found
 
 
-def outputs(kernel: PrimFunc, operands: Sequence[np.ndarray], processor: dict, first: int | None = None) -> np.ndarray:
-    result = tvm.runtime.tensor(np.full([int(each) for each in kernel.params[-1].ty.shape], 77, "int8"))
-    build_module({"f": kernel}, processor)["f"](*(() if first is None else (first,)), *map(tvm.runtime.tensor, operands), result)
-    return result.numpy()
+def runner(kernel: PrimFunc, processor: dict) -> Callable[[Sequence[np.ndarray], int | None], np.ndarray]:
+    """Build a kernel once; the function runs it on operands, and from a first row if it is a window."""
+    function = build_module({"f": kernel}, processor)["f"]
+    shape = [int(each) for each in kernel.params[-1].ty.shape]
+
+    def run(operands: Sequence[np.ndarray], first: int | None) -> np.ndarray:
+        result = tvm.runtime.tensor(np.full(shape, 77, "int8"))
+        function(*(() if first is None else (first,)), *map(tvm.runtime.tensor, operands), result)
+        return result.numpy()
+
+    return run
 
 
 def assert_exact(
@@ -68,14 +75,16 @@ def assert_exact(
     (only,) = found
     assert workspace_bytes(only.kernel) <= (only.workspace or 0) <= RULE_WORKSPACE
     operands = operands_of(kernel, seed)
-    for first in rows or (None,):
-        expected = outputs(kernel, operands, PROCESSORS[0], first)
-        for processor in processors:
-            packed = list(operands)
-            for each in only.repacks:
-                number = each.parameter - (first is not None)
-                packed[number] = each.apply(operands[number])
-            np.testing.assert_array_equal(outputs(only.kernel, packed, processor, first), expected)
+    packed = list(operands)
+    for each in only.repacks:
+        number = each.parameter - bool(rows)
+        packed[number] = each.apply(operands[number])
+    whole = runner(kernel, PROCESSORS[0])
+    expected = {first: whole(operands, first) for first in rows or (None,)}
+    for processor in processors:
+        ours = runner(only.kernel, processor)
+        for first, result in expected.items():
+            np.testing.assert_array_equal(ours(packed, first), result)
 
 
 def row_of(kernel: PrimFunc) -> PrimFunc:
