@@ -89,7 +89,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return "left out: the long random searches, marked `nightly` (make nightly)" if not config.option.markexpr else ""
+    return "left out: long searches and further cases, marked `nightly` (make nightly)" if not config.option.markexpr else ""
 
 
 @dataclass(frozen=True)
