@@ -30,7 +30,7 @@ test: $(READY) ## the whole test suite on all cores, the fast tests first
 test-fast: $(READY) ## the tests that need no TVM, in seconds
 	$(BIN)/python -m pytest -m 'not tvm and not slow'
 
-nightly: $(READY) ## new random examples, five times as many, the long random searches, the fuzzer
+nightly: $(READY) ## new random examples, five to ten times as many, the long random searches, the fuzzer
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'
 	$(BIN)/python -m tests.fuzz operators --count 20000 --seed $$(date +%j0000) --keep out/fuzz
 	$(BIN)/python -m tests.fuzz networks --count 3000 --seed $$(date +%j0000) --keep out/fuzz

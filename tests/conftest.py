@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from passfit.support.rare_collection import collect_rarely
+
 from . import profiles
 from .skips import is_expected
 
@@ -27,6 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
         os.environ["PASSFIT_STORE"] = folder.name
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
+<<<<<<< HEAD
+=======
+    collect_rarely()  # as the program does
+>>>>>>> suite
     inspect.stack = _shallow_stack
 
 
@@ -86,7 +92,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return "left out: the long random searches, marked `nightly` (make nightly)" if not config.option.markexpr else ""
+    return "left out: long searches and further cases, marked `nightly` (make nightly)" if not config.option.markexpr else ""
 
 
 @dataclass(frozen=True)

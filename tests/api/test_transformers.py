@@ -35,7 +35,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", ["encoder", "decoder_step", pytest.param("vision_transformer", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "name", ["encoder", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("decoder_step", "vision_transformer"))]
+)
 def test_ram_is_that_of_the_ports_and_the_rows_of_a_layer(name: str, tmp_path: Path):
     build, ports, more = MODELS[name]
     api.compile_model(save(build(), tmp_path), HOST, out=tmp_path / "out")

@@ -39,7 +39,7 @@ def beaten(module, ports, evaluations: int, objectives: tuple[str, ...] = ("ram"
     found = []
     for objective in objectives:
         ours, closed = reached(module, ports, OURS, objective, evaluations)
-        for strategy in STRATEGIES:
+        for strategy in sorted({*STRATEGIES} - {OURS}):
             theirs, _ = reached(module, ports, strategy, objective, evaluations)
             if theirs < ours:
                 found.append(f"{objective}: {strategy} {theirs} < {ours}{' (closed)' if closed else ''}")

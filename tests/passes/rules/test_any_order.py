@@ -20,7 +20,8 @@ from ...models import save
 from ...profiles import examples
 
 pytestmark = [pytest.mark.tvm, pytest.mark.slow]
-GRAPHS = 200
+#: by default half of them, enough for every rule to fire
+GRAPHS = 400
 
 
 @pytest.fixture(scope="module")

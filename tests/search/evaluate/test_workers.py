@@ -64,10 +64,10 @@ def found(model, workers=InProcess, strategy="orchestrated", evaluations=20):
 def test_any_number_of_workers_finds_the_same(blocks):
     model = network(blocks)
     alone = found(model)
-    assert [found(model, forked(count)) for count in (0, 1, 2, 3)] == [alone] * 4
+    assert [found(model, forked(count)) for count in (0, 1, 3)] == [alone] * 3
 
 
-@pytest.mark.parametrize(("strategy", "evaluations"), [("orchestrated", 1), *((name, 12) for name in sorted(STRATEGIES))])
+@pytest.mark.parametrize(("strategy", "evaluations"), [("orchestrated", 1), *((name, 6) for name in sorted(STRATEGIES))])
 def test_every_strategy_finds_the_same_with_two_workers(strategy, evaluations):
     model = network(BLOCKS_OF_ALL_KINDS)
     alone, together = (found(model, workers, strategy, evaluations) for workers in (InProcess, forked(2)))
@@ -265,8 +265,8 @@ SCRIPT = """
 import time
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.passes.sequence.catalogue import CATALOGUE
+from passfit.search.evaluate import child, forked as processes
 from passfit.search.evaluate.child import CandidateLimits
-from passfit.search.evaluate import forked as processes
 from passfit.search.evaluate.forked import forked
 from passfit.frontend.imported_model import port_names
 from passfit.search.search import search
@@ -277,6 +277,7 @@ def sleeps(self, module):
     time.sleep(1000)
 
 processes.ALONE = 0
+child.PATIENCE = 1  # a sleeper ends after 4 s of wall time, not after 40
 CATALOGUE["legalize"].apply = sleeps
 model = network(["conv", "Relu"])
 try:
