@@ -29,10 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
         os.environ["PASSFIT_STORE"] = folder.name
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
-<<<<<<< HEAD
-=======
     collect_rarely()  # as the program does
->>>>>>> suite
     inspect.stack = _shallow_stack
 
 

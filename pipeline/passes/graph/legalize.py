@@ -44,11 +44,8 @@ class Legalize(ModulePass):
         own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
         own |= {"relax.quantize": legalize_quantize, "relax.dequantize": legalize_dequantize, "relax.nn.batch_norm": legalize_batch_norm}
-<<<<<<< HEAD
         own |= {"relax.image.grid_sample": legalize_grid_sample, "relax.take": legalize_take}
-=======
-        own |= {"relax.image.grid_sample": legalize_grid_sample} | dict.fromkeys(CUMULATIVE, legalize_cumulative)
->>>>>>> breaker
+        own |= dict.fromkeys(CUMULATIVE, legalize_cumulative)
         memoised = memoised_rules(module, own)
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
