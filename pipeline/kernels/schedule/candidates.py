@@ -20,14 +20,14 @@ from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.structural_key import structural_key
 from ...tir.workspace import held_bytes, workspace_bytes
-from ..rewrite.narrow_sums import narrow_sums
-from ..rewrite.scales_last import scales_last
-from ..rewrite.unroll_windows import unroll_windows
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
 from ..rules.direct_window import direct_windows
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
+from ..rules.forms.narrow_sums import narrow_sums
+from ..rules.forms.scales_last import scales_last
+from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.byte_groups import byte_groups
 from ..rules.integer.byte_runs import byte_runs

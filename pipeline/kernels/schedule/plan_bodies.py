@@ -26,7 +26,8 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 from ...frontend.relax.loop_kernel import iterations_loop, stage_block
 from ...memory import ALIGNMENT
 from ...memory.placement.kept_body import BodyArray, KeptBody
-from ...memory.placement.plan_body import BodyPlan, plan_body
+from ...memory.placement.plan_body import BodyPlan, only_dtype, plan_body
+from ...memory.validation.validate_plan import validate_plan
 from ...program import DTYPE_BYTES, Buffer, Overlay, Port, Program, Step, Tensor
 from ...tir.in_place.analysis import analyse_sharing
 from ...tir.index_grid import Unknown
@@ -59,6 +60,8 @@ def _planned(stmt: Stmt, own: Sequence[Var], least: int, found: list[KeptBody]) 
     planned = [buffer for buffer in (*own, *shared) if buffer not in outside and (buffer in own or buffer_bytes(buffer) > least)]
     body = _Body(blocks, planned, number)
     plan = plan_body(body.program())
+    for dtype, each in plan.plans.items():
+        validate_plan(only_dtype(plan.program, dtype), each, ALIGNMENT)
     names = {dtype: f"{dtype}_values" + (f"_{len(found)}" if found else "") for dtype in plan.plans}
     laid, arrays = body.laid(plan, names)
     found.append(body.kept(plan, names, trips))

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow import long_loops
+from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 from .test_unroll_loops import (
