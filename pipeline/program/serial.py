@@ -38,12 +38,7 @@ def program_to_json(program: Program) -> dict:
 def program_from_json(data: object, where: str = "the program", hint: str = _HINT) -> Program:
     """Read back `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
     program = decode(Program, json.dumps(data), where, hint)
-    check_program(program, where, hint)
-    return program
-
-
-def check_program(program: Program, where: str, hint: str = _HINT) -> None:
-    """Raise ConfigError for a malformed program, under the given name."""
     problem = first_problem(program)
     if problem is not None:
         raise ConfigError(f"'{where}': {problem}.", hint)
+    return program
