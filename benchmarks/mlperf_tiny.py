@@ -22,7 +22,7 @@ from main_tables import LIMIT, run_passfit, timed, wide
 from models import Model
 from timing import fastest
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import import_onnx
 from passfit.frontend.quantised.float_twin import float_twin
 

@@ -23,8 +23,8 @@ from models import HERE, models
 
 from passfit import api
 from passfit.frontend.imported_model import ImportedModel, port_names
-from passfit.passes.graph.rules.apply_rules import apply_rules
 from passfit.passes.graph.rules.book import CLEAN, RULES
+from passfit.passes.graph.rules.rule import apply_rules
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.search.evaluate.scoring import EvaluationRequest, Scorer
 from passfit.support.text_files import write_text

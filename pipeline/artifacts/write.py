@@ -94,11 +94,10 @@ def write_pictures(
     imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
 ) -> None:
     """Write plan.json, arena.svg, and arena-before.svg (the plan of `before`), on one scale."""
-    from ..kernels.schedule.kept_bodies import kept_bodies
     from ..memory import SavedPlan, write_plan
     from ..report.pictures.arena_map import arena_svg, common_scale
 
-    write_plan(SavedPlan(lowered.program, plan, target.alignment, kept_bodies(lowered.kernels)), folder / "plan.json")
+    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
     plan_before = checked_plan(before.program, target)
     scale = common_scale((lowered.program, plan), (before.program, plan_before))

@@ -99,7 +99,7 @@ def imported(
     """Import a model held in memory: the importer reads files. Raises ModelError."""
     import onnx
 
-    from ..frontend.canonical.canonicalise import import_model
+    from ..frontend.canonicalise import import_model
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         file = Path(place) / "model.onnx"

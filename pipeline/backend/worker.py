@@ -165,7 +165,7 @@ def _answer(function: Callable[..., Any], arguments: tuple, folder: Path) -> tup
 def main() -> None:
     """Serve the process that started this one, through its pipes; nothing else may write to them."""
     import passfit.codegen.quick_shared
-    import passfit.frontend.canonical.canonicalise
+    import passfit.frontend.canonicalise
     import passfit.frontend.relax.to_relax
     import passfit.passes.sequence.replay  # noqa: F401
     from passfit.support.temporary_folder import scratch_folder

@@ -38,8 +38,8 @@ def explain(
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
     print_table(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
-    if saved.bodies:
-        print_table(bodies_table(explain_bodies(saved.program, saved.bodies), wide))
+    if bodies := explain_bodies(saved.program):
+        print_table(bodies_table(bodies, wide))
     if (folder / "footprint.json").is_file():
         print_table(measured_line(read_report(folder / "footprint.json"), wide))
 

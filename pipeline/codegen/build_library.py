@@ -40,11 +40,10 @@ def check_arguments(lowered: Lowered) -> None:
 
     Raises ValueError, a bug.
     """
-    tensors = lowered.program.tensors
-    for number, step in enumerate(lowered.program.steps):
+    for number, (owner, step, _) in enumerate(lowered.program.calls()):
         params = lowered.kernels[step.kernel].params
         expected = [(tuple(map(int, param.ty.shape)), str(param.ty.dtype)) for param in params]
-        given = [(tensors[tensor].shape, tensors[tensor].dtype) for tensor in (*step.reads, *step.writes)]
+        given = [(owner.tensors[tensor].shape, owner.tensors[tensor].dtype) for tensor in (*step.reads, *step.writes)]
         if given != expected:
             raise ValueError(f"step {number} gives {given} to kernel '{step.kernel}', made for {expected}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import OutputError, ToolchainError
-from ..program import Program, Step
+from ..program import Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
@@ -23,7 +23,7 @@ from .names import c_identifier, symbol
 from .shared import link_shared
 from .symbols import check_symbols, unused_sections, uses_threads, uses_workspace
 from .template import render
-from .tensor_addresses import TensorAddresses, tensor_addresses
+from .tensor_addresses import TensorAddresses, addresses_in_loop, tensor_addresses
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -106,13 +106,14 @@ def library_values(
 ) -> dict:
     """Return the values of the templates' variables."""
     identifier = c_identifier(name)
-    refusals = [_refusal(step, reasons or {}) if target.index_checks == "fail" else "" for step in program.steps]
-    messages = list(dict.fromkeys(filter(None, refusals)))
+    refusing = reasons if reasons and target.index_checks == "fail" else {}
+    messages = list(dict.fromkeys(filter(None, (_refusal(step, refusing) for _, step, _ in program.calls()))))
     codes = {message: code for code, message in enumerate(messages, 2)}
-    steps = [
-        {**_call(symbol(identifier, step.kernel), step, addresses), "code": codes.get(refusal)}
-        for step, refusal in zip(program.steps, refusals)
-    ]
+
+    def call(step: Step, addresses: TensorAddresses) -> dict:
+        return {**_call(symbol(identifier, step.kernel), step, addresses), "steps": [], "once": step.once, "code": codes.get(_refusal(step, refusing))}
+
+    steps = _steps(program, addresses, call)
     ports = {
         kind: [_port(program, port.name, port.tensor, addresses) for port in group]
         for kind, group in (("inputs", program.inputs), ("outputs", program.outputs))
@@ -125,9 +126,26 @@ def library_values(
         "threads": threads, "has_weights": bool(program.weights),
         "may_fail": uses_workspace(kernels) or threads > 1,
         "index_checks": target.index_checks if reasons else None, "messages": messages,
-        "steps": steps, "kernels": list({step["symbol"]: step for step in steps}.values()),
+        "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
     }  # fmt: skip
+
+
+def _steps(program: Program, addresses: TensorAddresses, call: Callable[[Step, TensorAddresses], dict], depth: int = 0) -> list[dict]:
+    """Return the calls of a program, and its loops around theirs."""
+    found, trip = [], f"t{depth}"
+    for step in program.steps:
+        if isinstance(step, Loop):
+            inside = _steps(step.body, addresses_in_loop(step, addresses, trip), call, depth + 1)
+            found.append({"trip": trip, "trips": step.trips, "once": step.once, "name": step.kernel, "steps": inside})
+        else:
+            found.append(call(step, addresses))
+    return [each | {"within": f"t{depth - 1}"} for each in found]
+
+
+def _calls_in(steps: Sequence[dict]) -> Iterator[dict]:
+    for step in steps:
+        yield from _calls_in(step["steps"]) if step["steps"] else (step,)
 
 
 def _call(function: str, step: Step, addresses: TensorAddresses) -> dict:

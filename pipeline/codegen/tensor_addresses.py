@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..program import Program, Tensor
+from ..program import Loop, Program, Tensor
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -30,6 +30,19 @@ def tensor_addresses(program: Program, plan: ArenaPlan) -> TensorAddresses:
     weight_offsets, weight_bytes = _weights(program)
     tensors = tuple(_address(tensor, plan, weight_offsets) for tensor in program.tensors)
     return TensorAddresses(tensors, weight_offsets, weight_bytes)
+
+
+def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> TensorAddresses:
+    """Compute the addresses of a body's tensors in the trip of this name; `addresses` are those around the loop."""
+    workspace = addresses.tensors[loop.writes[-1]] if loop.workspace else ""
+    around = [addresses.tensors[tensor] for tensor in (*loop.reads, *loop.results)]
+    outside = {each.tensor: f"{around[each.place]} + {each.offset}u{f' + {trip} * {each.stride}' * bool(each.stride)}" for each in loop.windows}
+    tensors = [
+        outside.get(number)
+        or (f"weights + {addresses.weight_offsets[each.weight]}u" if each.buffer is None else f"{workspace} + {loop.offsets[each.buffer] + each.offset}u")
+        for number, each in enumerate(loop.body.tensors)
+    ]
+    return TensorAddresses(tuple(tensors), addresses.weight_offsets, addresses.weight_bytes)
 
 
 def _weights(program: Program) -> tuple[tuple[int, ...], int]:

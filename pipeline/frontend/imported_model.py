@@ -67,8 +67,8 @@ def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | No
 
 
 def _imported(path: Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
-    from .canonical.canonicalise import import_model
     from .canonical.static_metric import mark_start, start_of
+    from .canonicalise import import_model
 
     canonical = import_model(path, shapes, fix)
     start = start_of(path, shapes or {}, fix or {})

@@ -76,29 +76,6 @@ class ModulePass(Pass):
         return (cls(),)
 
 
-class FusionPass(ModulePass):
-    """Group kernel calls into functions, each of which becomes one kernel."""
-
-    levels: ClassVar[frozenset[Level]] = frozenset({Level.KERNELS})
-
-    def apply(self, module: IRModule) -> IRModule:
-        from .graph.constants_once import constants_once
-
-        return self.fused(module, self.group(constants_once(module)))
-
-    def group(self, module: IRModule) -> IRModule:
-        """Return the module with the calls of each future kernel in a function."""
-        raise NotImplementedError
-
-    def fused(self, module: IRModule, grouped: IRModule) -> IRModule:
-        """Make a kernel of each group of `grouped`; return `module` if nothing is grouped."""
-        from tvm import relax
-
-        # with nothing to fuse, all that is new are marks of patterns
-        changed = any(function.attrs and "Primitive" in function.attrs for function in grouped.functions.values())
-        return relax.transform.FuseTIR()(grouped) if changed else module
-
-
 class LoweredPass(Pass):
     """Transform a lowered program together with its kernels and weights."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from .program import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
+from .program import DTYPE_BYTES, Buffer, Loop, Program, Step, Tensor, Weight, Window
 
 
 def first_problem(program: Program) -> str | None:
@@ -12,7 +13,8 @@ def first_problem(program: Program) -> str | None:
 
     A well-formed program refers only to tensors, buffers and weights it has. Each tensor is a window on exactly one
     buffer or weight, of a known dtype, and fits into it. Inputs and results are buffers. Views lie on their sources,
-    and never on themselves. Nothing is read, or handed out, before it is written.
+    and never on themselves. Nothing is read, or handed out, before it is written. Bodies of loops are well formed too,
+    with the weights of the program around; their windows stay within operands and results in every trip.
     """
     return next(_problems(program), None)
 
@@ -30,6 +32,8 @@ def _problems(program: Program) -> Iterator[str]:
     for number, step in enumerate(program.steps):
         yield from (f"step {number} ({step.kernel}) {problem}" for problem in _step_problems(program, step, written))
         written.update(program.buffers_of(step.writes))
+        if isinstance(step, Loop):
+            yield from (f"the body of step {number} ({step.kernel}): {problem}" for problem in _loop_problems(program, step))
     for port in program.outputs:
         if program.tensors[port.tensor].weight is None and program.tensors[port.tensor].buffer not in written:
             yield f"nothing writes output '{port.name}'"
@@ -100,3 +104,26 @@ def _step_problems(program: Program, step: Step, written: set[int]) -> Iterator[
     for buffer in program.buffers_of(step.reads):
         if buffer not in written:
             yield f"reads '{program.buffers[buffer].name}' before anything wrote it"
+
+
+def _loop_problems(program: Program, loop: Loop) -> Iterator[str]:
+    if loop.trips < 1:
+        yield f"it has {loop.trips} trips"
+    yield from _problems(replace(loop.body, weights=program.weights))
+    around = (*loop.reads, *loop.results)
+    known = range(len(loop.body.tensors))
+    for window in loop.windows:
+        if window.tensor not in known or not 0 <= window.place < len(around):
+            yield f"a window of tensor {window.tensor} on operand {window.place} does not exist"
+        elif not _lies_within(window, loop.trips, loop.body.tensors[window.tensor], program.tensors[around[window.place]]):
+            yield f"tensor {window.tensor} leaves operand {window.place}"
+    if any(each not in known for pair in loop.carries for each in pair):
+        yield "it carries a tensor that does not exist"
+    if loop.offsets and len(loop.offsets) != len(loop.body.buffers):
+        yield f"it has {len(loop.offsets)} offsets for {len(loop.body.buffers)} buffers"
+
+
+def _lies_within(window: Window, trips: int, tensor: Tensor, around: Tensor) -> bool:
+    """Tell whether a window is of its operand's dtype, and in it in the first trip and in the last."""
+    starts = window.offset, window.offset + (trips - 1) * window.stride
+    return tensor.dtype == around.dtype and min(starts) >= 0 and max(starts) + tensor.nbytes <= around.nbytes

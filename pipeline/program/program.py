@@ -3,13 +3,19 @@
     input ─┐
            ├─► step 0: conv2d_relu ──► buffer 1 ─► step 1: pool ──► buffer 2 ─► output
     weight ┘
+
+A program is a tree: a step may be a loop, which runs a program of its own over slices of its operands and results.
+
+    step 2: for t in 0 … 39:  step 0: product(x[t], weight) ─► value ─► step 1: tanh ──► y[t]
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 #: bytes of one element
 DTYPE_BYTES = {
@@ -75,7 +81,8 @@ class Step:
     `in_place`: each of these operands may lie in the result, since the kernel reads no element after it has written the
     one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
 
-    `workspace`: the last of `writes` is no result, but memory that the kernel uses while it runs.
+    `workspace`: the last of `writes` is no result, but memory that the kernel uses while it runs. `once`: in the body of
+    a loop, only the first trip runs the step.
     """
 
     kernel: str
@@ -85,11 +92,53 @@ class Step:
     in_place: tuple[Overlay, ...] = ()
     copies: tuple[Overlay, ...] = ()
     workspace: bool = False
+    once: bool = False
 
     @property
     def results(self) -> tuple[int, ...]:
         """Return the tensors written for other steps: `writes` without the workspace."""
         return self.writes[:-1] if self.workspace else self.writes
+
+
+@dataclass(frozen=True)
+class Window:
+    """Place of a tensor of a loop's body in one of the loop's `reads` and `writes`, by number.
+
+    In trip t it begins `offset` + t · `stride` bytes into it.
+    """
+
+    tensor: int
+    place: int
+    offset: int = 0
+    stride: int = 0
+
+
+@dataclass(frozen=True)
+class Loop(Step):
+    """Run a program `trips` times; `kernel` is the name of the loop.
+
+    Tensors of the body lie in the loop's operands and results, by `windows`; or on weights of the program around it. Its
+    other buffers lie in the loop's workspace at `offsets`, by number; no offsets say that they have no places yet.
+    `carries` are pairs of tensors at one place: what a trip writes as the second, the next one reads as the first.
+    """
+
+    trips: int = field(kw_only=True)
+    body: Program = field(kw_only=True)
+    windows: tuple[Window, ...] = field(kw_only=True)
+    carries: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
+    offsets: tuple[int, ...] = field(default=(), kw_only=True)
+
+    @cached_property
+    def outside(self) -> frozenset[int]:
+        """Return the buffers of the body that stand for operands and results."""
+        return frozenset(self.body.buffers_of(tuple(window.tensor for window in self.windows)))
+
+    @cached_property
+    def inner(self) -> Program:
+        """Return the body as its workspace sees it: the tensors and buffers that lie outside are empty."""
+        tensors = tuple(replace(each, shape=(0,)) if each.buffer in self.outside else each for each in self.body.tensors)
+        buffers = tuple(replace(each, nbytes=0) if n in self.outside else each for n, each in enumerate(self.body.buffers))
+        return replace(self.body, tensors=tensors, buffers=buffers)
 
 
 @dataclass(frozen=True)
@@ -121,7 +170,7 @@ class Program:
     """
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[Loop | Step, ...]
     tensors: tuple[Tensor, ...]
     buffers: tuple[Buffer, ...]
     weights: tuple[Weight, ...]
@@ -164,3 +213,31 @@ class Program:
     def reordered(self, order: tuple[int, ...]) -> Program:
         """Return the program with its steps run in `order`, a permutation of step numbers."""
         return replace(self, steps=tuple(self.steps[i] for i in order))
+
+    def with_calls(self, change: Callable[[Program, Step], Step]) -> Program:
+        """Return the program with each call of a kernel changed, those in loops too; see `calls`."""
+
+        def changed(step: Loop | Step) -> Loop | Step:
+            return replace(step, body=step.body.with_calls(change)) if isinstance(step, Loop) else change(self, step)
+
+        return replace(self, steps=tuple(map(changed, self.steps)))
+
+    def calls(self, starts: int = 1, trips: int = 1) -> Iterator[Call]:
+        """Yield the calls of kernels in order, those in loops too.
+
+        The program starts so many times, and runs `trips` times each.
+        """
+        for step in self.steps:
+            runs = starts if step.once else starts * trips
+            if isinstance(step, Loop):
+                yield from step.body.calls(runs, step.trips)
+            else:
+                yield Call(self, step, runs)
+
+
+class Call(NamedTuple):
+    """Call of a kernel in a tree of programs: the program whose tensors it takes, its step, and how often it runs."""
+
+    program: Program
+    step: Step
+    runs: int

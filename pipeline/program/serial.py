@@ -8,11 +8,11 @@ from dataclasses import asdict
 from ..errors import ConfigError
 from ..support.text_files import decode
 from .check import first_problem
-from .program import Program
+from .program import Loop, Program
 
 _HINT = "Compile the model again."
 #: defaults that are left out of the file: the offset of a tensor, a step without workspace
-_DEFAULTS = (("offset", 0), ("workspace", False))
+_DEFAULTS = (("offset", 0), ("workspace", False), ("once", False))
 
 
 def program_to_json(program: Program) -> dict:
@@ -24,9 +24,12 @@ def program_to_json(program: Program) -> dict:
                 {name: value for name, value in item.items() if value not in (None, ()) and (name, value) not in _DEFAULTS}
                 for item in items
             ]
-    for step in data["steps"]:
-        step.setdefault("reads", ())
-        step.setdefault("writes", ())
+    for step, written in zip(program.steps, data["steps"], strict=True):
+        written.setdefault("reads", ())
+        written.setdefault("writes", ())
+        if isinstance(step, Loop):
+            written["body"] = program_to_json(step.body)
+            written.setdefault("windows", ())
     for tensor in data["tensors"]:
         tensor.setdefault("shape", ())
     return data
@@ -35,12 +38,7 @@ def program_to_json(program: Program) -> dict:
 def program_from_json(data: object, where: str = "the program", hint: str = _HINT) -> Program:
     """Read back `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
     program = decode(Program, json.dumps(data), where, hint)
-    check_program(program, where, hint)
-    return program
-
-
-def check_program(program: Program, where: str, hint: str = _HINT) -> None:
-    """Raise ConfigError for a malformed program, under the given name."""
     problem = first_problem(program)
     if problem is not None:
         raise ConfigError(f"'{where}': {problem}.", hint)
+    return program

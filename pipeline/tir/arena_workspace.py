@@ -35,8 +35,11 @@ def has_workspace_parameter(kernel: PrimFunc) -> bool:
     return bool(kernel.attrs) and _ON_STACK in kernel.attrs
 
 
-def workspace_places(kernel: PrimFunc) -> dict[Var, int]:
-    """Return the offsets in its workspace of the allocations of a lowered kernel; those on the stack have none."""
+def in_workspace(kernel: PrimFunc) -> Stmt:
+    """Return the body of a lowered kernel, its allocations in its workspace.
+
+    Small ones stay on the stack, for LLVM may keep them in registers. Raises ValueError, a bug, if the others do not fit.
+    """
     places: dict[Var, int] = {}
     end = 0
     allocated: list[Var] = []
@@ -45,16 +48,6 @@ def workspace_places(kernel: PrimFunc) -> dict[Var, int]:
         if buffer_bytes(buffer) > int(kernel.attrs[_ON_STACK]):
             places[buffer] = end
             end += buffer_bytes(buffer)
-    return places
-
-
-def in_workspace(kernel: PrimFunc) -> Stmt:
-    """Return the body of a lowered kernel, its allocations in its workspace.
-
-    Small ones stay on the stack, for LLVM may keep them in registers. Raises ValueError, a bug, if the others do not fit.
-    """
-    places = workspace_places(kernel)
-    end = sum(map(buffer_bytes, places))
     room = int(kernel.params[-1].ty.shape[0])
     if end > room:
         raise ValueError(f"a kernel needs {end} bytes of workspace, planned were {room}")

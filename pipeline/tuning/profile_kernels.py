@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,12 +82,12 @@ def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> 
     from ..tir.counts.operation_counts import operations_of_elements, predicted_cycles
 
     step = lowered.program.steps[number]
-    kernel = lowered.kernels[step.kernel]
-    operations = round(operations_of_elements(kernel))
+    calls = [(lowered.kernels[call.kernel], runs) for _, call, runs in replace(lowered.program, steps=(step,)).calls()]
+    operations = round(sum(operations_of_elements(kernel) * runs for kernel, runs in calls))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}
-    cycles = round(predicted_cycles(kernel, target))
+    cycles = round(sum(predicted_cycles(kernel, target) * runs for kernel, runs in calls))
     return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least), "cycles": cycles}
 
 

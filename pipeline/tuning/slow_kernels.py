@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..memory.footprint import SlowKernel
@@ -22,12 +23,13 @@ def slow_kernels(lowered: Lowered, target: Target) -> tuple[SlowKernel, ...]:
     The least time is that of the operations at full vectors, or of the bytes of operands and results.
     """
     core = core_of(target.architecture)
-    works = {step.kernel: kernel_work(lowered.kernels[step.kernel], target.machine, core) for step in lowered.program.steps}
+    works = {name: kernel_work(kernel, target.machine, core) for name, kernel in lowered.kernels.items()}
     cycles = {name: kernel_cycles(work, core) for name, work in works.items()}
-    total = sum(cycles[step.kernel] for step in lowered.program.steps)
+    total = sum(cycles[step.kernel] * runs for _, step, runs in lowered.program.calls())
     found = []
-    for number, step in enumerate(lowered.program.steps):
-        share = cycles[step.kernel] / total
+    calls = ((number, call) for number, step in enumerate(lowered.program.steps) for call in replace(lowered.program, steps=(step,)).calls())
+    for number, (_, step, runs) in calls:
+        share = cycles[step.kernel] * runs / total
         if share <= SHARE:
             continue
         least = least_cycles(operations_of_elements(lowered.kernels[step.kernel]) / target.machine.lanes, works[step.kernel].nbytes, core)

@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..frontend.canonical.read_onnx import all_nodes
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluator_faults import evaluator_fault
-from .integers.equal_signs import with_equal_signs
+from .equal_signs import with_equal_signs
 
 if TYPE_CHECKING:
     import onnx

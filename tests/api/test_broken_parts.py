@@ -13,7 +13,8 @@ from onnx import numpy_helper
 
 from passfit import api
 from passfit.errors import NumericError, PlanError
-from passfit.frontend.canonical import canonicalise, rewrites
+from passfit.frontend import canonicalise
+from passfit.frontend.canonical import rewrites
 from passfit.gate.verdicts import remarks
 from passfit.passes.program.split import SplitRows
 from passfit.support.strictness import STRICT

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from passfit.bench.sum_bound import least_sum
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.search import search

@@ -12,7 +12,7 @@ import pytest
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan, write_report
 from passfit.memory.footprint import Baseline, Energy, Footprint, FootprintReport, Measured, Start
 
-from ..memory.bodies import with_loop
+from ..memory.loops import with_loop
 from ..strategies import chain
 from .conftest import Done
 
@@ -61,9 +61,9 @@ def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done]
 def test_the_values_of_a_loops_body_are_shown(passfit: Callable[..., Done], planned: Path):
     write_plan(with_loop(), planned / "plan.json")
     said = " ".join(passfit("explain", planned, "--wide").out.split())
-    assert "Loop k01 k, 40 iterations: 1.3 KiB of values, 1.3 KiB alive in stage 1" in said
-    assert "Loop inside k01 k, 5 iterations" in said
-    assert "uint8_values_1 uint8 320 B 1152 1–2" in said and "wide uint8 1.0 KiB 128 0–1" in said
+    assert "Loop k00 loop, 40 iterations: 1.1 KiB of values, 1.1 KiB alive in stage 1 wide" in said
+    assert "Loop inside k00 loop, 5 iterations: 64 B of values" in said
+    assert "wide uint8 1.0 KiB 0 1–2" in said and "h uint8 64 B 1024 0–2" in said
 
 
 def test_a_malformed_search_is_refused(refused: Callable[..., str], planned: Path):

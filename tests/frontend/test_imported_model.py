@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from passfit.errors import ModelError
-from passfit.frontend import imported_model
-from passfit.frontend.canonical import canonicalise
+from passfit.frontend import canonicalise, imported_model
 from passfit.frontend.imported_model import import_onnx
 from passfit.support.result_store import ResultStore
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 
 from ..models import run, save
 from .onnx_nodes import COMMON, NodeCase, cases_of

@@ -79,7 +79,7 @@ def preload() -> None:
 
     import passfit.backend.built
     import passfit.codegen.quick_shared
-    import passfit.frontend.canonical.canonicalise
+    import passfit.frontend.canonicalise
     import passfit.frontend.relax.to_relax
     import passfit.passes.sequence.replay
     import passfit.tuning.slow_kernels  # noqa: F401

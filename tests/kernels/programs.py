@@ -16,6 +16,7 @@ from passfit.kernels.lower.specialise import specialise_kernels
 from passfit.memory import ALIGNMENT, plan_arena, validate_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.passes.sequence.sequence import Sequence as PassSequence
+from passfit.program import Loop, Program
 
 HOST = {"kind": "llvm"}
 #: bytes around an arena that no kernel may touch, a multiple of the alignment
@@ -66,28 +67,46 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     block = np.full(plan.arena + 2 * _AROUND + ALIGNMENT, 0xFF, np.uint8)
     arena = block[-block.ctypes.data % ALIGNMENT + _AROUND :]
 
-    def place(number: int) -> slice:
-        tensor = program.tensors[number]
-        start = plan.offsets[tensor.buffer] + tensor.offset
-        return slice(start, start + tensor.nbytes)
+    # by tensor: the bytes it lies in, and where
+    def starts_of(within: Program, offsets: Sequence[int], memory: np.ndarray, first: int) -> list[tuple[np.ndarray, int]]:
+        return [
+            (lowered.weights[each.weight].reshape(-1).view(np.uint8), 0) if each.buffer is None else (memory, first + offsets[each.buffer] + each.offset)
+            for each in within.tensors
+        ]
 
-    def array(number: int) -> np.ndarray:
-        tensor = program.tensors[number]
-        if tensor.weight is not None:
-            return lowered.weights[tensor.weight].reshape(tensor.shape)
-        return arena[place(number)].view(tensor.dtype).reshape(tensor.shape)
+    def array(within: Program, starts: Sequence[tuple[np.ndarray, int]], number: int) -> np.ndarray:
+        tensor, (memory, start) = within.tensors[number], starts[number]
+        return memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
 
-    def argument(number: int) -> tvm.runtime.Tensor:
-        if program.tensors[number].weight is not None:
-            return tvm.runtime.tensor(np.array(array(number), order="C"))
-        return tvm_ffi.from_dlpack(array(number), require_alignment=0)
+    def argument(within: Program, starts: Sequence[tuple[np.ndarray, int]], number: int) -> tvm.runtime.Tensor:
+        value = array(within, starts, number)
+        return tvm_ffi.from_dlpack(value, require_alignment=0) if starts[number][0] is arena else tvm.runtime.tensor(np.array(value, order="C"))
 
+    def execute(within: Program, starts: Sequence[tuple[np.ndarray, int]], trip: int) -> None:
+        for step in within.steps:
+            if step.once and trip:
+                continue
+            if isinstance(step, Loop):
+                for each in range(step.trips):
+                    execute(step.body, in_trip(step, starts, each), each)
+                continue
+            before = block.copy()
+            library[step.kernel](*(argument(within, starts, number) for number in (*step.reads, *step.writes)))
+            own = before[arena.ctypes.data - block.ctypes.data :]
+            for number in step.writes:
+                place = slice(starts[number][1], starts[number][1] + within.tensors[number].nbytes)
+                own[place] = arena[place]
+            np.testing.assert_array_equal(before, block, err_msg=f"{step.kernel} writes what is not its own")
+
+    def in_trip(loop: Loop, starts: Sequence[tuple[np.ndarray, int]], trip: int) -> list[tuple[np.ndarray, int]]:
+        found = starts_of(loop.body, loop.offsets, arena, starts[loop.writes[-1]][1])
+        for window in loop.windows:
+            memory, start = starts[(*loop.reads, *loop.results)[window.place]]
+            found[window.tensor] = memory, start + window.offset + trip * window.stride
+        return found
+
+    starts = starts_of(program, plan.offsets, arena, 0)
     for port, value in zip(program.inputs, inputs, strict=True):
-        array(port.tensor)[...] = value
-    for step in program.steps:
-        before = block.copy()
-        library[step.kernel](*(argument(number) for number in (*step.reads, *step.writes)))
-        for number in step.writes:
-            before[arena.ctypes.data - block.ctypes.data :][place(number)] = arena[place(number)]
-        np.testing.assert_array_equal(before, block, err_msg=f"{step.kernel} writes what is not its own")
-    return [array(port.tensor).copy() for port in program.outputs]
+        array(program, starts, port.tensor)[...] = value
+    execute(program, starts, 0)
+    return [array(program, starts, port.tensor).copy() for port in program.outputs]

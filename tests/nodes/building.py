@@ -11,7 +11,7 @@ import numpy as np
 
 from passfit.codegen import symbol, write_library
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.memory import plan_arena, validate_plan
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.targets import Target, get_target

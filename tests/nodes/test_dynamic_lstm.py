@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.targets import get_target, how_to_run
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import with_equal_signs
 
 from ..frontend.contrib_ops.test_recurrent import CASES, HIDDEN, INPUTS, lstm
 from ..frontend.onnx_nodes import NodeCase

@@ -73,7 +73,7 @@ def _specs() -> list[tuple[str, ...]]:
     ids=["planes", "channels last", "rpi4", "beaglebone"],
 )
 def test_memory_actions_change_no_byte(target: Target, machine: Machine, tmp_path: Path) -> None:
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import Sequence

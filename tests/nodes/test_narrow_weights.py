@@ -101,7 +101,7 @@ def test_libraries_compute_what_onnx_runtime_does(name: str, sequence: tuple[str
 
 @pytest.mark.parametrize("name", MODELS)
 def test_weights_take_the_bytes_of_the_file(name: str, tmp_path: Path) -> None:
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import Sequence

@@ -124,7 +124,7 @@ def test_every_target_returns_the_same(name: str, here: dict[str, Outcome], tmp_
 
 @pytest.mark.parametrize("name", LAYERS | ROUGH)
 def test_no_float_tensor_lies_between_quantised_layers(name: str, tmp_path: Path) -> None:
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import Sequence

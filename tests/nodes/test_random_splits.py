@@ -13,7 +13,7 @@ pytest.importorskip("tvm")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.passes.sequence.sequence import Sequence
 from passfit.support.temporary_folder import scratch_folder
 from passfit.targets import Target, get_target, how_to_run

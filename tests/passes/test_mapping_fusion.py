@@ -280,7 +280,7 @@ def test_slow_loops_of_all_groups_together_take_no_longer_than_the_kernels():
     """Leave products of integers whole that a minimum and a maximum follow: one of them in slow loops would do, not all."""
     from onnx import TensorProto, helper
 
-    from passfit.frontend.canonical.canonicalise import canonicalize
+    from passfit.frontend.canonicalise import canonicalize
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.kernels.rules.rule import Speed
     from passfit.kernels.schedule.candidates import schedules

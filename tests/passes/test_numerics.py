@@ -58,7 +58,7 @@ ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "or
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory):
     """A function that imports a model of MODELS: the canonical ONNX and the graph."""
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
 
     folder, known = tmp_path_factory.mktemp("models"), {}

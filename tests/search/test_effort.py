@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.report.search_table import _ending

@@ -49,7 +49,7 @@ def beaten(module, ports, evaluations: int, objectives: tuple[str, ...] = ("ram"
 @settings(max_examples=examples(5), suppress_health_check=list(HealthCheck))
 @given(mixed_models())
 def test_no_strategy_beats_the_default_one_on_random_graphs(model):
-    from passfit.frontend.canonical.canonicalise import canonicalize
+    from passfit.frontend.canonicalise import canonicalize
     from passfit.frontend.imported_model import port_names
     from passfit.frontend.relax.to_relax import to_relax
 

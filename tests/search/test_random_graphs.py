@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tvm
 
 
 def check(model: onnx.ModelProto) -> None:
-    from passfit.frontend.canonical.canonicalise import canonicalize
+    from passfit.frontend.canonicalise import canonicalize
     from passfit.frontend.imported_model import port_names
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.memory import account, plan_arena, validate_plan

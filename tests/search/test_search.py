@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tvm.error import InternalError
 
 from passfit.errors import SequenceError
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.memory import Budget, plan_arena, validate_plan

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 pytest.importorskip("tvm")
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.memory import plan_arena, validate_plan

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from onnx import TensorProto, helper
 
 from passfit.errors import NumericError
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import with_equal_signs
 from passfit.verify.integers.exact_integers import has_exact_integers
 from passfit.verify.reference import Reference
 

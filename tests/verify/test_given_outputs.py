@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import NumericError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_model
 from passfit.verify.integers.given_outputs import GivenOutputs, given_outputs
 from passfit.verify.integers.random_rounding import with_random_rounding

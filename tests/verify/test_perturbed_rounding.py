@@ -10,7 +10,7 @@ import pytest
 from benchmarks.zoo.quantised import dynamically_quantised
 from benchmarks.zoo.transformer import encoder
 from passfit.errors import NumericError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.verify.cases import choose_cases, with_plain_sums
 from passfit.verify.compare import compare
 from passfit.verify.integers.perturbed_rounding import perturbed_outputs, with_noise

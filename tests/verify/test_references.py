@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_bytes, given_model
 from passfit.frontend.imported_model import load
 from passfit.verify.blame_import import blame_import

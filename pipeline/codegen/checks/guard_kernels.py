@@ -49,12 +49,11 @@ def _weight_ranges(lowered: Lowered) -> list[tuple[int, int] | None]:
 
 def _constants(lowered: Lowered, kernel: str, ranges: list[tuple[int, int] | None]) -> dict[Var, tuple[int, int]]:
     """Return the ranges of a kernel's parameters that are weights wherever it is called."""
-    tensors = lowered.program.tensors
     known: dict[int, list[tuple[int, int] | None]] = {}
-    for step in lowered.program.steps:
+    for owner, step, _ in lowered.program.calls():
         if step.kernel == kernel:
             for place, tensor in enumerate(step.reads):
-                weight = tensors[tensor].weight
+                weight = owner.tensors[tensor].weight
                 known.setdefault(place, []).append(None if weight is None else ranges[weight])
     params = lowered.kernels[kernel].params
     found = {}

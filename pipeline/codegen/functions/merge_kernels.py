@@ -20,9 +20,9 @@ def merge_identical_kernels(lowered: Lowered) -> Lowered:
     kept = first_equal(dict(sorted(lowered.kernels.items())))
     if all(name == each for name, each in kept.items()):
         return lowered
-    steps = tuple(replace(step, kernel=kept[step.kernel]) for step in lowered.program.steps)
+    program = lowered.program.with_calls(lambda _, step: replace(step, kernel=kept[step.kernel]))
     kernels = {name: kernel for name, kernel in lowered.kernels.items() if kept[name] == name}
-    return replace(lowered, program=replace(lowered.program, steps=steps), kernels=kernels)
+    return replace(lowered, program=program, kernels=kernels)
 
 
 def first_equal(kernels: Mapping[str, PrimFunc]) -> dict[str, str]:

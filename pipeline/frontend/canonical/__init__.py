@@ -1,1 +1,1 @@
-"""Bring ONNX models into one static form, one change per file: `canonicalise.import_model`, `canonicalize`."""
+"""Bring ONNX models into one static form, one change per file; `frontend/canonicalise.py` puts them in order."""

@@ -17,9 +17,9 @@ import numpy as np
 
 from ...errors import ModelError
 from .folding.evaluate import evaluate
+from .graph_context import Context, context_of
 from .node_builder import NodeBuilder, attributes_of, stem_of
 from .read_onnx import node_title
-from .rewrites import Context, context_of
 
 if TYPE_CHECKING:
     import onnx

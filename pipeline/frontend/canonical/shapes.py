@@ -59,7 +59,7 @@ def _culprit(model: onnx.ModelProto) -> str:
     """Name the node at which inference fails, and its form."""
     from onnx import shape_inference
 
-    from ..refuse.node_form import first_refused, form_of
+    from .node_form import first_refused, form_of
 
     node = first_refused(model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), _inference_failures())
     if node is None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..canonical.graph_context import Context
 from ..canonical.node_builder import attributes_of
-from ..canonical.rewrites import Context
-from .accumulator import LIMIT, filters_of, largest_sum, reach
+from ..refuse.accumulator import LIMIT, filters_of, largest_sum, reach
 from .quantisation import EIGHT_BITS
 
 if TYPE_CHECKING:

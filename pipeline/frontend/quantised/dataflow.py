@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..canonical.rewrites import Context, context_of
+from ..canonical.graph_context import Context, context_of
 from .quantisation import Quantised, quantised_by
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
-from ..canonical.rewrites import Context, context_of
 from .channel_ranges import Convolution, Ranges, channel_ranges, convolution_of, keeps_channels
 
 if TYPE_CHECKING:

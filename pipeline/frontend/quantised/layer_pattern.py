@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import attributes_of
-from .accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
+from ..refuse.accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
 from .dataflow import Dataflow
 from .integer_bias import integer_bias
 from .integer_moves import clip_bounds

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..canonical.graph_context import Context
 from ..canonical.node_builder import NodeBuilder, attributes_of
-from ..canonical.rewrites import Context
 
 if TYPE_CHECKING:
     import onnx

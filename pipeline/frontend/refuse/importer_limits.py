@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelError
+from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import attributes_of
 from ..canonical.read_onnx import node_title
-from ..canonical.rewrites import Context, context_of
 
 if TYPE_CHECKING:
     import onnx

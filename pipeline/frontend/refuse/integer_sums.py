@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ..canonical.read_onnx import node_title
-from ..quantised.accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
+from .accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
 from .known_values import KnownValues
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tvm import relax
 from tvm.ir import GenericConst, GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
-from ..refuse.node_form import UnsupportedForm
+from ..canonical.node_form import UnsupportedForm
 from .topk_kernel import legalize_topk
 
 

@@ -1,4 +1,4 @@
-"""Build a Scan as one kernel: a loop over the iterations around the kernels of its body.
+"""Build a Scan as one kernel, which kernels/lower/loops.py takes apart: a loop over the iterations around those of its body.
 
     state = initial state
     for t in 0 … n - 1:
@@ -73,8 +73,8 @@ class LoopKernel:
         """Add a kernel of the body, with its operands and results at `places`."""
         kernel = s_tir.renew_defs(kernel)
         root = kernel.body.block
-        bound = bind_places(root.body, dict(zip(kernel.params, places, strict=True)))
-        self.body.append(stage_block(bound, root.alloc_buffers))
+        bound = _bind_places(root.body, dict(zip(kernel.params, places, strict=True)))
+        self.body.append(_stage_block(bound, root.alloc_buffers))
 
     def copy(self, source: Place, to: Place, *, first: bool = False) -> None:
         """Copy a value in each iteration, or before the first."""
@@ -82,7 +82,10 @@ class LoopKernel:
 
     def made(self) -> PrimFunc:
         """Return the kernel."""
-        loop = iterations_loop(self.number, self.trips, self.body)
+        # the number is an axis of a block around the body, as TVM wants blocks to read no loop directly
+        count, axis = Var("t", "int64"), IterVar(Range(0, int64(self.trips)), self.number, _ORDERED)
+        block = SBlockRealize([count], tirx.const(True), SBlock([axis], [], [], ITERATION, _sequence(self.body)))
+        loop = For(count, int64(0), int64(self.trips), _SERIAL, block, annotations={ITERATIONS: self.trips})
         root = SBlock([], [], [], "root", _sequence([*self.before, loop]), alloc_buffers=self.own)
         attributes = {"tirx.noalias": True, "op_pattern": _OPAQUE, ITERATIONS: self.trips}
         made = PrimFunc(self.params, SBlockRealize([], tirx.const(True), root))
@@ -91,14 +94,7 @@ class LoopKernel:
         return made
 
 
-def iterations_loop(number: Var, trips: int, body: Sequence[Stmt]) -> Stmt:
-    """Run `body` for each `number` from 0 on: an axis of a block around it, as TVM wants blocks to read no loop directly."""
-    loop, axis = Var("t", "int64"), IterVar(Range(0, int64(trips)), number, _ORDERED)
-    block = SBlockRealize([loop], tirx.const(True), SBlock([axis], [], [], ITERATION, _sequence(body)))
-    return For(loop, int64(0), int64(trips), _SERIAL, block, annotations={ITERATIONS: trips})
-
-
-def bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
+def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
     """Rewrite the accesses to the buffers of `places` to their locations."""
 
     def load(each: TensorLoad) -> TensorLoad:
@@ -116,7 +112,7 @@ def bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
     return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
 
-def stage_block(body: Stmt, own: Sequence[Var]) -> Stmt:
+def _stage_block(body: Stmt, own: Sequence[Var]) -> Stmt:
     """Put the loop nests of a kernel of the body into a block, with their buffers."""
     return SBlockRealize([], tirx.const(True), SBlock([], [], [], STAGE, body, alloc_buffers=list(own)))
 
@@ -130,7 +126,7 @@ def _copied(source: Place, to: Place) -> Stmt:
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
     for loop, axis in zip(reversed(loops), reversed(axes)):
         nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
-    return stage_block(nest, [])
+    return _stage_block(nest, [])
 
 
 def _buffer(name: str, shape: Sequence[int], dtype: str) -> Var:

@@ -19,8 +19,8 @@ ImportBody = Callable[[onnx.GraphProto], IRModule]
 
 def convert_loop(
     builder: relax.BlockBuilder, inputs: Sequence[relax.Expr], attributes: Mapping[str, Any], body: onnx.GraphProto, import_body: ImportBody
-) -> relax.Tuple:
-    """Emit the kernel of a Scan along leading axes; return its results in the node's order."""
+) -> relax.Expr:
+    """Emit the kernel of a Scan along leading axes; return its results in the node's order, or the only one."""
     count = int(attributes["num_scan_inputs"])
     states = len(inputs) - count
     loop = _Loop(lower_body(import_body(body)), states, inputs, attributes)
@@ -29,7 +29,8 @@ def convert_loop(
     operands = [builder.normalize(each) for each in loop.operands]
     made = builder.emit(relax.call_tir(kernel, relax.Tuple(operands), shapes if len(shapes) > 1 else shapes[0]))
     got = [builder.emit(relax.TupleGetItem(made, number)) for number in range(len(shapes))] if len(shapes) > 1 else [made]
-    return relax.Tuple([inputs[place] if result is None else got[result] for place, result in enumerate(loop.order)])
+    found = [inputs[place] if result is None else got[result] for place, result in enumerate(loop.order)]
+    return relax.Tuple(found) if len(found) > 1 else found[0]
 
 
 class _Loop:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import attributes_of
-from ..canonical.rewrites import Context, context_of
 
 if TYPE_CHECKING:
     import onnx

@@ -12,9 +12,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..canonical.node_form import UnsupportedForm, form_of
 from ..canonical.read_onnx import node_title, operator_set
 from ..canonical.shapes import static_shape, value_types
-from ..refuse.node_form import UnsupportedForm, form_of
 from ..refuse.operators import refuse_unsupported
 from .plain_dequantisation import plain_dequantisations
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from tvm.tirx import PrimFunc
 
-from ...program import Program, Step
+from ...memory.placement.plan_loop import plan_loop
+from ...program import Loop, Program, Step
 from ...program.workspaces import with_workspaces
 from ...targets import Machine
 from ...tir.arena_workspace import with_workspace_parameter
@@ -21,6 +22,7 @@ from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
 from ..weights.read_repacked import read_all_repacked
 from ..weights.repack import repack_weights, repackable_parameters
+from .loops import with_loops
 from .lower import Lowered
 
 
@@ -30,10 +32,10 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     Fast schedules use a little workspace. None may use more than the largest of the kernels as TVM made them, so a
     program never needs more than before. Workspace that fits into registers counts as none. The rest is a buffer of the
     program, or for machines with threads lies beside the arena: then bytes that running threads need are included (see
-    `Machine.thread_bytes`). Weights are repacked as their kernel reads them.
+    `Machine.thread_bytes`). Kernels in loops are scheduled like all others. Weights are repacked as their kernel reads them.
     """
     machine, tuning = lowered.machine, lowered.tuning
-    lowered = _in_layouts(lowered)
+    lowered = with_loops(_in_layouts(lowered))
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = largest_default((lowered.kernels[name], lambda each=each: each.default) for name, each in known.items())
@@ -41,7 +43,9 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     # the plan depends on the rules' choice alone: a tuning costs no byte of ram
     placed = _placed(chosen, machine)
     beside = max((each.workspace for name, each in chosen.items() if name not in placed), default=0)
-    calls = Counter(step.kernel for step in lowered.program.steps)
+    calls = Counter[str]()
+    for call in lowered.program.calls():
+        calls[call.step.kernel] += call.runs
     taken = {
         name: tuning.schedule(
             ScheduleRequest(kernel, private[name], machine, False, chosen[name], max(placed.get(name, beside), machine.register_bytes), calls[name])
@@ -51,15 +55,15 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     repacks = {name: each.repacks for name, each in taken.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
     kernels = {name: _with_workspace(each.kernel, placed.get(name), machine) for name, each in taken.items()}
-    program = with_workspaces(_with_sharing(program, chosen), placed)
+    program = _planned(program, chosen, placed)
     return Lowered(program, kernels, weights, machine=machine), _beside(taken.values(), machine)
 
 
 def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
     """Predict sharing and workspace of `schedule_program` without tuning; keep kernels and weights unscheduled."""
-    lowered = _in_layouts(lowered)
+    lowered = with_loops(_in_layouts(lowered))
     chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
-    program = with_workspaces(_with_sharing(lowered.program, chosen), _placed(chosen, lowered.machine))
+    program = _planned(lowered.program, chosen, _placed(chosen, lowered.machine))
     return replace(lowered, program=program), _beside(chosen.values(), lowered.machine)
 
 
@@ -87,8 +91,16 @@ def _in_layouts(lowered: Lowered) -> Lowered:
     return replace(lowered, program=program, kernels=kernels, layouts={})
 
 
-def _with_sharing(program: Program, chosen: Mapping[str, Schedule | ScheduleSummary]) -> Program:
-    return replace(program, steps=tuple(_sharing_step(step, chosen[step.kernel].sharing) for step in program.steps))
+def _planned(program: Program, chosen: Mapping[str, Schedule | ScheduleSummary], placed: Mapping[str, int]) -> Program:
+    """Give the steps of a program the sharing and the workspaces of their kernels, and loops the plans of their bodies."""
+    steps, sizes = list[Loop | Step](), dict(placed)
+    for step in program.steps:
+        if isinstance(step, Loop):
+            planned, sizes[step.kernel] = plan_loop(replace(step, body=_planned(step.body, chosen, placed)))
+            steps.append(planned)
+        else:
+            steps.append(_sharing_step(step, chosen[step.kernel].sharing))
+    return with_workspaces(replace(program, steps=tuple(steps)), sizes)
 
 
 def _sharing_step(step: Step, found: Sharing) -> Step:

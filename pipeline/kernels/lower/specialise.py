@@ -7,7 +7,7 @@ middle of a buffer are aligned to their elements, not to the 64 bytes TVM counts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import tvm_ffi
@@ -16,12 +16,11 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, PrimFunc
 
 from ...memory import ALIGNMENT
-from ...program import DTYPE_BYTES, Overlay, Program, Step
+from ...program import DTYPE_BYTES, Loop, Overlay, Program, Step, View
 from ...tir.expressions import replaced
 from ...tir.in_place.analysis import is_kept
 from ...tir.loop_nests import all_of, flat_index, int64
 from ..schedule.candidates import is_scheduled
-from ..schedule.run_iterations import is_loop
 from .lower import Lowered
 
 
@@ -34,18 +33,54 @@ class KernelVariant:
 
 
 def specialise_kernels(lowered: Lowered) -> Lowered:
-    """Create one kernel per variant its steps call; drop kernels no step calls."""
-    program = lowered.program
-    variants = [variant_of(program, step) for step in program.steps]
-    names = _names(dict.fromkeys(variants), lowered.kernels)
+    """Create one kernel per variant its steps call, those in loops too; drop kernels no step calls."""
+    program = with_slices_in_place(lowered.program)
+    calls: dict[KernelVariant, list[list[int]]] = {}
+    reads: dict[KernelVariant, int] = {}
+    for variant, step, alignments in _calls(program, _alignments(program)):
+        calls.setdefault(variant, []).append([alignments[tensor] for tensor in (*step.reads, *step.writes)])
+        reads[variant] = len(step.reads)
+    names = _names(calls, lowered.kernels)
     kernels = {}
     for variant, name in names.items():
-        steps = [step for step, called in zip(program.steps, variants) if called == variant]
-        kernel = lowered.kernels[variant.kernel]
-        kernel = _read_in_place(kernel, steps[0], variant.in_place)
-        kernels[name] = _aligned(kernel, _alignments(program, steps))
-    special = tuple(replace(step, kernel=names[variant]) for step, variant in zip(program.steps, variants))
-    return replace(lowered, program=replace(program, steps=special), kernels=dict(sorted(kernels.items())))
+        kernel = _read_in_place(lowered.kernels[variant.kernel], reads[variant], variant.in_place)
+        kernels[name] = _aligned(kernel, [min(column) for column in zip(*calls[variant])])
+    special = program.with_calls(lambda owner, step: replace(step, kernel=names[variant_of(owner, step)]))
+    return replace(lowered, program=special, kernels=dict(sorted(kernels.items())))
+
+
+def with_slices_in_place(program: Program) -> Program:
+    """Return the program with one buffer in a body for an operand and the result of the loop in whose place it lies.
+
+    Copies between the two go away, and leave views.
+    """
+    return replace(program, steps=tuple(_with_slices_in_place(program, step) if isinstance(step, Loop) else step for step in program.steps))
+
+
+def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
+    body, tensors = loop.body, list(loop.body.tensors)
+    for overlay in loop.in_place:
+        if not overlay.shift and program.is_in_place(loop, overlay):
+            result = next(each for each in loop.windows if each.place == len(loop.reads) + overlay.write)
+            for window in loop.windows:
+                if window.place == overlay.read and (window.offset, window.stride) == (result.offset, result.stride):
+                    tensors[window.tensor] = replace(tensors[window.tensor], buffer=tensors[result.tensor].buffer)
+    used = {each.buffer for each in tensors}
+    buffers = tuple(each if n in used else replace(each, nbytes=0) for n, each in enumerate(body.buffers))
+    body = replace(body, tensors=tuple(tensors), buffers=buffers)
+    gone = [step for step in body.steps if step.copies and all(body.is_in_place(step, each) for each in step.copies)]
+    views = tuple(View(step.writes[each.write], step.reads[each.read], each.shift, elided=True) for step in gone for each in step.copies)
+    steps = tuple(step for step in body.steps if step not in gone)
+    return replace(loop, body=with_slices_in_place(replace(body, steps=steps, views=body.views + views)))
+
+
+def _calls(program: Program, alignments: Sequence[int]) -> Iterator[tuple[KernelVariant, Step, Sequence[int]]]:
+    """Yield the variant that each call takes, with its step and the bytes that tensors around it are aligned to."""
+    for step in program.steps:
+        if isinstance(step, Loop):
+            yield from _calls(step.body, _inner_alignments(step, [alignments[tensor] for tensor in (*step.reads, *step.results)]))
+        else:
+            yield variant_of(program, step), step, alignments
 
 
 def variant_of(program: Program, step: Step) -> KernelVariant:
@@ -67,7 +102,7 @@ def _names(variants: Iterable[KernelVariant], taken: Iterable[str]) -> dict[Kern
     return names
 
 
-def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
+def _read_in_place(kernel: PrimFunc, reads: int, overlays: tuple[Overlay, ...]) -> PrimFunc:
     """Replace loads of in-place operands by loads of the result.
 
     What goes to the place an element has there is read by the index of that place. All else, of other results and buffers of
@@ -75,9 +110,9 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
     """
     if not overlays:
         return kernel
-    results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
+    results = {overlay.read: kernel.params[reads + overlay.write] for overlay in overlays}
     shifts = {overlay.read: overlay.shift for overlay in overlays}
-    if is_scheduled(kernel) or is_loop(kernel):
+    if is_scheduled(kernel):
         return _read_rows_in_place(kernel, results, shifts)
     kept = {each.read for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
 
@@ -105,7 +140,7 @@ def _own_element(load: TensorLoad, result: Var, shift: int) -> TensorLoad:
 
 
 def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Mapping[int, int]) -> PrimFunc:
-    """Load an in-place operand of a streaming region, or of a loop, from its byte in the result."""
+    """Load an in-place operand of a streaming region from its byte in the result."""
 
     def replaced(load: TensorLoad) -> TensorLoad:
         for read, result in results.items():
@@ -132,19 +167,22 @@ def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequenc
     return [*(int64(0) for _ in other[1:]), flat + int64(shift) if shift else flat] if len(other) else []
 
 
-def _alignments(program: Program, steps: list[Step]) -> list[int]:
-    """Compute per parameter the bytes its tensor is aligned to in all of these steps."""
-    columns = zip(*((*step.reads, *step.writes) for step in steps))
-    return [min(_alignment(program, tensor) for tensor in column) for column in columns]
-
-
-def _alignment(program: Program, tensor: int) -> int:
-    """Return the element size for a tensor at an unaligned offset, else ALIGNMENT.
+def _alignments(program: Program) -> list[int]:
+    """Return by tensor the element size at an unaligned offset, else ALIGNMENT.
 
     Better alignment in the middle of a buffer is luck, and not worth a kernel.
     """
-    what = program.tensors[tensor]
-    return DTYPE_BYTES[what.dtype] if what.offset % ALIGNMENT else ALIGNMENT
+    return [DTYPE_BYTES[each.dtype] if each.offset % ALIGNMENT else ALIGNMENT for each in program.tensors]
+
+
+def _inner_alignments(loop: Loop, around: Sequence[int]) -> list[int]:
+    """Return the bytes that tensors of a loop's body are aligned to in all trips; `around` are those of its operands and results."""
+    found = _alignments(loop.body)
+    for window in loop.windows:
+        if window.offset % ALIGNMENT or window.stride % ALIGNMENT:
+            found[window.tensor] = DTYPE_BYTES[loop.body.tensors[window.tensor].dtype]
+        found[window.tensor] = min(found[window.tensor], around[window.place])
+    return found
 
 
 def _aligned(kernel: PrimFunc, alignments: list[int]) -> PrimFunc:

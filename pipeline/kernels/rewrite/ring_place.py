@@ -15,7 +15,7 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, Select, Stmt
 
 from ...memory.streaming.growth import is_turned, turned
-from ...memory.streaming.region import Stage
+from ...memory.streaming.stage import Stage
 from ...tir.loop_nests import all_of, buffer_of, flat_index, int64
 
 

@@ -23,7 +23,8 @@ from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 
 from ...memory.sharing.overlay import drop_empty_buffers
 from ...memory.streaming.merge_region import before_turns, merge_region
-from ...memory.streaming.region import Region, Stage
+from ...memory.streaming.region import Region
+from ...memory.streaming.stage import Stage
 from ...program import Program, Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
 from ...tir.row_window import row_window
@@ -55,9 +56,7 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel, **turns}
     layouts = {**lowered.layouts, **repacks}
-    return replace(
-        lowered, program=program, kernels=dict(sorted(kernels.items())), weights=weights, layouts=layouts
-    )
+    return replace(lowered, program=program, kernels=dict(sorted(kernels.items())), weights=weights, layouts=layouts)
 
 
 def _kernel(

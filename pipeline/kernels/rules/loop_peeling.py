@@ -25,7 +25,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, St
 from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
-from .axes.vector_conditions import VECTORIZED, of_vectors
+from .vector_conditions import VECTORIZED, of_vectors
 
 _SERIAL = 0
 #: largest number of tiles at an end that are peeled one by one

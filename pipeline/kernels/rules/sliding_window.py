@@ -26,6 +26,7 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 from ...memory import ALIGNMENT
 from ...memory.liveness import aligned
 from ...program import DTYPE_BYTES
+from ...support.divisors import divisors
 from ...targets import Machine
 from ...tir.expressions import is_costly, loads, replaced
 from ...tir.index_grid import Unknown
@@ -35,7 +36,6 @@ from ...tir.rolled_loops import ROLLED
 from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
 from .rule import RuleResult
-from .tiles.tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of the line buffer

@@ -12,22 +12,22 @@ import tvm_ffi
 from tvm.s_tir import SBlock
 from tvm.tirx import For, PrimFunc
 
+from ...frontend.relax.loop_kernel import ITERATIONS
 from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
-from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.structural_key import structural_key
 from ...tir.workspace import held_bytes, workspace_bytes
-from ..rewrite.narrow_sums import narrow_sums
-from ..rewrite.scales_last import scales_last
-from ..rewrite.unroll_windows import unroll_windows
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
 from ..rules.direct_window import direct_windows
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
+from ..rules.forms.narrow_sums import narrow_sums
+from ..rules.forms.scales_last import scales_last
+from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.byte_groups import byte_groups
 from ..rules.integer.byte_runs import byte_runs
@@ -51,10 +51,7 @@ from ..rules.turned_rows import turned_rows
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of
-from .plan_bodies import plan_bodies
-from .run_iterations import is_loop, run_iterations
 from .run_stages import ScheduleStage, StageSchedule, run_stages
-from .slices_in_place import loop_sharing
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
@@ -88,9 +85,7 @@ class Schedule:
 
     @cached_property
     def sharing(self) -> Sharing:
-        if is_scheduled(self.kernel):
-            return Sharing()
-        return loop_sharing(self.kernel) if is_loop(self.kernel) else analyse_sharing(self.kernel)
+        return Sharing() if is_scheduled(self.kernel) else analyse_sharing(self.kernel)
 
 
 class _Candidate(Protocol):
@@ -150,7 +145,8 @@ def as_it_is(kernel: PrimFunc, workspace: int | None = None) -> PrimFunc:
 
 
 def is_scheduled(kernel: PrimFunc) -> bool:
-    return bool(kernel.attrs) and _SCHEDULED in kernel.attrs
+    """Tell whether no rule may touch a kernel: it is scheduled already, or a loop, whose body has kernels of its own."""
+    return bool(kernel.attrs) and (_SCHEDULED in kernel.attrs or ITERATIONS in kernel.attrs)
 
 
 @memoise_by_structure
@@ -188,11 +184,6 @@ def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:
 
 def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool) -> Iterator[Schedule]:
     """Yield the single-thread schedules of `kernel`."""
-    if is_loop(kernel):
-        looped = run_iterations(kernel, repackable, _scheduler(machine))
-        scheduled = Schedule(looped.kernel, workspace_bytes(looped.kernel), looped.repacks, speed=looped.speed)
-        yield with_body_planned(scheduled, machine)
-        return
     if not held_bytes_of(kernel) and _reduces(kernel):
         kernel = unroll_windows(scales_last(narrow_sums(kernel)))
     ranges = split_by_range(kernel)
@@ -211,18 +202,6 @@ def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixe
         yield from _stages_beside_loops(kernel, repackable, machine, first)
     yield first
     yield from found
-
-
-def with_body_planned(loop: Schedule, machine: Machine) -> Schedule:
-    """Return the schedule of a loop with the buffers of its body as planned, if they need less."""
-    if loop.workspace <= machine.register_bytes:
-        return loop
-    try:
-        kernel = plan_bodies(loop.kernel, machine.register_bytes)
-    except Unknown:
-        return loop
-    found = replace(loop, kernel=kernel, workspace=workspace_bytes(kernel))
-    return found if found.workspace < loop.workspace else loop
 
 
 def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int) -> Iterator[Schedule]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...program import Program
+from ...program import Loop, Program
 from ...tir.tensor_values import array_digest
 from .deferred_weights import DeferredWeights
 
@@ -84,26 +84,37 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
     readers: dict[int, set[tuple[str, int]]] = defaultdict(set)
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     constant: dict[str, set[int]] = {}
-    for step in program.steps:
-        weights = {n for n, tensor in enumerate(step.reads) if program.tensors[tensor].weight is not None}
+    handed_out = {program.tensors[port.tensor].weight for port in program.outputs} | _sliced(program)
+    for owner, step, _ in program.calls():
+        weights = {n for n, tensor in enumerate(step.reads) if owner.tensors[tensor].weight is not None}
         constant[step.kernel] = constant.get(step.kernel, weights) & weights
         for number in weights:
-            tensor = program.tensors[step.reads[number]]
+            tensor = owner.tensors[step.reads[number]]
             readers[tensor.weight].add((step.kernel, number))
             shapes[tensor.weight].add(tensor.shape)
-    handed_out = {program.tensors[port.tensor].weight for port in program.outputs}
 
     def is_private(kernel: str, number: int) -> bool:
         return all(
             readers[weight] == {(kernel, number)} and len(shapes[weight]) == 1 and weight not in handed_out
-            for step in program.steps
+            for owner, step, _ in program.calls()
             if step.kernel == kernel
-            for weight in (program.tensors[step.reads[number]].weight,)
+            for weight in (owner.tensors[step.reads[number]].weight,)
         )
 
     return {
         kernel: frozenset(number for number in sorted(numbers) if is_private(kernel, number))
         for kernel, numbers in constant.items()
+    }
+
+
+def _sliced(program: Program) -> set[int | None]:
+    """Collect the weights that loops read slice by slice."""
+    return {
+        program.tensors[step.reads[window.place]].weight
+        for step in program.steps
+        if isinstance(step, Loop)
+        for window in step.windows
+        if window.place < len(step.reads)
     }
 
 
@@ -127,9 +138,9 @@ def repack_weights(
 ) -> tuple[Program, Sequence[np.ndarray]]:
     """Return `program` and its weights, repacked as kernels ask; see `repackable_parameters`."""
     chosen = {}
-    for step in program.steps:
+    for owner, step, _ in program.calls():
         for repack in repacks.get(step.kernel, ()):
-            chosen[program.tensors[step.reads[repack.parameter]].weight] = repack
+            chosen[owner.tensors[step.reads[repack.parameter]].weight] = repack
     return repack_by_number(program, arrays, chosen)
 
 
@@ -150,12 +161,27 @@ def repack_by_number(
     else:
         packed = _packed(arrays, chosen)
         digests |= {n: array_digest(packed[n]) for n in chosen}
-    tensors, weights = list(program.tensors), list(program.weights)
-    for number, tensor in enumerate(program.tensors):
+    weights = list(program.weights)
+    program = _reshaped(program, chosen)
+    for tensor in (tensor for each in _programs(program) for tensor in each.tensors):
         if (n := tensor.weight) in chosen:
-            tensors[number] = replace(tensor, shape=chosen[n].shape(tensor.shape))
-            weights[n] = replace(weights[n], nbytes=tensors[number].nbytes, digest=digests[n])
-    return replace(program, weights=tuple(weights), tensors=tuple(tensors)), packed
+            weights[n] = replace(weights[n], nbytes=tensor.nbytes, digest=digests[n])
+    return replace(program, weights=tuple(weights)), packed
+
+
+def _reshaped(program: Program, chosen: Mapping[int, Repack]) -> Program:
+    """Return the program, and the bodies of its loops, with tensors of the new shapes of weights."""
+    tensors = tuple(replace(each, shape=chosen[each.weight].shape(each.shape)) if each.weight in chosen else each for each in program.tensors)
+    steps = tuple(replace(each, body=_reshaped(each.body, chosen)) if isinstance(each, Loop) else each for each in program.steps)
+    return replace(program, tensors=tensors, steps=steps)
+
+
+def _programs(program: Program) -> Iterator[Program]:
+    """Yield a program, and the bodies of its loops."""
+    yield program
+    for step in program.steps:
+        if isinstance(step, Loop):
+            yield from _programs(step.body)
 
 
 def _packed(arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""Write and read plan.json: a compiled program, its arena plan and those of its loops, to explain and draw without compiling again."""
+"""Write and read plan.json: a compiled program and its arena plan, to explain and draw without compiling again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from pathlib import Path
 
 from ...errors import ConfigError, PlanError
 from ...program.program import Program
-from ...program.serial import check_program, program_from_json, program_to_json
+from ...program.serial import program_from_json, program_to_json
 from ...support.text_files import decode, json_lines, read_text, write_text
-from ..placement.kept_body import KeptBody
 from ..placement.plan_arena import ArenaPlan
-from ..validation.validate_bodies import validate_bodies
 from ..validation.validate_plan import validate_plan
 
 #: format version; raise it when older readers would misread a newer file
-VERSION = 4
+VERSION = 5
 _HINT = "Compile the model again."
 
 
@@ -27,14 +25,12 @@ class SavedPlan:
     program: Program
     plan: ArenaPlan
     alignment: int
-    bodies: tuple[KeptBody, ...] = ()
 
 
 def write_plan(saved: SavedPlan, path: Path) -> None:
     """Write plan.json, the same bytes for the same plan. Raises OutputError."""
     head = {"version": VERSION, "alignment": saved.alignment, "plan": asdict(saved.plan)}
-    bodies = [{**asdict(body), "program": program_to_json(body.program)} for body in saved.bodies]
-    write_text(path, json_lines(head | {"program": program_to_json(saved.program), "bodies": bodies}))
+    write_text(path, json_lines(head | {"program": program_to_json(saved.program)}))
 
 
 def read_plan(path: Path) -> SavedPlan:
@@ -47,12 +43,8 @@ def read_plan(path: Path) -> SavedPlan:
         raise ConfigError(f"'{path}': alignment is {alignment!r}.", _HINT)
     program = program_from_json(data.get("program"), str(path), _HINT)
     plan = decode(ArenaPlan, json.dumps(data.get("plan")), str(path), _HINT)
-    bodies = decode(tuple[KeptBody, ...], json.dumps(data.get("bodies")), str(path), _HINT)
-    for body in bodies:
-        check_program(body.program, str(path), _HINT)
     try:
         validate_plan(program, plan, alignment)
-        validate_bodies(program, bodies)
     except PlanError as error:
         raise ConfigError(f"'{path}' was changed: {error}", _HINT) from error
-    return SavedPlan(program, plan, alignment, bodies)
+    return SavedPlan(program, plan, alignment)

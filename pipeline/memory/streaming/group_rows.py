@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ...program import Rows
 from .partitioner import Partition, Partitioner, StreamedSteps
-from .region import Region, Stage, region
+from .region import Region, region
+from .stage import Stage
 
 #: most rows at a time: longer loops cost less overhead, and weights are read less often; a channel is a short row
 MOST_ROWS, MOST_CHANNELS = 16, 64

@@ -14,15 +14,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...program import Overlay, Program, Step, Tensor
 from ...program.row_dependence import Follows, group_starts
 from ..liveness import ALIGNMENT, aligned
-
-if TYPE_CHECKING:
-    from .in_place import Read, Result
-    from .region import Stage
+from .stage import Read, Result, Stage
 
 _T = TypeVar("_T")
 #: dtypes whose regions are faster with channels last, see kernels/rewrite/integers_last.py: their results stay apart

@@ -13,16 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
 from ...program import Program
 from ..liveness import aligned
 from .growth import Growth, growths_of
 from .region_builder import StepSplit
-
-if TYPE_CHECKING:
-    from .region import Stage
-
+from .stage import Read, Result, Stage
 
 #: a result takes the place of an operand of its size; of any size, over which it grows
 IN_PLACE, GROWING = 1, 2
@@ -76,22 +72,6 @@ def replacements(
     written = [Result(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
     dying = [readers for buffer, readers in reads.items() if last_uses[buffer] <= last]
     return replacements_of(program, dying, [each for each in written if each.tensor in results], inside, growing)
-
-
-class Read(NamedTuple):
-    """Operand of a stage, by its place among the step's."""
-
-    choice: StepSplit
-    stage: Stage
-    place: int
-    tensor: int
-
-
-class Result(NamedTuple):
-    """Result of a region, and the stage that writes it."""
-
-    tensor: int
-    stage: Stage
 
 
 def replacements_of(

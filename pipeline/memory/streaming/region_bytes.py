@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..liveness import aligned
-from .in_place import Read, Result, replacements_of
-from .region import Stage, at_ticks_of, leads_of
+from .in_place import replacements_of
+from .region import at_ticks_of, leads_of
 from .region_builder import RegionBuilder
 from .slots import Fresh, assign_slots, fullest
+from .stage import Read, Result, Stage
 
 
 class RegionBytes(NamedTuple):

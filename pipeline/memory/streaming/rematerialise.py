@@ -15,7 +15,6 @@ from functools import reduce
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
-from .equal_places import equal_offsets
 from .group_rows import coarser
 from .partition import best_partition
 from .partitioner import Partition, Partitioner
@@ -243,3 +242,29 @@ def _chain(paths: Partitioner, buffer: int, at: int, before: int, smaller: int) 
         return None
     found = Repeat(tuple(sorted(steps)), before)
     return replace(found, move=bool(moved_steps(program, found)))
+
+
+def equal_offsets(paths: Partitioner, first: int, last: int) -> Iterator[int]:
+    """Yield the distances to later runs of steps equal to `first` to `last`.
+
+    Layers alike share the same peak, so all of them need a repeat or none does: one alone would lower nothing, and a
+    search layer by layer pays for the same choice as often as there are layers.
+
+    No two overlap. Equal steps have kernels that split alike and operands of the same shapes, made and last read as many steps away.
+    """
+    forms = paths.forms
+    wanted = [forms.start(0)]
+    for step in range(first, last + 1):
+        wanted.append(forms.grown(wanted[-1], first, step))
+    start = last + 1
+    while start + last - first < paths.count:
+        form, length = wanted[0], 0
+        while length <= last - first:
+            form = forms.grown(form, start, start + length)
+            if form != wanted[length + 1]:
+                break
+            length += 1
+        else:
+            yield start - first
+            start += last - first
+        start += 1

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ...errors import PlanError
-from ...program import Program, Tensor
+from ...program import Loop, Program, Tensor
 from ..placement.plan_arena import ArenaPlan
 from .replay_contents import check_contents
+from .validate_loops import check_trips, trip_plan, workspace_plan
 
 
 def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
@@ -20,15 +21,31 @@ def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
 
     The rules: one offset for each buffer, aligned and not negative; every buffer inside the arena, as are the bytes
     up to the next multiple of `alignment`; parts of buffers that are alive at a common step are apart; nothing is read
-    before it is written, or after it is overwritten; a kernel writes over its operand only as allowed; and bound, floor
-    and proved are true.
+    before it is written, or after it is overwritten; a kernel writes over its operand only as allowed; bodies of loops
+    keep these rules in their workspace, trip by trip; and bound, floor and proved are true.
     """
+    parts = _check_rules(program, plan, alignment)
+    _check_loops(program, plan, alignment)
+    _check_claims(program, plan, parts)
+
+
+def _check_rules(program: Program, plan: ArenaPlan, alignment: int) -> list[_Part]:
+    """Check all but the claims of a plan; return the parts of the program's buffers."""
     _check_offsets(program, plan, alignment)
     _check_reads(program)
     parts = _parts(program, alignment)
     _check_apart(program, plan, parts)
     check_contents(program, plan)
-    _check_claims(program, plan, parts)
+    return parts
+
+
+def _check_loops(program: Program, plan: ArenaPlan, alignment: int) -> None:
+    """Check the loops of a planned program, and those inside."""
+    for step in program.steps:
+        if isinstance(step, Loop):
+            check_trips(program, plan, step)
+            _check_rules(step.inner, workspace_plan(program, step), alignment)
+            _check_loops(step.body, trip_plan(program, step), alignment)
 
 
 def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:

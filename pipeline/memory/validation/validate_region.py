@@ -13,7 +13,8 @@ from itertools import chain
 
 from ...errors import PlanError
 from ...program import Follows, Program, Rows, Splits, Step
-from ..streaming.region import Region, Stage
+from ..streaming.region import Region
+from ..streaming.stage import Stage
 
 #: what a place of a ring holds: nothing, a row, or a row and the part of it that comes next
 _Held = int | tuple[int, int] | None

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..base import FusionPass
+from .fusion_pass import FusionPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -33,6 +33,6 @@ class Simplify(ModulePass):
                 raise ValueError(f"without names '{name}', no rule of `simplify`: {did_you_mean(name, known)}")
 
     def apply(self, module: IRModule) -> IRModule:
-        from .rules.apply_rules import apply_rules
+        from .rules.rule import apply_rules
 
         return apply_rules(module, [rule() for rule in CLEAN if rule.name not in self.without.split("+")])

@@ -14,7 +14,8 @@ from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.specialise import specialise_kernels
 from ...kernels.schedule.tuned import Tuning
 from ...targets import Machine
-from ..base import FusionPass, ModulePass
+from ..base import ModulePass
+from ..graph.fusion_pass import FusionPass
 from ..program.layout import Layout
 from .apply import apply_program_passes
 from .failures import failure_of

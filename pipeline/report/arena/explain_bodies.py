@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -13,8 +13,8 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ...memory import Parts, lifetimes
-from ...memory.placement.kept_body import KeptBody
-from ...program import Program
+from ...memory.liveness import aligned
+from ...program import Loop, Program
 from ...support.sizes import format_bytes
 from ..fit import Name, fitted, table
 from ..kernel_names import kernel_label
@@ -25,12 +25,12 @@ ROWS = 12
 
 @dataclass(frozen=True)
 class BodyValue:
-    """Buffer of a body. `first` and `last` are stages; `offset` is in bytes of the workspace, None beside it."""
+    """Buffer of a body. `first` and `last` are stages; `offset` is in bytes of the loop's workspace."""
 
     name: str
     dtype: str
     nbytes: int
-    offset: int | None
+    offset: int
     first: int
     last: int
 
@@ -39,7 +39,7 @@ class BodyValue:
 class BodyExplained:
     """Planned body of the loop a step runs; sizes are bytes.
 
-    `nbytes` are those of its arrays, `peak` the stage with most of `alive` bytes. `values` are in order of their first
+    `nbytes` are those of its workspace, `peak` the stage with most of `alive` bytes. `values` are in order of their first
     stage; `inside` tells a loop in the body of another.
     """
 
@@ -54,29 +54,35 @@ class BodyExplained:
     values: tuple[BodyValue, ...]
 
 
-def explain_bodies(program: Program, bodies: Sequence[KeptBody]) -> tuple[BodyExplained, ...]:
-    """Explain the planned bodies of the loops of `program`, in order of the first step that runs each."""
-    steps = [step.kernel for step in program.steps]
-    inner = {array.name for body in bodies for array in body.arrays} & {each.name for body in bodies for each in body.program.buffers}
-    found = [_explained(steps.index(body.kernel), body, any(array.name in inner for array in body.arrays)) for body in bodies]
-    return tuple(sorted(found, key=lambda each: each.step))
+def explain_bodies(program: Program) -> tuple[BodyExplained, ...]:
+    """Explain the bodies of the loops of `program`, in order, those inside after the one around them."""
+    return tuple(_all_explained(program, (), 0, None))
 
 
-def _explained(step: int, body: KeptBody, inside: bool) -> BodyExplained:
-    program = body.program
-    alive = Parts(program, body.alignment).alive_bytes()
+def _all_explained(program: Program, offsets: Sequence[int], start: int, step: int | None) -> Iterator[BodyExplained]:
+    """Yield the bodies of a program's loops. In a body of `step`, its buffers lie at `offsets` from `start` on in the workspace."""
+    for number, each in enumerate(program.steps):
+        if isinstance(each, Loop):
+            own = number if step is None else step
+            place = program.tensors[each.writes[-1]] if offsets and each.workspace else None
+            first = start if place is None else start + offsets[place.buffer] + place.offset
+            yield _explained(own, each, first, step is not None)
+            yield from _all_explained(each.body, each.offsets, first, own)
+
+
+def _explained(step: int, loop: Loop, start: int, inside: bool) -> BodyExplained:
+    program = loop.inner
+    alive = Parts(program).alive_bytes()
     peak = max(range(len(alive)), key=lambda stage: (alive[stage], -stage))
-    arrays = {array.dtype: array for array in body.arrays}
-    values = []
-    for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True)):
-        if buffer.nbytes and life.end > life.start:
-            array = arrays[program.dtypes[number]]
-            offset = None if array.offset is None else array.offset + array.plan.offsets[number]
-            values.append(BodyValue(buffer.name, array.dtype, buffer.nbytes, offset, life.start, life.end - 1))
-    nbytes = sum(array.plan.arena for array in body.arrays)
+    values = [
+        BodyValue(buffer.name, program.dtypes[number], buffer.nbytes, start + loop.offsets[number], life.start, life.end - 1)
+        for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True))
+        if buffer.nbytes and life.end > life.start
+    ]
     ordered = sorted(values, key=lambda value: (value.first, value.last))
+    nbytes = max((value.offset + aligned(value.nbytes) - start for value in values), default=0)
     stage = program.steps[peak].kernel if program.steps else ""
-    return BodyExplained(step, body.kernel, body.trips, inside, nbytes, peak, stage, alive[peak], tuple(ordered))
+    return BodyExplained(step, loop.kernel, loop.trips, inside, nbytes, peak, stage, alive[peak], tuple(ordered))
 
 
 def bodies_table(bodies: Sequence[BodyExplained], wide: bool = False) -> RenderableType:
@@ -95,9 +101,8 @@ def _values_table(body: BodyExplained, wide: bool) -> Table:
     made.box, made.pad_edge = SIMPLE_HEAD, False
     shown = body.values if wide else tuple(sorted(body.values, key=lambda value: -value.nbytes)[:ROWS])
     for value in (each for each in body.values if each in shown):
-        offset = "–" if value.offset is None else str(value.offset)
         stages = f"{value.first}–{value.last}" if value.last > value.first else str(value.first)
-        made.add_row(Name(value.name), Name(value.dtype), format_bytes(value.nbytes), offset, stages)
+        made.add_row(Name(value.name), Name(value.dtype), format_bytes(value.nbytes), str(value.offset), stages)
     if len(body.values) > len(shown):
         rest = [value.nbytes for value in body.values if value not in shown]
         made.add_row(f"{len(rest)} more", "", format_bytes(sum(rest)))

@@ -6,7 +6,7 @@ import onnx
 from tvm.ir import IRModule
 
 from ...errors import ModelError
-from ...frontend.canonical.canonicalise import canonicalize
+from ...frontend.canonicalise import canonicalize
 from ...frontend.imported_model import ImportedModel, port_names
 from ...frontend.quantised.float_twin import float_twin, has_numbers, integer_share
 from ...frontend.relax.to_relax import to_relax

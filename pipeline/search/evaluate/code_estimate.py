@@ -45,7 +45,7 @@ class CodeEstimate:
         new = {name: function for name, function in functions.items() if self._known.get(function) is None}
         if new:
             self._compile(new)
-        return code_of_calls(len(lowered.program.steps)) + sum(self._known.get(each) or 0 for each in functions.values())
+        return code_of_calls(sum(1 for _ in lowered.program.calls())) + sum(self._known.get(each) or 0 for each in functions.values())
 
     def _compile(self, kernels: Mapping[str, PrimFunc]) -> None:
         with scratch_folder() as folder, ThreadPoolExecutor(_THREADS) as threads:  # LLVM releases Python's lock

@@ -9,7 +9,7 @@ from functools import partial
 from tvm.tirx import PrimFunc
 
 from ...kernels.lower.schedule_program import figures_of_schedules
-from ...kernels.lower.specialise import specialise_kernels, variant_of
+from ...kernels.lower.specialise import specialise_kernels, variant_of, with_slices_in_place
 from ...kernels.weights.repack import repackable_parameters
 from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes, rearranged
@@ -50,7 +50,7 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
         planned, _ = apply_program_passes(lowered, (), scorer.planned)
         own = partial(_kernel_costs, target=target)
         costs = figures_of_schedules(planned, scorer.summaries, f"costs {target.architecture}", own)
-        program = rearranged(planned.program, after)
+        program = with_slices_in_place(rearranged(planned.program, after))
     except Exception as error:
         if failure_of(error) is None:
             raise
@@ -59,11 +59,11 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
     # each distinct kernel once for each set of operands read in place
     bodies = {
         (structural_hash(planned.kernels[each.kernel]), private[each.kernel], each.in_place): costs[each.kernel][1]
-        for each in (variant_of(program, step) for step in program.steps)
+        for each in (variant_of(owner, step) for owner, step, _ in program.calls())
     }
     return Costs(
-        cycles=round(sum(costs[step.kernel][0] for step in program.steps)),
-        most_code=code_of_calls(len(program.steps)) + sum(bodies.values()),
+        cycles=round(sum(costs[step.kernel][0] * runs for _, step, runs in program.calls())),
+        most_code=code_of_calls(sum(1 for _ in program.calls())) + sum(bodies.values()),
     )
 
 

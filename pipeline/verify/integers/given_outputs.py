@@ -150,7 +150,7 @@ def _compared(name: str, given: np.ndarray, own: np.ndarray, unit: float | None)
 
 
 def _unit(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | None:
-    from ...frontend.canonical.rewrites import context_of
+    from ...frontend.canonical.graph_context import context_of
 
     if dtype.kind in "iub":
         return 1.0

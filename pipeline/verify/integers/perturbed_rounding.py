@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...frontend.canonical.control_flow.loop_bodies import with_bodies
+from ...frontend.canonical.graph_context import context_of
 from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
-from ...frontend.canonical.rewrites import context_of
 from ...frontend.canonical.shapes import infer_shapes
 from ..error_bounds import ULPS
 from ..reference import Reference

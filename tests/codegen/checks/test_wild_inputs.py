@@ -21,7 +21,7 @@ OTHER_PASSES = ("simplify", "legalize", "fold-constant", "fuse-by-mapping")
 @cache
 def lowered(name: str, folder, passes: tuple[str, ...] = PASSES):
     """Lower a model once, for all modes."""
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import Sequence

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.shapes import static_shape, value_types
+from passfit.frontend.canonicalise import import_model
 
 from ...models import model_of, run, save
 

@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import helper
 
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.last_steps import read_last_steps
 from passfit.frontend.canonical.shapes import infer_shapes
+from passfit.frontend.canonicalise import import_model
 
 from ...models import model_of, run, save
 

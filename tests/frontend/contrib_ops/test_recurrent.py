@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.frontend.canonicalise import import_model
+from passfit.verify.equal_signs import with_equal_signs
 
 from ...models import model_of, run, save
 

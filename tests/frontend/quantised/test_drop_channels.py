@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import numpy_helper
 
-from passfit.frontend.canonical.canonicalise import canonicalize
 from passfit.frontend.canonical.folding.fold_constants import fold
 from passfit.frontend.canonical.shapes import infer_shapes
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.quantised.drop_channels import drop_constant_channels
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import with_equal_signs
 
 from ...models import NodeBuilder, run
 

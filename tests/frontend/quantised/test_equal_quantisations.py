@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.quantised.equal_quantisations import merge_equal_quantisations
 
 from ...models import model_of, run

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from passfit.frontend.canonical.canonicalise import canonicalize, import_model
+from passfit.frontend.canonicalise import canonicalize, import_model
 from passfit.frontend.quantised.float_twin import float_twin, has_numbers, integer_share, multiplications
 
 from ...models import model_of, run

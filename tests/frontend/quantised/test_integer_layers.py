@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
-from passfit.frontend.canonical.canonicalise import canonicalize
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.frontend.canonicalise import canonicalize
+from passfit.verify.equal_signs import with_equal_signs
 
 from ...models import run
 from .layers import LayerModel, layers

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 
 from ...models import model_of, run
 

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from passfit.frontend.canonical.canonicalise import import_model
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.frontend.canonicalise import import_model
+from passfit.verify.equal_signs import with_equal_signs
 
 from ...models import run, shape_of
 from .networks import SIGNS, network, quantised

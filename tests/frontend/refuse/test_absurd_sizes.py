@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.frontend.refuse.absurd_sizes import PORT_LIMIT, refuse_large_tensors
 
 from ...models import model_of

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 
 from ...models import model_of, save
 

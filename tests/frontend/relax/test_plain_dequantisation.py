@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.relax import plain_dequantisation
 from passfit.frontend.relax.plain_dequantisation import _in_pairs, plain_dequantisations
 

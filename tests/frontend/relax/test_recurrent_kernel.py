@@ -114,7 +114,7 @@ def test_a_layer_of_500_steps_is_one_kernel_without_a_copy_of_its_input(tmp_path
 
 
 def _lowered(model: onnx.ModelProto, folder: Path, lanes: int = 8):
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence

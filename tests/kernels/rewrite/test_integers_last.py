@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rewrite.integers_last import integers_last, region_with_integers_last
 from passfit.kernels.rewrite.splittable import splits_of

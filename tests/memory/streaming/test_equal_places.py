@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.memory.streaming.equal_places import equal_offsets
 from passfit.memory.streaming.partitioner import Partitioner
+from passfit.memory.streaming.rematerialise import equal_offsets
 
 from ..rowwise import RowBuilder, row_programs
 

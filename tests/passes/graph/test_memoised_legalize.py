@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 import tvm_ffi
 from tvm import relax
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.passes.graph.memoised_legalize import _MADE, memoised_rules
 from passfit.passes.sequence.catalogue import parse_spec

@@ -41,10 +41,10 @@ def fired(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
 def _check(seed: int, folder: Path, counts: Counter[str]) -> None:
     from tvm import relax
 
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
-    from passfit.passes.graph.rules.apply_rules import apply_rules
     from passfit.passes.graph.rules.book import RULES
+    from passfit.passes.graph.rules.rule import apply_rules
 
     from .interpret import interpret
     from .random_graphs import RandomGraph

@@ -78,10 +78,10 @@ def test_the_rule_fires_on_the_graph_it_names(name: str):
 
     The other reasons say why the rule exists.
     """
-    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
-    from passfit.passes.graph.rules.apply_rules import apply_rules
     from passfit.passes.graph.rules.book import CLEAN
+    from passfit.passes.graph.rules.rule import apply_rules
     from passfit.passes.sequence.catalogue import parse_spec
 
     from .examples import REASONS

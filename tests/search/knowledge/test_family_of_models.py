@@ -10,7 +10,7 @@ pytest.importorskip("tvm")
 from onnx import helper
 
 from benchmarks.zoo import BUILDERS
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.knowledge.family import family_of
 from passfit.search.knowledge.graph_features import read_graph

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.search import SearchResult, search

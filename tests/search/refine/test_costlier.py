@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from benchmarks.zoo.transformer import Transformer
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.memory import plan_arena

@@ -11,7 +11,7 @@ pytest.importorskip("tvm")
 
 from tvm.error import InternalError
 
-from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.kernels.rewrite import stream_region

@@ -9,7 +9,7 @@ from ..node_builder import NodeBuilder
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 SAME = ("SAME_LOWER", "SAME_UPPER")
 

@@ -16,7 +16,7 @@ from .operand_forms import scatter_truth
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 
 def gather_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

@@ -18,7 +18,7 @@ from ..node_builder import NodeBuilder
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 #: weights of a transform at most
 _MOST = 1 << 22

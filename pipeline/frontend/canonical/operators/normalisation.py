@@ -17,7 +17,7 @@ from ..node_builder import NodeBuilder
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 #: added to the deviation by MeanVarianceNormalization
 _LEAST = 1e-9

@@ -19,7 +19,7 @@ from ..node_builder import NodeBuilder
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 
 def axes_in_a_line(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

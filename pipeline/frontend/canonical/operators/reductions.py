@@ -16,7 +16,7 @@ from ..node_builder import NodeBuilder
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 #: the first operator set whose reductions take axes as an input; ReduceSum does from 13 on
 _AXES_AS_INPUT = 18

@@ -22,7 +22,7 @@ from ..shapes import static_shape, value_types
 if TYPE_CHECKING:
     import onnx
 
-    from ..rewrites import Context
+    from ..graph_context import Context
 
 #: most elements of a matrix; larger ones are as large as a network's weights
 _MOST = 1 << 20

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax, te, tirx
 from tvm.ir import Expr, GenericConst
 
-from ...refuse.node_form import UnsupportedForm
+from ...canonical.node_form import UnsupportedForm
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, PrimFunc
 
+from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import has_condition, is_costly, loads
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
-from ..tiles.tile_size import divisors
 from .overlap_vectors import overlapped
 
 #: side of a block: the floats of a line of a cache

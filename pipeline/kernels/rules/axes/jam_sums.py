@@ -17,11 +17,11 @@ from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, IterVar
 
+from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import loads, uses
 from ....tir.inlining import root_blocks
 from ..fuse_loops import iteration_values
-from ..tiles.tile_size import divisors
 
 #: most rows: with two chains each, they keep two units of multiply-adds busy
 _MOST_ROWS = 8

@@ -33,7 +33,6 @@ from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
-from ..tiles.tile_candidates import Reduced, Tiling, best_tiling
 from .exchange_params import exchange_params
 
 #: lanes of the shortest vectors: two of them cost less than single elements
@@ -62,16 +61,9 @@ class Wide:
         return self.extent + -self.extent % self.lanes
 
     @property
-    def _is_long(self) -> bool:
+    def is_long(self) -> bool:
         """Tell whether weights are repacked in blocks of whole vectors."""
         return _BLOCKS * (self.rounded - self.extent) <= self.extent
-
-    def best(self, reduced: Reduced) -> Tiling | None:
-        """Return the best tiling; it repacks weights in blocks of a long axis, or with all of it side by side."""
-        if self._is_long:
-            return best_tiling(replace(reduced, machine=self.of(reduced.machine)))
-        found = best_tiling(replace(reduced, machine=self.of(reduced.machine), whole=self.extent))
-        return None if found is None else replace(found, whole=self.rounded)
 
     def of(self, machine: Machine) -> Machine:
         """Return the machine with vectors of these lanes."""
@@ -88,7 +80,7 @@ class Wide:
             if repack is not None:
                 if repack.dimension != dimension:
                     return None
-                if self._is_long:
+                if self.is_long:
                     packed[number] = replace(repack, extent=self.extent, lanes=self.lanes)
                     continue
                 packed[number] = replace(repack, width=self.extent)

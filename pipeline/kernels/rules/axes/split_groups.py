@@ -37,8 +37,8 @@ from ....tir.loop_nests import (
     simplified,
 )
 from ...weights.repack import Repack
+from ..vector_conditions import of_vectors, vectors_in
 from .exchange_params import exchange_params
-from .vector_conditions import of_vectors, vectors_in
 
 
 @dataclass(frozen=True)

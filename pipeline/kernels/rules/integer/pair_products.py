@@ -20,6 +20,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
+from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import is_choice, replaced
 from ....tir.index_grid import Unknown
@@ -29,7 +30,6 @@ from ....tir.operators.quads import couple
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
 from ..rule import RuleResult
-from ..tiles.tile_size import divisors
 from .integer_sum import IntegerSum
 from .product_schedule import product_schedule
 

@@ -22,7 +22,8 @@ from tvm.tirx import BufferStore, Mul, const
 from ....targets import Machine
 from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequantised, loads, unconverted, uses
 from ....tir.rolled_loops import MOST_STEPS
-from ..axes.vector_conditions import is_uniform
+from ..axes.overlap_vectors import Wide
+from ..vector_conditions import is_uniform
 from .tile_operands import (
     conditions,
     is_apart,
@@ -103,6 +104,15 @@ def best_tiling(reduced: Reduced) -> Tiling | None:
     """Return the tiling of least estimated cycles; None for reductions of another form or dtype."""
     found = [group[0] for group in _by_lane(reduced)]
     return min(found, key=lambda candidate: candidate.cycles, default=None)
+
+
+def best_wide_tiling(wide: Wide, reduced: Reduced) -> Tiling | None:
+    """Return the best tiling of a wide kernel: weights in blocks of a long axis, or with all of it side by side."""
+    machine = wide.of(reduced.machine)
+    if wide.is_long:
+        return best_tiling(replace(reduced, machine=machine))
+    found = best_tiling(replace(reduced, machine=machine, whole=wide.extent))
+    return None if found is None else replace(found, whole=wide.rounded)
 
 
 def tilings(reduced: Reduced) -> list[Tiling]:

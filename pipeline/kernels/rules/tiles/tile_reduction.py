@@ -6,15 +6,15 @@
             acc[rows, lanes] += scalar[rows] * vector[lanes]
         result[tile] = epilogue(acc)          or a pooling, whose windows then stay within the tile
 
-If padding of a sum can be skipped, or tiles do not divide the result, the end tiles are peeled (see
-rules/loop_peeling.py). The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes
-is repacked (see weights/repack.py).
+If padding of a sum can be skipped, or tiles do not divide the result, the end tiles are peeled (loop_peeling.py). The
+workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is repacked (weights/repack.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from tvm.ir import Var
@@ -32,7 +32,7 @@ from ..loop_peeling import has_skippable_padding, peel_loops, skips_products
 from ..rule import RuleResult, Speed
 from ..vector_reduction import vector_sums
 from .sum_chains import sum_chains
-from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
+from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, plain_axes, tilings
 from .tile_roles import Parts, parts_of
 from .tile_size import OPERANDS, Tile
 from .unswitch_choices import unswitch_choices
@@ -93,7 +93,7 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
         return
     wide = _cheaper_wide(kernel, repackable, machine)
     for copy_late in (False, True):
-        tiled = None if wide is None else tile_reduction(wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=wide.best)
+        tiled = None if wide is None else tile_reduction(wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=partial(best_wide_tiling, wide))
         narrow = None if wide is None or tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
         if narrow is not None:
             yield RuleResult(*narrow)
@@ -110,7 +110,7 @@ def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
     """Return the widened kernel whose whole vectors cost less than the best tiles of `kernel`, if any."""
     found: list[tuple[float, Wide]] = []
     for wide in widened(kernel, machine):
-        cycles = _least_cycles(wide.kernel, repackable, wide.of(machine), wide.best)
+        cycles = _least_cycles(wide.kernel, repackable, wide.of(machine), partial(best_wide_tiling, wide))
         if cycles is not None:
             found.append((cycles * wide.rounded / wide.extent, wide))
     if not found:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from ....support.divisors import divisors
 from ....targets import Machine
 
 #: least registers for operands
@@ -215,10 +216,6 @@ def _split(extent: int, size: int) -> list[tuple[int, int]]:
 
 def _sizes(extent: int, largest: int, uneven: bool) -> Sequence[int]:
     return range(1, min(extent, largest) + 1) if uneven else divisors(extent, largest)
-
-
-def divisors(extent: int, largest: int) -> list[int]:
-    return [size for size in range(1, min(extent, largest) + 1) if extent % size == 0]
 
 
 def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[int, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...base import FusionPass
+from ..fusion_pass import FusionPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 from ...base import Level, ModulePass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tvm.ir import IRModule
     from tvm.relax import Call, Expr, Var
 
     from ...base import Pass
     from .dataflow import Dataflow
+
+#: sweeps of one rule, and rounds over all of them, at most: a safety net for rules that undo each other
+SWEEPS, ROUNDS = 64, 16
 
 
 class Rule(ModulePass):
@@ -47,6 +50,32 @@ class Rule(ModulePass):
         return {var: new for var, call in graph.calls() if (new := self.rewrite(call, graph)) is not None}
 
     def apply(self, module: IRModule) -> IRModule:
-        from .apply_rules import apply_rules
-
         return apply_rules(module, (self,))
+
+
+def apply_rules(
+    module: IRModule, rules: Iterable[Rule], found: Callable[[Rule, int], None] = lambda rule, count: None
+) -> IRModule:
+    """Apply each rule in turn until it finds nothing, and all of them until none does.
+
+    Returns `module` itself if none finds anything. `found` is told each sweep's number of replaced values.
+    """
+    from .dataflow import Dataflow
+    from .replace_values import replace_values
+
+    rules, graph = tuple(rules), Dataflow(module["main"])
+    idle = 0  # rules since the last one that found something
+    for turn in range(ROUNDS * len(rules)):
+        rule = rules[turn % len(rules)]
+        for _ in range(SWEEPS):
+            replacements = rule.replacements(graph)
+            if not replacements:
+                break
+            found(rule, len(replacements))
+            idle = 0
+            module = replace_values(module, replacements)
+            graph = Dataflow(module["main"])
+        idle += 1
+        if idle >= len(rules):
+            break
+    return module

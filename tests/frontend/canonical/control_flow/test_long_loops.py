@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow import long_loops
+from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 from .test_unroll_loops import (
@@ -175,8 +175,9 @@ def test_a_quantised_body_is_kept(tmp_path: Path) -> None:
 def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
     """A tile of the body's product keeps its sums in registers and reads repacked weights."""
     from passfit.frontend.relax.to_relax import to_relax
+    from passfit.kernels.lower.loops import with_loops
     from passfit.kernels.schedule.candidates import schedules
-    from passfit.kernels.schedule.run_iterations import is_loop
+    from passfit.kernels.weights.repack import repackable_parameters
     from passfit.passes.sequence.replay import lower_by_sequence
     from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
     from passfit.targets import Machine
@@ -193,11 +194,10 @@ def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
         imported = kept(model, tmp_path)
     finally:
         VALUES["x"] = before
-    lowered = lower_by_sequence(Sequence.parse(TVM_DEFAULT), to_relax(imported), imported, "loop", Machine())
-    (kernel,) = (each for each in lowered.kernels.values() if is_loop(each))
-    weight = next(number for number, param in enumerate(kernel.params) if tuple(map(int, param.ty.shape)) == (64, 64))
-    found = schedules(kernel, frozenset({weight}), Machine()).within(4096)
-    assert [each.parameter for each in found.repacks] == [weight]
+    lowered = with_loops(lower_by_sequence(Sequence.parse(TVM_DEFAULT), to_relax(imported), imported, "loop", Machine()))
+    private = repackable_parameters(lowered.program)
+    found = {name: schedules(kernel, private[name], Machine()).within(4096) for name, kernel in lowered.kernels.items()}
+    assert [len(each.repacks) for each in found.values() if each.repacks] == [1]
 
 
 def test_the_type_of_a_body_of_bools_is_kept(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow import long_loops
 from passfit.frontend.canonical.control_flow.loop_bodies import loop_bodies, with_bodies
-from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.frontend.canonicalise import import_model
+from passfit.verify.equal_signs import with_equal_signs
 from passfit.verify.integers.exact_integers import has_exact_integers, is_quantised
 from passfit.verify.integers.perturbed_rounding import with_noise
 

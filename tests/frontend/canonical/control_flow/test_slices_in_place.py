@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow import long_loops
+from passfit.frontend.canonicalise import import_model
 from passfit.memory import plan_arena
 
 from ....models import model_of, run, save

@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow.unroll_loops import LOOPS
+from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 

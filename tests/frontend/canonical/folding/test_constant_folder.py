@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.folding.evaluate import evaluate
+from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 

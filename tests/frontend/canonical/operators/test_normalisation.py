@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 

@@ -10,9 +10,9 @@ import pytest
 from onnx import helper, parser
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.node_builder import NodeBuilder, stem_of
 from passfit.frontend.canonical.opset import raise_opset
+from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 

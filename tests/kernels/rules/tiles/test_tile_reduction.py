@@ -14,7 +14,7 @@ from tvm import relax
 from passfit.codegen.llvm_pipelines import RAW
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.schedule_program import schedule_program
-from passfit.kernels.rewrite.narrow_sums import narrow_sums
+from passfit.kernels.rules.forms.narrow_sums import narrow_sums
 from passfit.kernels.rules.tiles.tile_reduction import tile_reduction
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.program.check import first_problem

@@ -5,7 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.tiles.tile_size import Rows, best_tile, divisors, tiles
+from passfit.kernels.rules.tiles.tile_size import Rows, best_tile, tiles
+from passfit.support.divisors import divisors
 from passfit.targets import Machine
 
 _EXTENTS = st.integers(1, 200)

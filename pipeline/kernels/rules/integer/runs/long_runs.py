@@ -20,13 +20,13 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
+from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.index_grid import Unknown
 from .....tir.loop_nests import int64, sequence
 from .....tir.operators.quads import couple
 from ...line_buffer import loop_of
 from ...rule import RuleResult
-from ...tiles.tile_size import divisors
 from ..padded_data import in_vectors
 from ..product_schedule import product_schedule
 from .run_products import ALONE, RunProducts

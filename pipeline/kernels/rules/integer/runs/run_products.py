@@ -21,6 +21,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
+from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.expressions import replaced, uses
 from .....tir.index_grid import Unknown
@@ -30,7 +31,6 @@ from .....tir.operators.quads import couple, neighbours
 from ....weights.repack_pairs import RepackPairs
 from ...line_buffer import loop_of
 from ...rule import RuleResult
-from ...tiles.tile_size import divisors
 from ..padded_data import PaddedData, guarded, in_vectors
 from ..product_schedule import product_schedule
 

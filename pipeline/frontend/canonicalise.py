@@ -23,33 +23,40 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
-from ..contrib_ops.declared_sets import declare_sets
-from ..contrib_ops.expand import expand_contrib_ops
-from ..quantised.keep_integers import keep_integers
-from ..refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
-from ..refuse.importer_limits import refuse_wrong_forms
-from ..refuse.node_form import first_refused, form_of
-from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
-from ..refuse.wrong_quantisation import refuse_wrong_quantisation
-from .bind_shapes import bind_inputs
-from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
-from .control_flow.constant_sequences import replace_sequences
-from .control_flow.if_branches import select_branches
-from .control_flow.trip_count import complete_loops
-from .control_flow.unroll_loops import has_loops, unroll_loops
-from .empty_tensors import without_empty_tensors
-from .folding.fold_constants import fold, sort_nodes
-from .operators.fourier import state_sides
-from .operators.gapped_functions import add_gapped_functions
-from .operators.old_slopes import spread_slopes
-from .operators.pooled_ends import state_pooled_ends
-from .operators.resize import state_resized_sizes
-from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
-from .read_onnx import node_title, read_model
-from .recurrent import canonical_recurrent
-from .rewrites import rewrite
-from .shapes import infer_shapes, refuse_open_shapes, value_types
+from ..errors import ModelError
+from .canonical.bind_shapes import bind_inputs
+from .canonical.clean_names import (
+    detach_outputs,
+    name_nodes,
+    name_unnamed,
+    port_names,
+    restore_ports,
+    type_direct_outputs,
+)
+from .canonical.control_flow.constant_sequences import replace_sequences
+from .canonical.control_flow.if_branches import select_branches
+from .canonical.control_flow.trip_count import complete_loops
+from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
+from .canonical.empty_tensors import without_empty_tensors
+from .canonical.folding.fold_constants import fold, sort_nodes
+from .canonical.node_form import first_refused, form_of
+from .canonical.operators.fourier import state_sides
+from .canonical.operators.gapped_functions import add_gapped_functions
+from .canonical.operators.old_slopes import spread_slopes
+from .canonical.operators.pooled_ends import state_pooled_ends
+from .canonical.operators.resize import state_resized_sizes
+from .canonical.opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
+from .canonical.read_onnx import node_title, read_model
+from .canonical.recurrent import canonical_recurrent
+from .canonical.rewrites import rewrite
+from .canonical.shapes import infer_shapes, refuse_open_shapes, value_types
+from .contrib_ops.declared_sets import declare_sets
+from .contrib_ops.expand import expand_contrib_ops
+from .quantised.keep_integers import keep_integers
+from .refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
+from .refuse.importer_limits import refuse_wrong_forms
+from .refuse.operators import refuse_foreign_domains, refuse_unsupported
+from .refuse.wrong_quantisation import refuse_wrong_quantisation
 
 if TYPE_CHECKING:
     import onnx

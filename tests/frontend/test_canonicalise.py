@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 
-from ...models import FLOAT, model_of, run, save, shape_of
-from ...profiles import examples
+from ..models import FLOAT, model_of, run, save, shape_of
+from ..profiles import examples
 
 node = helper.make_node
 RNG = np.random.default_rng(0)

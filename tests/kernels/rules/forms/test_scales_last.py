@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import te, topi
 
-from passfit.kernels.rewrite.scales_last import scales_last
+from passfit.kernels.rules.forms.scales_last import scales_last
 from passfit.kernels.rules.rule import Speed
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
 from passfit.tir.expressions import loads
 from passfit.tir.loop_nests import blocks_of
 
-from ..te_kernels import placeholders, run
+from ...te_kernels import placeholders, run
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine

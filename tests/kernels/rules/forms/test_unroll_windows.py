@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import topi
 
-from passfit.kernels.rewrite.unroll_windows import unroll_windows
+from passfit.kernels.rules.forms.unroll_windows import unroll_windows
 from passfit.kernels.rules.rule import Speed
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
 from passfit.tir.loop_nests import blocks_of
 
-from ..te_kernels import kernel_of, run
+from ...te_kernels import kernel_of, run
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine

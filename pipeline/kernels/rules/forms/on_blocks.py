@@ -8,9 +8,9 @@ from functools import wraps
 from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
-from ...tir.index_grid import Unknown
-from ...tir.inlining import inlined
-from ...tir.loop_nests import blocks_of
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import blocks_of
 
 #: rewrite a kernel by its blocks; None if nothing changes
 BlocksRewrite = Callable[[PrimFunc, Sequence[SBlock]], PrimFunc | None]

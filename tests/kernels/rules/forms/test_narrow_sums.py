@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import te, topi
 
-from passfit.kernels.rewrite.narrow_sums import narrow_sums
+from passfit.kernels.rules.forms.narrow_sums import narrow_sums
 from passfit.kernels.rules.rule import Speed
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
 from passfit.tir.loop_nests import blocks_of
 from passfit.tir.row_window import row_window
 
-from ..te_kernels import kernel_of, run
+from ...te_kernels import kernel_of, run
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine

@@ -17,8 +17,8 @@ from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import loads, replaced
-from ...tir.loop_nests import analyzer_of, axis_like, buffer_of, int64, kernel_of, nest_of, simplified
+from ....tir.expressions import loads, replaced
+from ....tir.loop_nests import analyzer_of, axis_like, buffer_of, int64, kernel_of, nest_of, simplified
 from .on_blocks import on_blocks
 
 #: first element and number of elements read, by dimension

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..canonical.node_builder import attributes_of
+from .node_builder import attributes_of
 
 if TYPE_CHECKING:
     import onnx

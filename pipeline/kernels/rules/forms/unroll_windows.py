@@ -16,9 +16,9 @@ from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import COMBINED, combined_term, loads, replaced
-from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
+from ....tir.expressions import COMBINED, combined_term, loads, replaced
+from ....tir.inlining import inlined
+from ....tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
 from .on_blocks import on_blocks
 
 _REDUCE = 2

@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
-from passfit.passes.graph.constants_once import constants_once
+from passfit.passes.graph.fusion_pass import constants_once
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.search.evaluate.state_key import state_key
 

@@ -13,9 +13,9 @@ from tvm import sym
 from tvm.ir import Expr, Range, Var
 from tvm.tirx import LT, FloorDiv, For, IntImm, Stmt
 
-from ....tir.expressions import replaced, uses
-from ....tir.index_grid import Unknown
-from ....tir.loop_nests import int64
+from ...tir.expressions import replaced, uses
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import int64
 
 #: kind of a vectorized loop
 VECTORIZED = 2

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...frontend.canonical.control_flow.loop_bodies import with_bodies
-from ...frontend.canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
-from ...frontend.canonical.rewrites import Context, context_of
-from ...frontend.canonical.shapes import infer_what_is_open
+from ..frontend.canonical.control_flow.loop_bodies import with_bodies
+from ..frontend.canonical.graph_context import Context, context_of
+from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..frontend.canonical.shapes import infer_what_is_open
 
 if TYPE_CHECKING:
     import onnx

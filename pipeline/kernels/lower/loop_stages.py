@@ -1,0 +1,138 @@
+"""Find the stages in the kernel of a loop, and make each a kernel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+
+from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS, STAGE
+from ...tir.expressions import loads, uses
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import all_of, kernel_of, reshaped, statements
+
+
+def is_loop(kernel: PrimFunc) -> bool:
+    """Tell whether a kernel runs a loop's iterations."""
+    return bool(kernel.attrs) and ITERATIONS in kernel.attrs
+
+
+def is_loop_body(stmt: Stmt) -> bool:
+    """Tell whether `stmt` ends with the iterations of a loop."""
+    last = statements(stmt)[-1]
+    return isinstance(last, For) and ITERATIONS in last.annotations
+
+
+def loop_parts(stmt: Stmt) -> tuple[list[SBlock], Var, int, list[SBlock]]:
+    """Return the stages before the loop, its iteration number, its iterations, and its stages.
+
+    Raises Unknown for another form.
+    """
+    *before, loop = statements(stmt)
+    if not isinstance(loop, For) or ITERATIONS not in loop.annotations or not isinstance(loop.body, SBlockRealize):
+        raise Unknown("a kernel does not end with its loop")
+    block = loop.body.block
+    if block.name_hint != ITERATION or len(block.iter_vars) != 1:
+        raise Unknown("a loop has no block around its body")
+    return _stages(before), block.iter_vars[0].var, int(loop.extent), _stages(statements(block.body))
+
+
+def _stages(parts: Sequence[Stmt]) -> list[SBlock]:
+    if not all(isinstance(each, SBlockRealize) and each.block.name_hint == STAGE for each in parts):
+        raise Unknown("a loop runs something else than stages")
+    return [each.block for each in parts]
+
+
+class StageKernel(NamedTuple):
+    """Stage as a kernel of its own: the buffers behind its parameters, the index of the slice of each, and its results.
+
+    The results are the last parameters.
+    """
+
+    kernel: PrimFunc
+    buffers: list[Var]
+    slices: dict[Var, tuple[Expr, ...]]
+    results: int
+
+
+def stage_alone(block: SBlock, number: Var) -> StageKernel:
+    """Make a stage a kernel of its own, whose slices by the `number` of the trip are whole buffers; raises Unknown."""
+    accesses = _accesses_of(block)
+    written = _written_by(block)
+    buffers = [*(each for each in accesses if each not in written), *written]
+    slices = {buffer: _slice(accesses[buffer], number) for buffer in buffers}
+    alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
+    body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
+    kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr("tirx.noalias", True)
+    if uses(kernel.body, number):
+        raise Unknown("a kernel of a loop's body computes with the number of the iteration")
+    return StageKernel(kernel, buffers, slices, len(written))
+
+
+def _accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
+    """Collect the indices by which a block accesses each buffer that is not its own."""
+    found: dict[Var, list[Sequence[Expr]]] = {}
+    own = _own(block)
+    for load in loads(block.body):
+        if load.source not in own:
+            found.setdefault(load.source, []).append(load.indices)
+    for store in _stores(block):
+        if store.buffer not in own:
+            found.setdefault(store.buffer, []).append(store.indices)
+    return found
+
+
+def _stores(block: SBlock) -> list[BufferStore]:
+    found: list[BufferStore] = []
+    tvm_ffi.structural_walk(block.body, [(BufferStore, found.append)])
+    return found
+
+
+def _written_by(block: SBlock) -> list[Var]:
+    """List the buffers a block writes that are not its own."""
+    own = _own(block)
+    return list(dict.fromkeys(store.buffer for store in _stores(block) if store.buffer not in own))
+
+
+def _own(block: SBlock) -> set[Var]:
+    """Collect the buffers of a block, and of those inside."""
+    found = set(block.alloc_buffers)
+    tvm_ffi.structural_walk(block.body, [(SBlock, lambda inner: found.update(inner.alloc_buffers))])
+    return found
+
+
+def _slice(accesses: Sequence[Sequence[Expr]], number: Var) -> tuple[Expr, ...]:
+    """Return the index of the slice all accesses are in, by the `number` of the trip; nothing for a whole buffer."""
+    sliced = [bool(indices) and uses(indices[0], number) for indices in accesses]
+    if not any(sliced):
+        return ()
+    first = accesses[0][0]
+    if not all(sliced) or not all(tvm_ffi.structural_equal(first, indices[0]) for indices in accesses):
+        raise Unknown("a buffer is read in slices of other iterations")
+    return (first,)
+
+
+def _without_slices(body: Stmt, alone: Mapping[Var, tuple[Var, int]]) -> Stmt:
+    """Rewrite accesses to slices of buffers as accesses to whole buffers."""
+
+    def load(each: TensorLoad) -> TensorLoad:
+        if each.source not in alone:
+            return each
+        buffer, sliced = alone[each.source]
+        return tirx.BufferLoad(buffer, list(each.indices)[sliced:])
+
+    def store(each: BufferStore) -> BufferStore:
+        if each.buffer not in alone:
+            return each
+        buffer, sliced = alone[each.buffer]
+        return BufferStore(buffer, each.value, list(each.indices)[sliced:])
+
+    def region(each: TensorRegion) -> TensorRegion:
+        return all_of(alone[each.source][0]) if each.source in alone else each
+
+    return tvm_ffi.structural_map(body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])

@@ -1,0 +1,201 @@
+"""Take the kernel of a Scan apart: a step that runs a program of its own, whose kernels are scheduled like any others.
+
+    kernel loop(x, W, y):                               for t in 0 … n - 1:
+      for t in 0 … n - 1:                                 step 0: product(x[t], W) ──► sums
+        stage: sums = x[t] · W                  ──►       step 1: tanh(sums) ──► y[t]
+        stage: y[t] = tanh(sums)
+
+A stage reads and writes slices of the present trip; alone, they are whole tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import tvm_ffi
+from tvm.ir import Expr, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import PrimFunc
+
+from ...memory.sharing.overlay import drop_empty_buffers
+from ...program import DTYPE_BYTES, Buffer, Loop, Port, Program, Step, Tensor, Window
+from ...tir.in_place.analysis import takes_addresses
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import int64
+from ...tir.memoise import memoise_by_structure
+from .loop_stages import is_loop, is_loop_body, loop_parts, stage_alone
+from .lower import Lowered
+
+
+def with_loops(lowered: Lowered) -> Lowered:
+    """Take the kernels of loops apart; one of another form stays a kernel."""
+    found = {name: made for name, kernel in lowered.kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None}
+    if not found:
+        return lowered
+    kernels = {name: kernel for name, kernel in lowered.kernels.items() if name not in found}
+    names = {name: _add_kernels(kernels, name, made.kernels) for name, made in found.items()}
+    program = lowered.program
+    steps = tuple(
+        _placed(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step for step in program.steps
+    )
+    return replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items())))
+
+
+def _add_kernels(kernels: dict[str, PrimFunc], loop: str, more: Mapping[str, PrimFunc]) -> dict[str, str]:
+    """Add the kernels of a loop; return their names there."""
+    names = {}
+    for name, kernel in more.items():
+        names[name] = _unused(f"{loop}_{name}", kernels)
+        kernels[names[name]] = kernel
+    return names
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[str, str]) -> Loop:
+    """Return the loop at the place of a step that takes these `tensors`, its kernels by their `names`.
+
+    Weights that it reads whole are tensors of its body.
+    """
+    weights = {
+        window.tensor: tensors[step.reads[window.place]].weight
+        for window in loop.windows
+        if window.place < len(step.reads) and not window.stride and tensors[step.reads[window.place]].weight is not None
+    }
+    places = {window.place for window in loop.windows if window.tensor not in weights} | set(range(len(step.reads), len(step.reads) + len(step.writes)))
+    numbers = {place: number for number, place in enumerate(sorted(places))}
+    body = loop.body
+    inside = tuple(replace(each, buffer=None, weight=weights[n]) if n in weights else each for n, each in enumerate(body.tensors))
+    steps = tuple(
+        _placed(replace(each, kernel=f"{step.kernel}_{each.kernel}"), replace(each, kernel=f"{step.kernel}_{each.kernel}"), inside, names)
+        if isinstance(each, Loop)
+        else replace(each, kernel=names[each.kernel], nodes=step.nodes)
+        for each in body.steps
+    )
+    ports = tuple(port for port in body.inputs if port.tensor not in weights)
+    body = drop_empty_buffers(replace(body, steps=steps, tensors=inside, inputs=ports))
+    windows = tuple(replace(each, place=numbers[each.place]) for each in loop.windows if each.tensor not in weights)
+    reads = tuple(tensor for place, tensor in enumerate(step.reads) if place in places)
+    return replace(loop, kernel=step.kernel, reads=reads, writes=step.writes, nodes=step.nodes, once=step.once, body=body, windows=windows)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Loop of a kernel, as if it took all operands as windows, and the kernels of its body by name."""
+
+    loop: Loop
+    kernels: dict[str, PrimFunc]
+
+
+@memoise_by_structure
+def _taken_apart(kernel: PrimFunc) -> _Taken | None:
+    try:
+        return _Reader(kernel).taken()
+    except Unknown:
+        return None
+
+
+@dataclass
+class _Reader:
+    """Read the stages of a loop's kernel as steps. Raises Unknown for another form."""
+
+    kernel: PrimFunc
+    tensors: list[Tensor] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    steps: list[Loop | Step] = field(default_factory=list)
+    kernels: dict[str, PrimFunc] = field(default_factory=dict)
+    #: by buffer: its number, the direction of its slices, and the tensor it holds
+    numbers: dict[Var, int] = field(default_factory=dict)
+    directions: dict[Var, int] = field(default_factory=dict)
+    present: dict[Var, int] = field(default_factory=dict)
+
+    def taken(self) -> _Taken:
+        body = self.kernel.body
+        if not isinstance(body, SBlockRealize) or takes_addresses(body):
+            raise Unknown("a loop has no root block, or passes an address")
+        before, self.number, self.trips, inside = loop_parts(body.block.body)
+        for block in before:
+            self._read(block, once=True)
+        first = dict(self.present)
+        for block in inside:
+            self._read(block, once=False)
+        params = {param: place for place, param in enumerate(self.kernel.params)}
+        made = {tensor for step in self.steps for tensor in step.writes}
+        carries = tuple((first[each], last) for each, last in self.present.items() if each in params and first.get(each, last) != last)
+        if any(tensor in made for buffer, tensor in first.items() if buffer not in params):
+            raise Unknown("a value between the stages is made once")
+        given = [tensor for buffer, tensor in self._first.items() if buffer in params] + [one for one, _ in carries]
+        if any(buffer not in params for buffer in self._first):
+            raise Unknown("a stage reads a value before it is made")
+        names = [buffer.name for buffer in self.buffers]
+        inputs, outputs = (
+            tuple(Port(names[self.tensors[tensor].buffer], tensor) for tensor in dict.fromkeys(group))
+            for group in (given, [tensor for buffer, tensor in self.present.items() if buffer in params and tensor in made])
+        )
+        program = Program("body", tuple(self.steps), tuple(self.tensors), tuple(self.buffers), (), inputs, outputs)
+        return _Taken(Loop("", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries), self.kernels)
+
+    def __post_init__(self) -> None:
+        #: the tensor of each buffer that is read before a step writes it
+        self._first: dict[Var, int] = {}
+
+    def _read(self, block: SBlock, once: bool) -> None:
+        kernel, buffers, slices, results = stage_alone(block, self.number)
+        reads = tuple(self._tensor(buffer, slices[buffer]) for buffer in buffers[: len(buffers) - results])
+        writes = tuple(self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :])
+        name = _unused(buffers[-1].name, {each.kernel: None for each in self.steps} | self.kernels)
+        if is_loop_body(block.body):
+            inner = _Reader(kernel).taken()
+            names = {old: _unused(f"{name}_{old}", self.kernels) for old in inner.kernels}
+            self.kernels |= {names[old]: each for old, each in inner.kernels.items()}
+            body = _renamed(inner.loop.body, names)
+            self.steps.append(replace(inner.loop, kernel=name, reads=reads, writes=writes, once=once, body=body))
+        else:
+            self.kernels[name] = kernel
+            self.steps.append(Step(name, reads, writes, once=once))
+
+    def _tensor(self, buffer: Var, index: Sequence[Expr], written: bool = False) -> int:
+        """Return the tensor that a stage reads in a buffer, or a new one that it writes."""
+        direction = self._direction(index)
+        if self.directions.setdefault(buffer, direction) != direction:
+            raise Unknown("a value is used in slices and as a whole")
+        if not written and buffer in self.present:
+            return self.present[buffer]
+        if str(buffer.ty.dtype) not in DTYPE_BYTES:
+            raise Unknown("a value is of a dtype without a size")
+        shape = tuple(int(extent) for extent in buffer.ty.shape[len(index) :])
+        number = len(self.tensors)
+        tensor = Tensor(shape, str(buffer.ty.dtype), buffer=self.numbers.setdefault(buffer, len(self.numbers)))
+        if tensor.buffer == len(self.buffers):
+            self.buffers.append(Buffer(buffer.name, tensor.nbytes))
+        self.tensors.append(tensor)
+        self.present[buffer] = number
+        if not written:
+            self._first[buffer] = number
+        place = next((place for place, param in enumerate(self.kernel.params) if param.same_as(buffer)), None)
+        if place is not None:
+            start = (self.trips - 1) * tensor.nbytes if direction < 0 else 0
+            self.windows.append(Window(number, place, start, direction * tensor.nbytes))
+        return number
+
+    def _direction(self, index: Sequence[Expr]) -> int:
+        """Return 1 or -1 for the slice of the present trip, forwards or backwards; 0 for a whole value."""
+        if not index:
+            return 0
+        directions = {1: self.number, -1: int64(self.trips - 1) - self.number}
+        for direction, wanted in directions.items():
+            if tvm_ffi.structural_equal(index[0], wanted):
+                return direction
+        raise Unknown("a slice is of another trip")
+
+
+def _renamed(body: Program, names: Mapping[str, str]) -> Program:
+    """Return a body with its kernels, those in loops too, under new names."""
+    rename: Callable[[Program, Step], Step] = lambda _, step: replace(step, kernel=names[step.kernel])  # noqa: E731
+    return body.with_calls(rename)

@@ -1,0 +1,127 @@
+"""Plan the body of a loop: its buffers in the loop's workspace, and the operands that may lie in its results.
+
+    for t in 0 … 39:                          workspace
+        a = x[t] · W      512 bytes           0 ┌───────┐
+        b = softmax(a)    512 bytes             │ a, b  │ b lies where a does
+        y[t] = b · V                        512 └───────┘ x[t] and y[t] lie outside
+
+The body is a program: its order, its sharing and its plan are those of any program, and the same validator checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...program import Loop, Overlay, Program, Window
+from ..order.best_order import beam_order
+from ..sharing.share import share
+from .plan_arena import ArenaPlan, plan_arena
+
+
+@lru_cache(1 << 10)
+def plan_loop(loop: Loop) -> tuple[Loop, int]:
+    """Return the loop with its body in the order, and with the sharing, of least memory, and the bytes of its workspace.
+
+    The body stays as it is where nothing is lower. Loops inside have their plans already.
+    """
+    found = min(((each, plan_arena(each)) for each in _arranged(_apart(loop))), key=lambda each: each[1].arena)
+    planned = _refilled(loop, *found)
+    return replace(planned, in_place=tuple(_overlays(planned))), found[1].arena
+
+
+def _apart(loop: Loop) -> Program:
+    """Return the inner body, in which only tensors of the workspace may share memory."""
+    body = loop.inner
+
+    def inside(tensors: tuple[int, ...], place: int) -> bool:
+        return body.tensors[tensors[place]].buffer not in loop.outside
+
+    steps = []
+    for step in body.steps:
+        kept = tuple(each for each in step.in_place if inside(step.reads, each.read) and inside(step.writes, each.write))
+        copies = step.copies if all(inside(step.reads, each.read) and inside(step.writes, each.write) for each in step.copies) else ()
+        steps.append(replace(step, in_place=kept, copies=copies))
+    return replace(body, steps=tuple(steps))
+
+
+def _arranged(program: Program) -> Iterator[Program]:
+    """Yield the program as given and in its best order, both with and without sharing."""
+    for each in (program, share(program)):
+        yield each
+        yield each.reordered(beam_order(each).order)
+
+
+def _refilled(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
+    """Return the loop with the body `inner` and its plan, with all that lies outside in its size again."""
+    before = {(step.kernel, step.writes): step for step in loop.body.steps}
+    steps = tuple(replace(step, in_place=own.in_place, copies=own.copies) for step in inner.steps for own in (before[step.kernel, step.writes],))
+    outside = {window.tensor for window in loop.windows}
+    tensors = tuple(replace(each, shape=loop.body.tensors[n].shape) if n in outside else each for n, each in enumerate(inner.tensors))
+    sizes = {each.buffer: loop.body.tensors[n].nbytes for n, each in enumerate(tensors) if n in outside}
+    buffers = tuple(replace(each, nbytes=sizes.get(n, each.nbytes)) for n, each in enumerate(inner.buffers))
+    return replace(loop, body=replace(inner, steps=steps, tensors=tensors, buffers=buffers), offsets=plan.offsets)
+
+
+class _Use(NamedTuple):
+    """Uses of an operand or a result: its windows, the steps that read it, and those that write it."""
+
+    windows: tuple[Window, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+def _overlays(loop: Loop) -> Iterator[Overlay]:
+    """Yield the operands of a loop that may lie in a result; see `program.Step`."""
+    reads, results = len(loop.reads), len(loop.results)
+    uses = [_use(loop, place) for place in range(reads + results)]
+    for read, operand in enumerate(uses[:reads]):
+        for write, result in enumerate(uses[reads:]):
+            shift = _shift(loop, operand, result)
+            if shift is not None:
+                yield Overlay(read, write, shift)
+
+
+def _use(loop: Loop, place: int) -> _Use:
+    windows = tuple(window for window in loop.windows if window.place == place)
+    tensors = {window.tensor for window in windows}
+    reads, writes = (
+        tuple(number for number, step in enumerate(loop.body.steps) if not tensors.isdisjoint(group(step)))
+        for group in (lambda step: step.reads, lambda step: step.writes)
+    )
+    return _Use(windows, reads, writes)
+
+
+def _shift(loop: Loop, operand: _Use, result: _Use) -> int | None:
+    """Return the bytes by which an operand may lie behind the start of a result."""
+    steps, tensors = loop.body.steps, loop.body.tensors
+    if not operand.reads or not result.writes or operand.writes:
+        return None
+    (ours, theirs) = (each.windows[0] for each in (operand, result))
+    if tensors[ours.tensor].dtype != tensors[theirs.tensor].dtype:
+        return None
+    last, first = operand.reads[-1], result.writes[0]
+    equal = tensors[ours.tensor].nbytes == tensors[theirs.tensor].nbytes
+    if last > first or (last == first and not (equal and _takes_turns(loop, last, operand, result))):
+        return None
+    if all(steps[number].once for number in operand.reads):
+        return 0 if equal and not ours.stride and not theirs.stride else None
+    if any(steps[number].once for number in (*operand.reads, *result.reads, *result.writes)):
+        return None
+    if any((each.offset, each.stride) != (one.offset, one.stride) for use in (operand, result) for one in use.windows[:1] for each in use.windows):
+        return None
+    if ours.stride * theirs.stride <= 0:
+        return None
+    # the end that both reach last is the same for both
+    more = (abs(theirs.stride) - abs(ours.stride)) * loop.trips
+    return max(more, 0) if ours.stride > 0 else min(more, 0)
+
+
+def _takes_turns(loop: Loop, number: int, operand: _Use, result: _Use) -> bool:
+    """Tell whether a step reads each element of an operand only to write the one in its place."""
+    step = loop.body.steps[number]
+    mine, theirs = ({window.tensor for window in use.windows} for use in (operand, result))
+    pairs = [(read, write) for read, tensor in enumerate(step.reads) if tensor in mine for write, other in enumerate(step.writes) if other in theirs]
+    return all(Overlay(read, write) in step.in_place for read, write in pairs)

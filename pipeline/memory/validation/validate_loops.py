@@ -1,0 +1,131 @@
+"""Check the loops of a program: their bodies in the workspace, and operands and results trip by trip. Part of the validator."""
+
+from __future__ import annotations
+
+from ...errors import PlanError
+from ...program import Loop, Program, Window
+from ..placement.plan_arena import ArenaPlan
+
+
+def workspace_plan(program: Program, loop: Loop) -> ArenaPlan:
+    """Return the plan of a loop's body in its workspace; it claims nothing."""
+    room = program.tensors[loop.writes[-1]].nbytes if loop.workspace else 0
+    return ArenaPlan(loop.offsets, room, 0, 0, False)
+
+
+def trip_plan(program: Program, loop: Loop) -> ArenaPlan:
+    """Return the plan of a loop's body in one trip: buffers outside lie behind the workspace, apart from each other."""
+    inner = workspace_plan(program, loop)
+    offsets, end = list(inner.offsets), inner.arena
+    for buffer in sorted(loop.outside):
+        offsets[buffer], end = end, end + loop.body.buffers[buffer].nbytes
+    return ArenaPlan(tuple(offsets), end, 0, 0, False)
+
+
+def check_trips(program: Program, plan: ArenaPlan, loop: Loop) -> None:
+    """Replay a loop outside of its workspace. Raises PlanError naming the loop and its operand.
+
+    The rules: steps write only results, and all of each; a trip reads what it or the one before wrote as that tensor; and
+    no trip overwrites what it, or a later one, still reads.
+    """
+    for step in loop.body.steps:
+        for tensor in step.writes:
+            own = [window for window in loop.windows if window.tensor == tensor]
+            if loop.body.tensors[tensor].buffer in loop.outside and not any(window.place >= len(loop.reads) for window in own):
+                raise PlanError(f"Loop '{loop.kernel}' writes tensor {tensor} of its body, which is no result.")
+    _check_results(program, loop)
+    _check_carried(loop)
+    for operand in (window for window in loop.windows if window.place < len(loop.reads)):
+        for result in (window for window in loop.windows if window.place >= len(loop.reads)):
+            _check_apart(program, plan, loop, operand, result)
+
+
+def _check_results(program: Program, loop: Loop) -> None:
+    """Check that the trips write each byte of each result, or leave it as it is in the operand in its place."""
+    written = {tensor for step in loop.body.steps for tensor in step.writes} | {view.tensor for view in loop.body.views}
+    for place, result in enumerate(loop.results, len(loop.reads)):
+        whole = program.tensors[result].nbytes
+        for window in loop.windows:
+            nbytes = loop.body.tensors[window.tensor].nbytes
+            fills = nbytes * (loop.trips if window.stride else 1) == whole and abs(window.stride) in (0, nbytes)
+            if window.place == place and window.tensor in written and fills:
+                break
+        else:
+            raise PlanError(f"Loop '{loop.kernel}' does not write all of its result {place - len(loop.reads)}.")
+
+
+def _check_carried(loop: Loop) -> None:
+    """Run two trips: each read of a tensor outside finds what was last written there as that tensor."""
+    body = loop.body
+    given: dict[int, set[int]] = {}
+    for port in body.inputs:
+        given.setdefault(body.tensors[port.tensor].buffer, set()).add(port.tensor)
+    sliced = {body.tensors[window.tensor].buffer for window in loop.windows if window.stride}
+    held = {buffer: set(tensors) for buffer, tensors in given.items()}
+    for trip in range(min(loop.trips, 2)):
+        for step in body.steps:
+            if step.once and trip:
+                continue
+            for tensor in step.reads:
+                buffer = body.tensors[tensor].buffer
+                if buffer in loop.outside and held.get(buffer, set()).isdisjoint(_seen_through(body, tensor)):
+                    raise PlanError(f"'{step.kernel}' of loop '{loop.kernel}' reads tensor {tensor} in trip {trip}, which is not there.")
+            held |= {body.tensors[tensor].buffer: {tensor} for tensor in step.writes}
+        held |= {buffer: set(tensors) for buffer, tensors in given.items() if buffer in sliced}
+        for first, last in loop.carries:
+            buffer = body.tensors[first].buffer
+            if body.tensors[last].buffer != buffer:
+                raise PlanError(f"Loop '{loop.kernel}' carries tensor {last} as tensor {first}, which lies elsewhere.")
+            held[buffer] = {first if tensor == last else tensor for tensor in held.get(buffer, ())}
+
+
+def _seen_through(body: Program, tensor: int) -> set[int]:
+    """Collect a tensor and its sources, as far as views go."""
+    found = {tensor}
+    for view in body.views:
+        if view.tensor == tensor:
+            found |= _seen_through(body, view.source)
+    return found
+
+
+def _check_apart(program: Program, plan: ArenaPlan, loop: Loop, operand: Window, result: Window) -> None:
+    """Check that a result overwrites an operand only after its last read."""
+    whole = [(*loop.reads, *loop.results)[window.place] for window in (operand, result)]
+    if None in (program.tensors[each].buffer for each in whole):
+        return
+    starts = [plan.offsets[program.tensors[each].buffer] + program.tensors[each].offset for each in whole]
+    ends = [start + program.tensors[each].nbytes for start, each in zip(starts, whole)]
+    if max(starts) >= min(ends):
+        return
+    for read, reader in enumerate(loop.body.steps):
+        for write, writer in enumerate(loop.body.steps):
+            if operand.tensor not in reader.reads or result.tensor not in writer.writes:
+                continue
+            for trip in range(1 if writer.once else loop.trips):
+                low, high = _bytes(loop, result, starts[1], trip)
+                # trips that read after this write: of the later ones, the next and the last are nearest
+                after = [trip] if read >= write else []
+                after += [each for each in (trip + 1, loop.trips - 1) if trip < each < loop.trips]
+                for each in (0,) * (after[:1] == [0]) if reader.once else after:
+                    start, end = _bytes(loop, operand, starts[0], each)
+                    allowed = each == trip and read == write and start == low and _takes_turns(loop, read, operand, result)
+                    if max(low, start) < min(high, end) and not allowed:
+                        raise PlanError(f"Trip {trip} of loop '{loop.kernel}' writes its result over operand {operand.place}, which trip {each} still reads.")
+
+
+def _takes_turns(loop: Loop, number: int, operand: Window, result: Window) -> bool:
+    """Tell whether a step may write this result in place of each operand that is this one."""
+    step = loop.body.steps[number]
+    allowed = {(each.read, each.write) for each in step.in_place if not each.shift}
+    return all(
+        (read, write) in allowed
+        for read, tensor in enumerate(step.reads)
+        for write, other in enumerate(step.writes)
+        if tensor == operand.tensor and other == result.tensor
+    )
+
+
+def _bytes(loop: Loop, window: Window, start: int, trip: int) -> tuple[int, int]:
+    """Return the half-open byte range of a window in the arena."""
+    first = start + window.offset + trip * window.stride
+    return first, first + loop.body.tensors[window.tensor].nbytes

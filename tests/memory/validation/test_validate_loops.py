@@ -1,0 +1,87 @@
+"""A loop that computes wrong is refused: in its workspace, and trip by trip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from passfit.errors import PlanError
+from passfit.memory import ALIGNMENT, plan_arena, share, validate_plan
+from passfit.program import Loop, Overlay, Program, Tensor
+
+from ..loops import SLICE, planned, recurrence
+
+
+def _changed(program: Program, change: Callable[[Loop], Loop]) -> Program:
+    (loop,) = program.steps
+    return replace(program, steps=(change(loop),))
+
+
+def _body(loop: Loop, **changed: object) -> Loop:
+    return replace(loop, body=replace(loop.body, **changed))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda loop: replace(loop, offsets=(0, 0, 0, 4096, 0)), "outside the arena"),
+        (lambda loop: replace(loop, offsets=(0, 0, 0, 3, 0)), "not a multiple"),
+        (lambda loop: _body(loop, steps=loop.body.steps[::-1]), "before anything wrote it|not there"),
+        (lambda loop: _body(loop, steps=loop.body.steps[:3]), "does not write all of its result 1"),
+        (lambda loop: replace(loop, windows=tuple(replace(each, stride=0) for each in loop.windows)), "does not write all of its result 1"),
+        (lambda loop: replace(loop, carries=()), "reads tensor 2 in trip 1, which is not there"),
+        (lambda loop: _body(loop, steps=(loop.body.steps[0], *loop.body.steps[:0:-1])), "before anything wrote it|not there"),
+        (lambda loop: replace(loop, carries=((2, 5),)), "lies elsewhere"),
+    ],
+)
+def test_a_damaged_loop_is_refused(change: Callable[[Loop], Loop], message: str):
+    program = planned(recurrence())
+    plan = plan_arena(program)
+    validate_plan(program, plan, ALIGNMENT)
+    with pytest.raises(PlanError, match=message):
+        validate_plan(_changed(program, change), plan, ALIGNMENT)
+
+
+def test_a_step_after_the_next_state_is_made_finds_no_old_one():
+    def late(loop: Loop) -> Loop:
+        copy, f, g, k = loop.body.steps
+        return _body(loop, steps=(copy, f, g, replace(k, reads=(2,))))
+
+    program = planned(recurrence())
+    with pytest.raises(PlanError, match="'k' of loop 'loop' reads tensor 2 in trip 0"):
+        validate_plan(_changed(program, late), plan_arena(program), ALIGNMENT)
+
+
+def test_results_do_not_overtake_the_slices_in_whose_place_they_lie():
+    program = share(planned(recurrence()))
+    (loop,) = program.steps
+    x, y = program.tensors[loop.reads[0]], program.tensors[loop.writes[1]]
+    assert (x.buffer, x.offset) == (y.buffer, y.offset)
+    # y one slice ahead of x: what trip 0 writes, trip 1 still reads
+    moved = replace(x, offset=0), replace(y, offset=SLICE)
+    tensors = tuple({loop.reads[0]: moved[0], loop.writes[1]: moved[1]}.get(n, each) for n, each in enumerate(program.tensors))
+    buffers = tuple(replace(each, nbytes=each.nbytes + SLICE) if n == x.buffer else each for n, each in enumerate(program.buffers))
+    overlays = tuple(Overlay(0, 1, -SLICE) if each.read == 0 else each for each in loop.in_place)
+    wrong = replace(program, tensors=tensors, buffers=buffers, steps=(replace(loop, in_place=overlays),))
+    with pytest.raises(PlanError, match="Trip 0 of loop 'loop' writes its result over operand 0, which trip 1 still reads"):
+        validate_plan(wrong, plan_arena(wrong), ALIGNMENT)
+
+
+def test_a_step_may_write_no_operand():
+    def into(loop: Loop) -> Loop:
+        return _body(loop, steps=(*loop.body.steps, replace(loop.body.steps[3], writes=(0,))))
+
+    program = planned(recurrence())
+    with pytest.raises(PlanError, match="writes tensor 0 of its body, which is no result"):
+        validate_plan(_changed(program, into), plan_arena(program), ALIGNMENT)
+
+
+def test_the_slices_of_results_are_of_one_size():
+    program = planned(recurrence())
+    tensors = tuple(Tensor((SLICE * 6,), "uint8", buffer=3) if n == 3 else each for n, each in enumerate(program.tensors))
+    buffers = tuple(replace(each, nbytes=SLICE * 6) if n == 3 else each for n, each in enumerate(program.buffers))
+    wider = replace(program, tensors=tensors, buffers=buffers)
+    with pytest.raises(PlanError, match="does not write all of its result 1"):
+        validate_plan(wider, plan_arena(wider), ALIGNMENT)
