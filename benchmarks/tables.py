@@ -118,7 +118,7 @@ def price_ratio(row: Row) -> float:
 
 
 def slowdown(row: Row) -> float:
-    """Divide the predicted time of the least ram at any price by that of the plan taken."""
+    """Divide the predicted times: of the least ram at any price, and of the plan taken."""
     return _cheapest(row)["cycles"] / _chosen(row)["cycles"]
 
 

@@ -5,7 +5,7 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, save
 
-from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonicalise import import_model
 from passfit.frontend.canonical.read_onnx import NEWEST, operator_set
 
 from ...models import model_of
