@@ -5,8 +5,8 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, save
 
-from passfit.frontend.canonicalise import import_model
 from passfit.frontend.canonical.read_onnx import NEWEST, operator_set
+from passfit.frontend.canonicalise import import_model
 
 from ...models import model_of
 
