@@ -36,13 +36,17 @@ def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> Tens
     """Compute the addresses of a body's tensors in the trip of this name; `addresses` are those around the loop."""
     workspace = addresses.tensors[loop.writes[-1]] if loop.workspace else ""
     around = [addresses.tensors[tensor] for tensor in (*loop.reads, *loop.results)]
-    outside = {each.tensor: f"{around[each.place]} + {each.offset}u{f' + {trip} * {each.stride}' * bool(each.stride)}" for each in loop.windows}
+    outside = {each.tensor: _behind(around[each.place], each.offset) + f" + {trip} * {each.stride}" * bool(each.stride) for each in loop.windows}
     tensors = [
         outside.get(number)
-        or (f"weights + {addresses.weight_offsets[each.weight]}u" if each.buffer is None else f"{workspace} + {loop.offsets[each.buffer] + each.offset}u")
+        or (f"weights + {addresses.weight_offsets[each.weight]}u" if each.buffer is None else _behind(workspace, loop.offsets[each.buffer] + each.offset))
         for number, each in enumerate(loop.body.tensors)
     ]
     return TensorAddresses(tuple(tensors), addresses.weight_offsets, addresses.weight_bytes)
+
+
+def _behind(address: str, offset: int) -> str:
+    return f"{address} + {offset}u" if offset else address
 
 
 def _weights(program: Program) -> tuple[tuple[int, ...], int]:

@@ -25,8 +25,8 @@ from .recurrent.arrays import int64
 
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"
-#: names of the block around the body, whose axis is the number of the iteration, and of that around a kernel of the body
-ITERATION, STAGE = "iteration", "stage"
+#: name of the block around the body, whose axis is the number of the iteration; those inside have the names of kernels
+ITERATION = "iteration"
 _SERIAL, _SPATIAL, _ORDERED = 0, 0, 3
 _OPAQUE = 8
 
@@ -69,12 +69,12 @@ class LoopKernel:
         self.own.append(_buffer(name, shape, dtype))
         return Place(self.own[-1])
 
-    def stage(self, kernel: PrimFunc, places: Sequence[Place]) -> None:
-        """Add a kernel of the body, with its operands and results at `places`."""
+    def stage(self, name: str, kernel: PrimFunc, places: Sequence[Place]) -> None:
+        """Add a kernel of the body by its name, with its operands and results at `places`."""
         kernel = s_tir.renew_defs(kernel)
         root = kernel.body.block
         bound = _bind_places(root.body, dict(zip(kernel.params, places, strict=True)))
-        self.body.append(_stage_block(bound, root.alloc_buffers))
+        self.body.append(_stage_block(name, bound, root.alloc_buffers))
 
     def copy(self, source: Place, to: Place, *, first: bool = False) -> None:
         """Copy a value in each iteration, or before the first."""
@@ -112,9 +112,9 @@ def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
     return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
 
-def _stage_block(body: Stmt, own: Sequence[Var]) -> Stmt:
+def _stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:
     """Put the loop nests of a kernel of the body into a block, with their buffers."""
-    return SBlockRealize([], tirx.const(True), SBlock([], [], [], STAGE, body, alloc_buffers=list(own)))
+    return SBlockRealize([], tirx.const(True), SBlock([], [], [], name, body, alloc_buffers=list(own)))
 
 
 def _copied(source: Place, to: Place) -> Stmt:
@@ -126,7 +126,7 @@ def _copied(source: Place, to: Place) -> Stmt:
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
     for loop, axis in zip(reversed(loops), reversed(axes)):
         nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
-    return _stage_block(nest, [])
+    return _stage_block("copy", nest, [])
 
 
 def _buffer(name: str, shape: Sequence[int], dtype: str) -> Var:

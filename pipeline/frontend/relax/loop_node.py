@@ -86,7 +86,7 @@ class _Loop:
             if value not in places:
                 places[value] = loop.buffer(makers.get(value, "value"), body.shapes[value], body.dtypes[value])
         for step in body.steps:
-            loop.stage(step.kernel, [places[value] for value in step.values])
+            loop.stage(step.name, step.kernel, [places[value] for value in step.values])
         for value, to in copies:
             loop.copy(places[value], to)
         self._next_states(loop, places)

@@ -11,7 +11,7 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
-from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS, STAGE
+from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, kernel_of, reshaped, statements
@@ -43,7 +43,7 @@ def loop_parts(stmt: Stmt) -> tuple[list[SBlock], Var, int, list[SBlock]]:
 
 
 def _stages(parts: Sequence[Stmt]) -> list[SBlock]:
-    if not all(isinstance(each, SBlockRealize) and each.block.name_hint == STAGE for each in parts):
+    if not all(isinstance(each, SBlockRealize) and not each.iter_values for each in parts):
         raise Unknown("a loop runs something else than stages")
     return [each.block for each in parts]
 

@@ -149,7 +149,7 @@ class _Reader:
         kernel, buffers, slices, results = stage_alone(block, self.number)
         reads = tuple(self._tensor(buffer, slices[buffer]) for buffer in buffers[: len(buffers) - results])
         writes = tuple(self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :])
-        name = _unused(buffers[-1].name, {each.kernel: None for each in self.steps} | self.kernels)
+        name = _unused(block.name_hint, {each.kernel: None for each in self.steps} | self.kernels)
         if is_loop_body(block.body):
             inner = _Reader(kernel).taken()
             names = {old: _unused(f"{name}_{old}", self.kernels) for old in inner.kernels}
