@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import tvm
 from tvm.ir import IRModule, Var
@@ -15,11 +17,26 @@ from .index_grid import Unknown
 from .memoise import memoise_by_structure
 
 #: errors TVM raises when it refuses a schedule step
-REFUSALS = (ScheduleError, tvm.error.InternalError, TypeError)
+REFUSALS = (ScheduleError, tvm.error.InternalError)
+
+
+def _refusing(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Raise a ScheduleError where a step fails in TVM's simplifier: axes of one element mix int32 and int64 (TVM 0.27)."""
+
+    @wraps(step)
+    def taken(*args: object, **options: object) -> object:
+        try:
+            return step(*args, **options)
+        except TypeError as error:
+            raise ScheduleError(str(error)) from error
+
+    return taken
 
 
 #: schedules that do not compare each argument with its annotation, which takes longer than many steps
-_Unchecked = type("_Unchecked", (Schedule,), {name: step.__wrapped__ for name, step in vars(Schedule).items() if hasattr(step, "__wrapped__")})
+_Unchecked = type(
+    "_Unchecked", (Schedule,), {name: _refusing(step.__wrapped__) for name, step in vars(Schedule).items() if hasattr(step, "__wrapped__")}
+)
 
 
 def new_schedule(kernel: PrimFunc) -> Schedule:

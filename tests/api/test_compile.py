@@ -11,8 +11,9 @@ import pytest
 
 from passfit import api
 from passfit.errors import ModelError, NumericError, PlanError
-from passfit.memory import Budget, read_plan, read_report, validate_plan
+from passfit.memory import ArenaPlan, Budget, plan_arena, read_plan, read_report, validate_plan
 from passfit.passes.sequence.sequence import read_sequence
+from passfit.program import Program
 from passfit.search.evaluate import tvm_default_code
 from passfit.support.result_store import ResultStore
 from passfit.support.sizes import format_bytes
@@ -158,14 +159,13 @@ def test_a_wrong_result_leaves_earlier_results_as_they_were(
 
 
 def test_a_plan_that_breaks_a_rule_is_never_compiled(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from passfit import memory
+    from passfit.memory.validation import checked_plan
 
-    def overlapping(program: object, alignment: int = 64) -> memory.ArenaPlan:
-        plan = planned(program, alignment)
+    def overlapping(program: Program, alignment: int) -> ArenaPlan:
+        plan = plan_arena(program, alignment)
         return replace(plan, offsets=tuple(0 for _ in plan.offsets))
 
-    planned = memory.plan_arena
-    monkeypatch.setattr(memory, "plan_arena", overlapping)
+    monkeypatch.setattr(checked_plan, "plan_arena", overlapping)
     (tmp_path / "s.json").write_text('{"passes": ["legalize"]}')
     with pytest.raises(PlanError):
         api.compile_model(cnn, HOST, out=tmp_path / "out", sequence=tmp_path / "s.json")

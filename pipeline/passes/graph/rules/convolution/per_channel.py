@@ -15,7 +15,7 @@ PLANEWISE = (
     "relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d",
     "relax.nn.avg_pool3d", "relax.image.resize2d",
 )  # fmt: skip
-BINARY = tuple(name for name in STEPS if name != "relax.negative")
+BINARY = (*(name for name in STEPS if name != "relax.negative"), "relax.maximum", "relax.minimum")
 
 
 def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] | None:
