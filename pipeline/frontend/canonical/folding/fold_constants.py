@@ -68,7 +68,8 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
         whole = fitting_parts(graph_model.graph, GROWTH, apart=_DEQUANTISES)
 
         def folds(node: ir.Node, whole: set[ir.Node] = whole) -> bool:
-            return node.op_type not in _RANDOM | _DEQUANTISES and not _on_nothing(node) and (node in whole or _worth(node))
+            kept = node.op_type in _DEQUANTISES or _is_random(node) or _on_nothing(node)
+            return not kept and (node in whole or _worth(node))
 
         try:
             changed |= ConstantFolder(folds)(graph_model).modified
@@ -124,6 +125,11 @@ def _worth(node: onnx_ir.Node) -> bool:
         return True
     freed = sum(nbytes(v.const_value) for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
+
+
+def _is_random(node: onnx_ir.Node) -> bool:
+    """Tell whether each evaluation of a node gives other results; a Dropout that is asked whether to train is refused later."""
+    return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None)
 
 
 def _on_nothing(node: onnx_ir.Node) -> bool:

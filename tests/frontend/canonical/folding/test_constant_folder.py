@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from passfit.errors import ModelError
 from passfit.frontend.canonical.folding.evaluate import evaluate
 from passfit.frontend.canonicalise import import_model
 
@@ -55,6 +56,14 @@ def test_a_constant_is_computed_by_the_rules_of_its_operator_set(tmp_path: Path,
     assert [each.op_type for each in imported.graph.node] == ["Add"]
     x = {"x": np.zeros(1, np.float32)}
     np.testing.assert_array_equal(run(imported, x)[0], run(model, x)[0])
+
+
+def test_what_is_random_is_no_constant(tmp_path: Path) -> None:
+    drop = node("Dropout", ["k", "r", "t"], ["c"])
+    constants = {"k": floats(40), "r": np.float32(0.5), "t": np.asarray(True)}
+    model = model_of([drop, node("Add", ["x", "c"], ["y"])], {"x": [40]}, ["y"], constants, opset=13)
+    with pytest.raises(ModelError, match="in training mode"):
+        import_model(save(model, tmp_path))
 
 
 def test_a_constant_that_no_implementation_has_is_left_as_a_node(tmp_path: Path) -> None:
