@@ -128,7 +128,7 @@ def _worth(node: onnx_ir.Node) -> bool:
 
 
 def _is_random(node: onnx_ir.Node) -> bool:
-    """Tell whether each evaluation of a node gives other results; a Dropout that is asked whether to train is refused later."""
+    """Tell whether a node may give other results each time, as a Dropout that trains."""
     return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None)
 
 
