@@ -17,7 +17,7 @@ def rate_of(pairs: Mapping[str, Pair]) -> float:
 
 
 def fit_of(pairs: Mapping[str, Pair]) -> str:
-    """Say how well predictions rank, how many are off by more than a factor of two, and the worst."""
+    """Say how well predictions rank, and how many are off by more than a factor of two."""
     if len(pairs) < 2:
         return ""
     cycles, measured = np.array(list(pairs.values())).T

@@ -86,7 +86,7 @@ def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[st
 
 @dataclass(frozen=True)
 class _Taken:
-    """Loop of a kernel, as if it took all operands as windows, and the kernels of its body by name."""
+    """Hold the loop of a kernel, all its operands windows, and the kernels of its body by name."""
 
     loop: Loop
     kernels: dict[str, PrimFunc]

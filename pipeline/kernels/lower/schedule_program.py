@@ -92,7 +92,7 @@ def _in_layouts(lowered: Lowered) -> Lowered:
 
 
 def _planned(program: Program, chosen: Mapping[str, Schedule | ScheduleSummary], placed: Mapping[str, int]) -> Program:
-    """Give the steps of a program the sharing and the workspaces of their kernels, and loops the plans of their bodies."""
+    """Give steps the sharing and the workspaces of their kernels, and loops the plans of their bodies."""
     steps, sizes = list[Loop | Step](), dict(placed)
     for step in program.steps:
         if isinstance(step, Loop):

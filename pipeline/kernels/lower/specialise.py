@@ -75,7 +75,7 @@ def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
 
 
 def _calls(program: Program, alignments: Sequence[int]) -> Iterator[tuple[KernelVariant, Step, Sequence[int]]]:
-    """Yield the variant that each call takes, with its step and the bytes that tensors around it are aligned to."""
+    """Yield the variant of each call, its step, and the bytes that tensors around it are aligned to."""
     for step in program.steps:
         if isinstance(step, Loop):
             yield from _calls(step.body, _inner_alignments(step, [alignments[tensor] for tensor in (*step.reads, *step.results)]))
