@@ -282,3 +282,17 @@ def test_a_check_costs_instructions_and_its_reason_none():
     bounded = te.compute((64,), lambda i: counted[i] * checked(length(0), 0, 9, "a length is out of range").astype("float32"))
     statements = kernel_work(te.create_prim_func([counted, length, bounded]), AVX2).statements
     assert sum(each.arithmetic for each in statements) > 0
+
+
+@T.prim_func(private=True, s_tir=True)
+def sampled_sums(count: T.Buffer((1,), "int32"), x: T.Buffer((64, 8), "float32"), y: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, count[0]):
+        with T.sblock("sum"):
+            column, row = T.axis.spatial(8, i), T.axis.reduce(count[0], k)
+            with T.init():
+                y[column] = T.float32(0)
+            y[column] = y[column] + x[row, column]
+
+
+def test_a_sum_whose_length_data_decide_counts_one_step():
+    assert sum(each.arithmetic for each in kernel_work(sampled_sums, AVX2).statements) <= 8 * 2

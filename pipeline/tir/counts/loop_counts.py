@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm.ir import Var
+from tvm.ir import Expr, Var
+from tvm.tirx import IntImm
 
 from ...targets import Machine
 
@@ -20,6 +21,11 @@ _CONTROL = 1
 #: largest stride at which LLVM loads whole vectors and shuffles them; beyond, it loads element by element
 _INTERLEAVED = 4
 _SHUFFLED = range(1, _INTERLEAVED + 1)
+
+
+def extent_of(extent: Expr) -> int:
+    """Return a constant extent; 1 where data decide."""
+    return int(extent) if isinstance(extent, IntImm) else 1
 
 
 @dataclass(frozen=True)

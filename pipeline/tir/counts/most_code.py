@@ -13,12 +13,12 @@ from __future__ import annotations
 from math import ceil
 
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
 from ...targets import Machine
 from ..expressions import element_bytes, operation_cost, walk
 from ..memoise import memoise_by_structure
-from .loop_counts import UNROLLED, VECTORIZED
+from .loop_counts import UNROLLED, VECTORIZED, extent_of
 
 #: bytes of code for each part of an expression, and for a kernel: of 1,580 kernels for x86-64, rpi4, visionfive2 and
 #: beaglebone, code took 0.79 of the bound at most and 0.10 in the mean
@@ -41,7 +41,7 @@ def _parts(stmt: Stmt, machine: Machine, lanes: int) -> int:
         vector = max(1, machine.lanes * 4 // element_bytes(stmt.buffer))
         return ceil(lanes / vector) * _size(stmt)
     if isinstance(stmt, For):
-        extent = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1
+        extent = extent_of(stmt.extent)
         if int(stmt.kind) == VECTORIZED:
             return _LOOP + _parts(stmt.body, machine, lanes * extent)
         body = _LOOP + _parts(stmt.body, machine, lanes)

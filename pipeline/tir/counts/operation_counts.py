@@ -37,6 +37,7 @@ from .loop_counts import (
     accesses,
     dependent_steps,
     executions,
+    extent_of,
     independent_sums,
     loop_ends,
     vectorized_by_llvm,
@@ -111,8 +112,7 @@ class _Counter:
         if isinstance(stmt, BufferStore):
             return [self._store(stmt, place)]
         if isinstance(stmt, For):
-            extent = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1
-            loop = CountedLoop(stmt.loop_var, extent, int(stmt.kind))
+            loop = CountedLoop(stmt.loop_var, extent_of(stmt.extent), int(stmt.kind))
             inside = _Place((*place.loops, loop), place.bound, place.share, place.registers)
             return self.of(stmt.body, inside)
         if isinstance(stmt, SeqStmt):
@@ -138,7 +138,7 @@ class _Counter:
         found = self.of(block.body, inside)
         if block.init is not None:
             first = [axis for axis, value in zip(block.iter_vars, stmt.iter_values) if int(axis.iter_type) == _REDUCE]
-            over = math.prod(int(axis.dom.extent) for axis in first)
+            over = math.prod(extent_of(axis.dom.extent) for axis in first)
             found += self.of(block.init, _Place(place.loops, bound, inside.share / max(1, over), registers))
         return found
 

@@ -11,6 +11,7 @@ from tvm.tirx import BufferStore, PrimFunc
 from ..expressions import loads, uses
 from ..index_grid import Unknown
 from ..loop_nests import blocks_of
+from .loop_counts import extent_of
 
 _REDUCE = 2
 
@@ -44,7 +45,7 @@ def _origin(tensor: Var, writers: Mapping[Var, SBlock]) -> Var | None:
     if writer is None or writer.init is not None:
         return tensor
     read = loads(writer.body.value)
-    axes = [axis.var for axis in writer.iter_vars if int(axis.dom.extent) > 1]
+    axes = [axis.var for axis in writer.iter_vars if extent_of(axis.dom.extent) > 1]
     if not read or not all(load.source.same_as(read[0].source) for load in read):
         return None
     if not all(any(uses(index, var) for index in _long(load)) for load in read for var in axes):
