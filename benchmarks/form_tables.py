@@ -21,7 +21,7 @@ from head import begin
 from main_tables import LIMIT, NARROW, measure_missing, rows_of, run_passfit, timed
 from models import HERE, Model, geometric_mean, written_once
 from predictions import Pair, fit_of, rate_of
-from tables import plain
+from tables import latency_ratio, plain
 from timing import fastest
 
 from passfit.support.sizes import format_bytes
@@ -75,20 +75,20 @@ def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
             continue
         slow = max(row["kernels"]["kernels"], key=lambda kernel: kernel["ns"])
         lines.append(
-            f"| {model.name} | {fastest(row['latency']):.3f} | {ours(row):.3f} | {ratio(row):.2f} | {_cycles(row) / rate / 1e6:.3f} "
+            f"| {model.name} | {fastest(row['latency']):.3f} | {ours(row):.3f} | {latency_ratio(row):.2f} | {_cycles(row) / rate / 1e6:.3f} "
             f"| {format_bytes(row['footprint']['best']['ram'])} | {row['compile']['processor']:.0f} "
             f"| k{slow['step']:02d} {slow['kernel']} | {slow['ns'] / row['kernels']['run_ns']:.0%} | {roofline(slow):.2f} |"
         )
     if done:
-        mean = geometric_mean([ratio(row) for row in done.values()])
-        worst = max(done, key=lambda model: ratio(done[model]))
+        mean = geometric_mean([latency_ratio(row) for row in done.values()])
+        worst = max(done, key=lambda model: latency_ratio(done[model]))
         lines.append(f"| **geometric mean** ({len(done)}) | | | **{mean:.2f}** | | | | | | |")
-        lines += ["", f"Worst: {worst.name}, {ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {fit_of(pairs)}", ""]
+        lines += ["", f"Worst: {worst.name}, {latency_ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {fit_of(pairs)}", ""]
     return "\n".join([*lines, *_cliffs(done)]) + "\n"
 
 
 def _said(row: dict) -> str:
-    return failure(row) or f"{ratio(row):.2f} of the time of ONNX Runtime"
+    return failure(row) or f"{latency_ratio(row):.2f} of the time of ONNX Runtime"
 
 
 def failure(row: Mapping) -> str | None:
@@ -100,17 +100,12 @@ def ours(row: Mapping) -> float:
     return min(row["latency"]["passfit"])
 
 
-def ratio(row: Mapping) -> float:
-    """Divide the milliseconds of a run by ONNX Runtime's."""
-    return ours(row) / fastest(row["latency"])
-
-
 def roofline(kernel: Mapping) -> float:
     return min(1.0, kernel["least_ns"] / max(kernel["ns"], 1))
 
 
 def _above(done: Mapping[Model, dict]) -> str:
-    return ", ".join(f"{model.name} {ratio(row):.1f}" for model, row in done.items() if ratio(row) > SLOW) or "none"
+    return ", ".join(f"{model.name} {latency_ratio(row):.1f}" for model, row in done.items() if latency_ratio(row) > SLOW) or "none"
 
 
 def _cycles(row: Mapping) -> int:

@@ -143,7 +143,7 @@ def rows_of(chosen: list[Model], folder: Path) -> dict[Model, dict]:
 def measure_missing(
     chosen: list[Model], folder: Path, measured: Callable[[Model], dict], said: Callable[[dict], str], again: bool = False
 ) -> None:
-    """Measure the models without a row in `folder`, small ones first, and keep each row as soon as it is known."""
+    """Measure the models without a row in `folder`, small ones first, and keep each row."""
     for model in small_first(chosen):
         file = folder / f"{model.name}.json"
         if file.exists() and not again:

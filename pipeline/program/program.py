@@ -228,11 +228,15 @@ class Program:
         The program starts so many times, and runs `trips` times each.
         """
         for step in self.steps:
-            runs = starts if step.once else starts * trips
-            if isinstance(step, Loop):
-                yield from step.body.calls(runs, step.trips)
-            else:
-                yield Call(self, step, runs)
+            yield from self.calls_of(step, starts, trips)
+
+    def calls_of(self, step: Loop | Step, starts: int = 1, trips: int = 1) -> Iterator[Call]:
+        """Yield the calls of kernels by one step, in a loop too; see `calls`."""
+        runs = starts if step.once else starts * trips
+        if isinstance(step, Loop):
+            yield from step.body.calls(runs, step.trips)
+        else:
+            yield Call(self, step, runs)
 
 
 class Call(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +81,7 @@ def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> 
     from ..tir.counts.operation_counts import operations_of_elements, predicted_cycles
 
     step = lowered.program.steps[number]
-    calls = [(lowered.kernels[call.kernel], runs) for _, call, runs in replace(lowered.program, steps=(step,)).calls()]
+    calls = [(lowered.kernels[call.kernel], runs) for _, call, runs in lowered.program.calls_of(step)]
     operations = round(sum(operations_of_elements(kernel) * runs for kernel, runs in calls))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9

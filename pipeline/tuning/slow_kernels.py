@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..memory.footprint import SlowKernel
@@ -27,7 +26,7 @@ def slow_kernels(lowered: Lowered, target: Target) -> tuple[SlowKernel, ...]:
     cycles = {name: kernel_cycles(work, core) for name, work in works.items()}
     total = sum(cycles[step.kernel] * runs for _, step, runs in lowered.program.calls())
     found = []
-    calls = ((number, call) for number, step in enumerate(lowered.program.steps) for call in replace(lowered.program, steps=(step,)).calls())
+    calls = ((number, call) for number, step in enumerate(lowered.program.steps) for call in lowered.program.calls_of(step))
     for number, (_, step, runs) in calls:
         share = cycles[step.kernel] * runs / total
         if share <= SHARE:

@@ -11,7 +11,7 @@ sums of the others, which then take 3.4 times as long.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import tvm_ffi
@@ -21,6 +21,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import LT, Add, BufferStore, Evaluate, FloorDiv, For, IfThenElse, IntImm, PrimFunc, Stmt, Sub
 
 from ...kernels.rules.parallel_loops import has_parallel_loop
+from ...program.free_name import free_name
 from ...tir.arena_workspace import has_workspace_parameter, with_workspace_of
 from ...tir.expressions import conjuncts, replaced
 from ...tir.loop_nests import int64, kernel_of, sequence, statements
@@ -46,19 +47,12 @@ def outline_stages(kernels: Mapping[str, PrimFunc]) -> Outlined:
     Deterministic. Functions are named after the first kernel that calls them.
     """
     regions = _simplified({name: region for name in sorted(kernels) if (region := _region(kernels[name])) is not None})
-    names = {(name, n): _free_name(f"{name}_stage{n}", kernels) for name, region in regions.items() for n in region.outlines}
+    names = {(name, n): free_name(f"{name}_stage{n}", kernels) for name, region in regions.items() for n in region.outlines}
     functions = {own: regions[name].outlines[n].function for (name, n), own in names.items()}
     kept = first_equal(functions)
     callers = {name: region.calling({n: kept[names[name, n]] for n in region.outlines}) for name, region in regions.items()}
     others = {name: kernel for name, kernel in kernels.items() if name not in callers}
     return Outlined(callers, others | {name: functions[name] for name in dict.fromkeys(kept.values())})
-
-
-def _free_name(name: str, taken: Container[str]) -> str:
-    """Return `name`, longer if a kernel has it."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 @dataclass(frozen=True)

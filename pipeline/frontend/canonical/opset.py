@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ModelError
 from .node_builder import NodeBuilder, splice, stem_of
 from .raising.raise_nodes import raise_nodes
-from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, operator_set
+from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
 from .shapes import infer_shapes, infer_what_is_open
 
 if TYPE_CHECKING:
@@ -103,13 +103,7 @@ def _agree_on_set(model: onnx.ModelProto) -> None:
     for part, version in zip((model, *model.functions), sets, strict=True):
         if 0 < version < newest:
             raise_nodes(part.graph if part is model else part, version, newest)
-            _declare(part.opset_import, newest)
-
-
-def _declare(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:
-    for each in imports:
-        if each.domain in ONNX_DOMAINS:
-            each.version = version
+            declare_set(part.opset_import, newest)
 
 
 def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
@@ -126,7 +120,7 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
     model.ir_version = max(model.ir_version, _IR)
     foreign = any(node.domain not in ONNX_DOMAINS for node in all_nodes(model.graph))
     raise_nodes((infer_what_is_open if foreign else infer_shapes)(model).graph, version, least)
-    _declare(model.opset_import, least)
+    declare_set(model.opset_import, least)
     return model
 
 
@@ -140,7 +134,7 @@ def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes and those of their subgraphs."""
+    """Yield nodes and the nodes of their subgraphs."""
     for node in nodes:
         yield node
         for attribute in node.attribute:

@@ -94,6 +94,13 @@ def operator_set(imports: Iterable[onnx.OperatorSetIdProto], undeclared: int = N
     return next((each.version for each in reversed([*imports]) if each.domain in ONNX_DOMAINS), undeclared)
 
 
+def declare_set(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:
+    """Write, in place, the version of ONNX's own operators wherever `opset_import` declares one."""
+    for each in imports:
+        if each.domain in ONNX_DOMAINS:
+            each.version = version
+
+
 def node_title(node: onnx.NodeProto, index: int | None = None) -> str:
     """Return a node's name for messages: operator and name, else first output."""
     return f"{node.op_type} node '{node.name or next(iter(node.output), index)}'"

@@ -15,7 +15,7 @@ CONTRIB = "com.microsoft"
 
 
 def declare_sets(model: onnx.ModelProto) -> None:
-    """Declare, in place, ONNX's operator set, once and first, and that of ONNX Runtime's own operators.
+    """Declare, in place, the operator sets of ONNX, once and first, and of ONNX Runtime.
 
     ONNX Runtime reads a domain without a version in its newest one, and takes the last of several versions. Raises ModelError for a file that declares no set.
     """

@@ -100,7 +100,7 @@ def _written_by(block: SBlock) -> list[Var]:
 
 
 def _own(block: SBlock) -> set[Var]:
-    """Collect the buffers of a block, and of those inside."""
+    """Collect the buffers of a block and of the blocks inside."""
     found = set(block.alloc_buffers)
     tvm_ffi.structural_walk(block.body, [(SBlock, lambda inner: found.update(inner.alloc_buffers))])
     return found

@@ -20,6 +20,7 @@ from tvm.tirx import PrimFunc
 
 from ...memory.sharing.overlay import drop_empty_buffers
 from ...program import DTYPE_BYTES, Buffer, Loop, Port, Program, Step, Tensor, Window
+from ...program.free_name import free_name
 from ...tir.in_place.analysis import takes_addresses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64
@@ -46,15 +47,9 @@ def _add_kernels(kernels: dict[str, PrimFunc], loop: str, more: Mapping[str, Pri
     """Add the kernels of a loop; return their names there."""
     names = {}
     for name, kernel in more.items():
-        names[name] = _unused(f"{loop}_{name}", kernels)
+        names[name] = free_name(f"{loop}_{name}", kernels)
         kernels[names[name]] = kernel
     return names
-
-
-def _unused(name: str, taken: Mapping[str, object]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[str, str]) -> Loop:
@@ -72,10 +67,9 @@ def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[st
     body = loop.body
     inside = tuple(replace(each, buffer=None, weight=weights[n]) if n in weights else each for n, each in enumerate(body.tensors))
     steps = tuple(
-        _placed(replace(each, kernel=f"{step.kernel}_{each.kernel}"), replace(each, kernel=f"{step.kernel}_{each.kernel}"), inside, names)
-        if isinstance(each, Loop)
-        else replace(each, kernel=names[each.kernel], nodes=step.nodes)
+        _placed(own, own, inside, names) if isinstance(own, Loop) else replace(own, kernel=names[each.kernel], nodes=step.nodes)
         for each in body.steps
+        for own in (replace(each, kernel=f"{step.kernel}_{each.kernel}"),)
     )
     ports = tuple(port for port in body.inputs if port.tensor not in weights)
     body = drop_empty_buffers(replace(body, steps=steps, tensors=inside, inputs=ports))
@@ -114,6 +108,8 @@ class _Reader:
     numbers: dict[Var, int] = field(default_factory=dict)
     directions: dict[Var, int] = field(default_factory=dict)
     present: dict[Var, int] = field(default_factory=dict)
+    #: the tensor of each buffer that is read before a step writes it
+    given: dict[Var, int] = field(default_factory=dict)
 
     def taken(self) -> _Taken:
         body = self.kernel.body
@@ -130,8 +126,8 @@ class _Reader:
         carries = tuple((first[each], last) for each, last in self.present.items() if each in params and first.get(each, last) != last)
         if any(tensor in made for buffer, tensor in first.items() if buffer not in params):
             raise Unknown("a value between the stages is made once")
-        given = [tensor for buffer, tensor in self._first.items() if buffer in params] + [one for one, _ in carries]
-        if any(buffer not in params for buffer in self._first):
+        given = [tensor for buffer, tensor in self.given.items() if buffer in params] + [one for one, _ in carries]
+        if any(buffer not in params for buffer in self.given):
             raise Unknown("a stage reads a value before it is made")
         names = [buffer.name for buffer in self.buffers]
         inputs, outputs = (
@@ -141,18 +137,14 @@ class _Reader:
         program = Program("body", tuple(self.steps), tuple(self.tensors), tuple(self.buffers), (), inputs, outputs)
         return _Taken(Loop("", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries), self.kernels)
 
-    def __post_init__(self) -> None:
-        #: the tensor of each buffer that is read before a step writes it
-        self._first: dict[Var, int] = {}
-
     def _read(self, block: SBlock, once: bool) -> None:
         kernel, buffers, slices, results = stage_alone(block, self.number)
         reads = tuple(self._tensor(buffer, slices[buffer]) for buffer in buffers[: len(buffers) - results])
         writes = tuple(self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :])
-        name = _unused(block.name_hint, {each.kernel: None for each in self.steps} | self.kernels)
+        name = free_name(block.name_hint, {each.kernel for each in self.steps} | self.kernels.keys())
         if is_loop_body(block.body):
             inner = _Reader(kernel).taken()
-            names = {old: _unused(f"{name}_{old}", self.kernels) for old in inner.kernels}
+            names = {old: free_name(f"{name}_{old}", self.kernels) for old in inner.kernels}
             self.kernels |= {names[old]: each for old, each in inner.kernels.items()}
             body = _renamed(inner.loop.body, names)
             self.steps.append(replace(inner.loop, kernel=name, reads=reads, writes=writes, once=once, body=body))
@@ -177,7 +169,7 @@ class _Reader:
         self.tensors.append(tensor)
         self.present[buffer] = number
         if not written:
-            self._first[buffer] = number
+            self.given[buffer] = number
         place = next((place for place, param in enumerate(self.kernel.params) if param.same_as(buffer)), None)
         if place is not None:
             start = (self.trips - 1) * tensor.nbytes if direction < 0 else 0
@@ -196,6 +188,6 @@ class _Reader:
 
 
 def _renamed(body: Program, names: Mapping[str, str]) -> Program:
-    """Return a body with its kernels, those in loops too, under new names."""
+    """Give the kernels of a body, in loops too, new names."""
     rename: Callable[[Program, Step], Step] = lambda _, step: replace(step, kernel=names[step.kernel])  # noqa: E731
     return body.with_calls(rename)

@@ -17,6 +17,7 @@ from tvm.tirx import BufferStore, PrimFunc
 
 from ...memory import ALIGNMENT
 from ...program import DTYPE_BYTES, Loop, Overlay, Program, Step, View
+from ...program.free_name import free_name
 from ...tir.expressions import replaced
 from ...tir.in_place.analysis import is_kept
 from ...tir.loop_nests import all_of, flat_index, int64
@@ -33,7 +34,7 @@ class KernelVariant:
 
 
 def specialise_kernels(lowered: Lowered) -> Lowered:
-    """Create one kernel per variant its steps call, those in loops too; drop kernels no step calls."""
+    """Create one kernel per variant its steps call, in loops too; drop kernels no step calls."""
     program = with_slices_in_place(lowered.program)
     calls: dict[KernelVariant, list[list[int]]] = {}
     reads: dict[KernelVariant, int] = {}
@@ -94,9 +95,7 @@ def _names(variants: Iterable[KernelVariant], taken: Iterable[str]) -> dict[Kern
     for variant in variants:
         name = variant.kernel
         if variant.in_place:
-            name = "_".join([variant.kernel, "in_place", *(str(overlay.read) for overlay in variant.in_place)])
-            while name in used:
-                name += "_"
+            name = free_name("_".join([variant.kernel, "in_place", *(str(overlay.read) for overlay in variant.in_place)]), used)
             used.add(name)
         names[variant] = name
     return names

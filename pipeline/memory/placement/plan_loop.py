@@ -110,7 +110,7 @@ def _shift(loop: Loop, operand: _Use, result: _Use) -> int | None:
         return 0 if equal and not ours.stride and not theirs.stride else None
     if any(steps[number].once for number in (*operand.reads, *result.reads, *result.writes)):
         return None
-    if any((each.offset, each.stride) != (one.offset, one.stride) for use in (operand, result) for one in use.windows[:1] for each in use.windows):
+    if any(len({(each.offset, each.stride) for each in use.windows}) > 1 for use in (operand, result)):
         return None
     if ours.stride * theirs.stride <= 0:
         return None

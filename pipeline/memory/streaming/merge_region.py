@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...program import Buffer, Overlay, Program, Step, Tensor
+from ...program.free_name import free_name
 from .growth import is_turned, turn_step
 from .region import Region
 
@@ -23,9 +24,7 @@ def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
     reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in made))
     results = (*region.results, *(t for t in region.rings if region.stage_of(program, t).kept))
     taken = {step.kernel for step in program.steps}
-    name = f"streamed_{steps[0].kernel}"
-    while name in taken:
-        name += "_"
+    name = free_name(f"streamed_{steps[0].kernel}", taken)
     tensors, buffers = list(program.tensors), list(program.buffers)
     slots = []
     for number, (elements, dtype) in enumerate(region.slots(program)):

@@ -106,7 +106,7 @@ def _check_apart(program: Program, plan: ArenaPlan, loop: Loop, operand: Window,
                 # trips that read after this write: of the later ones, the next and the last are nearest
                 after = [trip] if read >= write else []
                 after += [each for each in (trip + 1, loop.trips - 1) if trip < each < loop.trips]
-                for each in (0,) * (after[:1] == [0]) if reader.once else after:
+                for each in (each for each in after if not each or not reader.once):
                     start, end = _bytes(loop, operand, starts[0], each)
                     allowed = each == trip and read == write and start == low and _takes_turns(loop, read, operand, result)
                     if max(low, start) < min(high, end) and not allowed:

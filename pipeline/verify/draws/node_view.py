@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...frontend.canonical.read_onnx import ONNX_DOMAINS, operator_set
+from ...frontend.canonical.read_onnx import ONNX_DOMAINS, declare_set, operator_set
 from ...frontend.canonical.shapes import without_values
 
 if TYPE_CHECKING:
@@ -175,7 +175,5 @@ class NodeView:
 def _of_one_set(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     """Declare, in place, the model's operator set for its functions, as ONNX Runtime reads them; return the model."""
     for function in model.functions:
-        for each in function.opset_import:
-            if each.domain in ONNX_DOMAINS:
-                each.version = version
+        declare_set(function.opset_import, version)
     return model

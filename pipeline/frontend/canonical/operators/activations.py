@@ -105,7 +105,7 @@ def shrink(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
 
 
 def parametric_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace PRelu by a choice, where TVM has none: a scalar, an integer, or a slope that makes NaN of 0."""
+    """Replace PRelu by a choice: a scalar, an integer, or a slope that makes NaN of 0."""
     x, slope = node.input
     value, dtype = context.constant(slope), context.dtype(x)
     if value is not None and np.isfinite(value).all() and dtype.kind == "f" and context.shape(x):
@@ -114,7 +114,7 @@ def parametric_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: C
 
 
 def leaky_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace LeakyRelu by a choice, where its slope makes NaN of 0."""
+    """Replace LeakyRelu by a choice if its slope makes NaN of 0."""
     x, dtype, alpha = node.input[0], context.dtype(node.input[0]), attributes.get("alpha", 0.01)
     if np.isfinite(alpha):
         return

@@ -5,8 +5,6 @@ Imports TVM: only imported once a graph is legalized.
 
 from __future__ import annotations
 
-from functools import partial
-
 from tvm import relax, te
 from tvm.ir import Expr
 
@@ -22,8 +20,8 @@ def legalize_take(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 def _taken(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
     rank = len(indices.shape)
 
-    def element(data: te.Tensor, indices: te.Tensor, *places: Expr) -> Expr:
+    def element(*places: Expr) -> Expr:
         return data[(*places[:axis], indices[places[axis : axis + rank]], *places[axis + rank :])]
 
     shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    return te.compute(shape, partial(element, data, indices), name="T_take", tag="injective")
+    return te.compute(shape, element, name="T_take", tag="injective")
