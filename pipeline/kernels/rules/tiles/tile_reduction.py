@@ -31,6 +31,7 @@ from ..axes.split_groups import split_groups
 from ..loop_peeling import has_skippable_padding, peel_loops, skips_products
 from ..rule import RuleResult, Speed
 from ..vector_reduction import vector_sums
+from .hoist_guards import hoist_guards
 from .sum_chains import sum_chains
 from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, plain_axes, tilings
 from .tile_roles import Parts, parts_of
@@ -179,6 +180,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
     if not parts.reduced.machine.compact:
         tiled = unswitch_choices(tiled)
+    tiled = hoist_guards(tiled)
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 

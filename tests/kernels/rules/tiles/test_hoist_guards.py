@@ -1,0 +1,93 @@
+"""Check which loops around a sum are interchanged, and that the sum stays the same."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm_ffi
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from passfit.kernels.rules.tiles.hoist_guards import hoist_guards
+from passfit.tir.rolled_loops import ROLLED
+
+from ....profiles import examples
+from ...te_kernels import run
+
+pytestmark = pytest.mark.tvm
+
+
+def guarded(channels: int, taps: int, dilation: int, ring: int, start: int) -> PrimFunc:
+    """Sum taps of a row of a ring, but those before the first row."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def main(data: T.Buffer((channels, ring), "float32"), weight: T.Buffer((channels, taps), "float32"), out: T.Buffer((4,), "float32")):
+        for i in range(4):
+            out[i] = T.float32(0)
+        for c in range(channels):
+            for k in range(taps):
+                for i in T.unroll(4):
+                    if k * dilation + i >= start:
+                        out[i] = out[i] + data[c, (k * dilation + i) % ring] * weight[c, k]
+
+    return main
+
+
+def plain(channels: int, taps: int) -> PrimFunc:
+    @T.prim_func(private=True, s_tir=True)
+    def main(data: T.Buffer((channels, taps + 4), "float32"), weight: T.Buffer((channels, taps), "float32"), out: T.Buffer((4,), "float32")):
+        for i in range(4):
+            out[i] = T.float32(0)
+        for c in range(channels):
+            for k in range(taps):
+                for i in T.unroll(4):
+                    out[i] = out[i] + data[c, k + i] * weight[c, k]
+
+    return main
+
+
+def chosen_by_a_loop(channels: int, taps: int) -> PrimFunc:
+    """Overwrite a result of its own in each step of a loop: its steps must keep their order."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def main(data: T.Buffer((channels, taps), "float32"), out: T.Buffer((taps,), "float32")):
+        for c in range(channels):
+            for k in range(taps):
+                if k >= 1:
+                    out[k] = out[k - 1] + data[c, k]
+
+    return main
+
+
+def overwritten(channels: int, taps: int) -> PrimFunc:
+    """Keep the value of the last step."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def main(data: T.Buffer((channels, taps), "float32"), out: T.Buffer((1,), "float32")):
+        for c in range(channels):
+            for k in range(taps):
+                if k < c:
+                    out[0] = data[c, k] + T.float32(1)
+
+    return main
+
+
+def test_the_loop_that_guards_depend_on_goes_outside():
+    before, after = (each.script() for each in (guarded(16, 3, 2, 18, 2), hoist_guards(guarded(16, 3, 2, 18, 2))))
+    assert "for c, k in T.grid(16, 3)" in before and ROLLED not in before
+    assert after.index("for k in T.serial(3") < after.index("for c in range(16)") and ROLLED in after
+
+
+@settings(max_examples=examples(20))
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 4), st.integers(1, 20), st.integers(0, 6), st.integers(0, 1 << 20))
+def test_the_sum_is_the_same(channels, taps, dilation, ring, start, seed):
+    kernel = guarded(channels, taps, dilation, ring, start)
+    assert np.allclose(run(hoist_guards(kernel), seed), run(kernel, seed), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [plain(8, 3), chosen_by_a_loop(8, 3), overwritten(8, 3)], ids=["no guard", "results chosen by a loop", "overwritten"])
+def test_other_loops_stay(kernel: PrimFunc):
+    assert tvm_ffi.structural_equal(hoist_guards(kernel), kernel)
