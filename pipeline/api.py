@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.write import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
+from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
 from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
 from .frontend.source.source import resolve_source as resolve_source
-from .memory.footprint import Budget, FootprintReport, Measured
-from .memory.placement.account import footprint_of
+from .memory.footprint import Budget, Defect, FootprintReport, Measured
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
 from .support.aside import aside
 from .support.interrupts import patient
 from .support.progress import Progress, silent
-from .support.result_folder import check_file_place, result_folder
+from .support.result_folder import check_file_place, move_files, result_folder
 from .support.result_store import shared_store
+from .support.sizes import format_bytes
 from .support.text_files import json_lines, write_text
 from .targets import Target
 from .tuning.settings import TuneSettings
@@ -162,13 +162,10 @@ def compile_model(
     NumericError if the library's outputs differ from ONNX Runtime's; ToolchainError; OutputError.
     """
     from .passes.sequence.sequence import read_sequence
+    from .tuning.database import read_tuning
 
     chosen = None if sequence is None else read_sequence(sequence)
-    tuned = None
-    if tuning is not None:
-        from .tuning.database import read_tuning
-
-        tuned = read_tuning(tuning, target)
+    tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
         imported = load(model, name, shapes, fix, given)
     return compile_imported(
@@ -189,43 +186,49 @@ def compile_imported(
     progress: Progress = silent,
 ) -> FootprintReport:
     """Compile a model already imported; see `compile_model`."""
-    from .passes.sequence.sequence import write_sequence
     from .search.deliver import deliver
     from .search.evaluate.tvm_default import tvm_default
     from .search.evaluate.tvm_default_code import default_code_task
+    from .search.first_library import first_library
     from .tuning.database import AdoptedTuning
-    from .tuning.slow_kernels import slow_kernels
     from .verify.build_plan import BuiltPlan, build_plan
     from .verify.stored_cases import stored_cases
 
-    chosen, tuned = sequence, tuning or AdoptedTuning()
+    chosen, untuned, tuned = sequence, AdoptedTuning(), tuning or AdoptedTuning()
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
     cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
     with result_folder(out) as folder, aside(default_code, cases) as results, comparison_kept(out):
-        result = front = None
-        if chosen is None or baseline is None:
-            result, front = find_sequence(imported, target, budget, search, progress, results.all)
-            chosen, baseline = result.sequence, result.baseline
-        first = chosen
+
+        def write(built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None) -> FootprintReport:
+            measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
+            compared_with = baseline or tvm_default(graph, target, *ports)
+            return write_library(imported, built, plan, target, budget, compared_with, code, measured, defects, place)
+
+        def first(plan: PassSequence) -> str:
+            (place := folder / "first").mkdir()
+            report = write(built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place)
+            write_manifest(imported, built.lowered, target, plan, untuned, verify, place)
+            move_files(place, out)
+            return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
         def build(plan: PassSequence) -> BuiltPlan:
-            tuning = tuned if plan is first else AdoptedTuning()  # its layout is that of one sequence
+            tuning = tuned if plan is asked else untuned  # its layout is that of one sequence
             return build_plan(imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results)
 
-        chosen, built, defects = deliver(chosen, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
-        measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
-        best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
-        slow = slow_kernels(built.lowered, target)
-        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0), defects, slow)
+        result = front = None
+        if chosen is None or baseline is None:
+            with first_library(first, started) as early:
+                result, front = find_sequence(imported, target, budget, search, progress, results.all, early)
+            chosen, baseline = result.sequence, result.baseline
+        asked = chosen
+        chosen, built, defects = deliver(asked, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
         if result is not None:
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
-        write_sequence(chosen, folder / "sequence.json")
-        write_footprint(report, folder)
-        write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
-        applied, asked = (tuned, None) if chosen is first else (AdoptedTuning(), (first, tuned))
-        write_manifest(imported, built.lowered, target, chosen, applied, verify, folder, asked)
+        report = write(built, chosen, folder, defects, results.of(0))
+        applied, instead = (tuned, None) if chosen is asked else (untuned, (asked, tuned))
+        write_manifest(imported, built.lowered, target, chosen, applied, verify, folder, instead)
     return report
 
 
@@ -260,9 +263,7 @@ def tune(
     check_measurable(target)
     chosen = None if sequence is None else read_sequence(sequence)
     imported = load(model, name, shapes, fix)
-    if chosen is None:
-        chosen = find_sequence(imported, target, None, search, progress)[0].sequence
-
+    chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
     with patient(_SAVING_SECONDS):
         found = find_tuning(imported, chosen, target, settings, progress)
         write_database(found, out)
@@ -293,8 +294,7 @@ def profile_kernels(
     kernels.check_native(target)
     chosen = None if sequence is None else read_sequence(sequence)
     imported = load(model, name, shapes, fix)
-    if chosen is None:
-        chosen = find_sequence(imported, target, None, search, progress)[0].sequence
+    chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
     found = kernels.profile_kernels(imported, chosen, target, progress)
     write_text(out, json_lines(found))
     return found

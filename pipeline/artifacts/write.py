@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
-from ..memory.footprint import Defect, FootprintReport
+from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measured
 from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
 from ..support.digests import digest_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..search.pareto import Front
     from ..search.search import SearchResult
     from ..tuning.database import AdoptedTuning
+    from ..verify.build_plan import BuiltPlan
 
 #: errors of a refused library, in the folder it would have gone to
 COMPARISON = "comparison.json"
@@ -88,6 +89,36 @@ def write_footprint(report: FootprintReport, folder: Path) -> None:
     from ..memory import write_report
 
     write_report(report, folder / "footprint.json")
+
+
+def write_library(
+    imported: ImportedModel,
+    built: BuiltPlan,
+    sequence: PassSequence,
+    target: Target,
+    budget: Budget | None,
+    baseline: Footprint,
+    baseline_code: int | None,
+    measured: Measured,
+    defects: tuple[Defect, ...],
+    folder: Path,
+) -> FootprintReport:
+    """Write sequence.json, footprint.json, plan.json and the pictures beside a library; return its report.
+
+    `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
+    """
+    from ..memory.placement.account import footprint_of
+    from ..passes.sequence.sequence import write_sequence
+    from ..tuning.slow_kernels import slow_kernels
+    from .footprint_report import footprint_report
+
+    best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
+    slow = slow_kernels(built.lowered, target)
+    report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow)
+    write_sequence(sequence, folder / "sequence.json")
+    write_footprint(report, folder)
+    write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
+    return report
 
 
 def write_pictures(

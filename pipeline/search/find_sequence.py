@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..verify.runner import Linked
     from .evaluate.scoring import Scorer
     from .evaluate.workers import Workers
+    from .first_library import FirstLibrary
     from .pareto import Front
     from .search import SearchResult
 
@@ -37,10 +38,12 @@ def find_sequence(
     settings: SearchSettings,
     progress: Progress,
     work_aside: Callable[[], object] = lambda: None,
+    first: FirstLibrary | None = None,
 ) -> tuple[SearchResult, Front | None]:
     """Search a sequence by settings; with a latency limit, return the Pareto front too.
 
-    `work_aside` waits for other work, which would disturb the timing for a latency limit. Raises ConfigError for
+    `work_aside` waits for other work, which would disturb the timing for a latency limit. `first` is offered the best
+    sequences on the way, but lossy ones. Raises ConfigError for
     invalid settings, ModelError if nothing compiles.
     """
     from ..frontend.imported_model import port_names
@@ -65,12 +68,20 @@ def find_sequence(
         check_limit(limit, target)
     aim = aim_of(settings, budget, target)
     rungs = RUNGS if limit is not None or (aim is not None and aim.objective != RAM) else ()
+
+    def told(best: int) -> str:
+        return ", ".join(filter(None, (f"best ram {format_bytes(best)}" if best else "", first.note if first is not None else "")))
+
+    def offered(sequence: PassSequence) -> None:
+        if first is not None and not sequence.lossy:
+            first.offer(sequence)
+
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds or SECONDS, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda what, done, best: progress(what, done, 0, f"best ram {format_bytes(best)}" if best else ""),
-        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=rungs, aim=aim,
+        progress=lambda what, done, best: progress(what, done, 0, told(best)),
+        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=rungs, aim=aim, incumbent=offered,
     )  # fmt: skip
     if limit is None:
         return result, None

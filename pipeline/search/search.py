@@ -92,6 +92,7 @@ def search(
     extra_compute: float | None = 0.25,
     rungs: Ordered[float] = (),
     aim: Aim | None = None,
+    incumbent: Callable[[Sequence], None] = lambda sequence: None,
 ) -> SearchResult:
     """Search by the strategy of that name. Raises ConfigError for an unknown name, ModelError if nothing compiles.
 
@@ -102,7 +103,8 @@ def search(
     is the footprint of `tvm-default`, if known already. `extra_compute` limits recomputation as a fraction of the
     original arithmetic; None leaves kernels whole. With `rungs`, `tried` also holds candidates between streamed and
     whole kernels (see `Splitter.rungs`), and first of all the kernels of the baseline. `aim` chooses another candidate
-    than that of least ram, see `choose_by_aim`.
+    than that of least ram, see `choose_by_aim`. `incumbent` is called now and then with the best sequence so far, of whole
+    kernels.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
@@ -119,14 +121,23 @@ def search(
     with closing(evaluator):
         shown = progress or (lambda what, done, best: None)
         trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
-        evaluator.watch = lambda tried, least: shown("searching, states evaluated", evaluator.count, least)
+
+        def watch(what: str, number: Callable[[int], int]) -> Callable[[int, int], None]:
+            def seen(tried: int, least: int) -> None:
+                shown(what, number(tried), least)
+                if trace.best is not None:
+                    incumbent(trace.best.sequence)
+
+            return seen
+
+        evaluator.watch = watch("searching, states evaluated", lambda tried: evaluator.count)
         STRATEGIES[strategy](trace, seed)
         if trace.best is None:
             reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
             raise uncompilable(reason)
         # refinement tries variants of the winner: it is not counted as search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
+        evaluator.watch = watch("refining, candidates evaluated", lambda tried: tried)
         splitter, extra = Splitter(evaluator), None if trace.fits else extra_compute
         enough = 0 if aim is None or aim.objective == RAM else aim.ram
         taken = accepted(trace, splitter, refuse, extra, rungs, enough)

@@ -42,6 +42,10 @@ class Results:
             self._found.append(self._next())
         return self._found[number]
 
+    def ready(self) -> bool:
+        """Tell whether the next result can be taken without waiting."""
+        return self._over or self._connection.poll()
+
     def all(self) -> list[Any | None]:
         """Wait for all results."""
         return [self.of(number) for number in range(self._count)]

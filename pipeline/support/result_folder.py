@@ -31,13 +31,18 @@ def result_folder(out: Path) -> Iterator[Path]:
             raise _unwritable(out, error) from error
         try:
             yield folder
-            for file in sorted(filter(Path.is_file, folder.iterdir())):
-                file.chmod(0o644)
-                os.replace(file, out / file.name)
+            move_files(folder, out)
         except OSError as error:
             if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(out):
                 raise  # of another folder
             raise _unwritable(out, error) from error
+
+
+def move_files(folder: Path, out: Path) -> None:
+    """Move the files of a folder to `out`, where they replace others of their names. Raises OSError."""
+    for file in sorted(filter(Path.is_file, folder.iterdir())):
+        file.chmod(0o644)
+        os.replace(file, out / file.name)
 
 
 def check_file_place(out: Path) -> None:

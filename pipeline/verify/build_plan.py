@@ -10,7 +10,7 @@ from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..memory.validation.checked_plan import checked_plan
 from ..support.aside import Results
-from ..support.progress import Progress
+from ..support.progress import Progress, silent
 from ..support.step_limit import step_limit
 from ..targets import Target
 from .build_and_run import build_and_run
@@ -44,12 +44,12 @@ def build_plan(
     target: Target,
     folder: Path,
     verify: VerifySettings,
-    progress: Progress,
-    results: Results,
+    progress: Progress = silent,
+    results: Results | None = None,
 ) -> BuiltPlan:
     """Write the library of a sequence into `folder`, run it and compare it.
 
-    `results` are those of the tasks beside: the code of the baseline, and the cases of `verify`. Raises SequenceError,
+    `results` are those of the tasks beside: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
     NumericError, ModelError, ToolchainError, OutputError; PlanError for a plan that breaks a rule.
     """
     from ..passes.sequence.replay import lower_by_sequence, schedule_sequence
@@ -62,6 +62,7 @@ def build_plan(
     checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
     measured, code = build_and_run(
         imported, lowered, plan, workspace, target, folder, checked, progress,
-        work_aside=results.all, cases_aside=lambda: results.of(1) if checked == verify else None,
+        work_aside=lambda: None if results is None else results.all(),
+        cases_aside=lambda: results.of(1) if results is not None and checked == verify else None,
     )  # fmt: skip
     return BuiltPlan(before, lowered, plan, workspace, measured, code)

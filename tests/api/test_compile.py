@@ -14,6 +14,7 @@ from passfit.errors import ModelError, NumericError, PlanError
 from passfit.memory import ArenaPlan, Budget, plan_arena, read_plan, read_report, validate_plan
 from passfit.passes.sequence.sequence import read_sequence
 from passfit.program import Program
+from passfit.search import find_sequence, first_library
 from passfit.search.evaluate import tvm_default_code
 from passfit.support.result_store import ResultStore
 from passfit.support.sizes import format_bytes
@@ -230,3 +231,28 @@ def test_the_papers_metrics_are_reported(compiled: Path):
     assert measured.throughput > 0 and measured.compile_seconds > 0
     assert measured.energy.mj_per_run is None or measured.energy.mj_per_run > 0
     assert measured.energy.how.startswith("RAPL: " if measured.energy.mj_per_run else "absent: ")
+
+
+@native
+def test_a_search_that_is_interrupted_leaves_a_verified_library(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(first_library, "SECONDS", 0.0)
+
+    def stop(what: str, done: int = 0, total: int = 0, found: str = "") -> None:
+        if "first library" in found:
+            raise KeyboardInterrupt
+
+    imported = api.load(cnn, None, None, None)
+    found = find_sequence.find_sequence
+
+    def again_and_again(*arguments):
+        while True:
+            found(*arguments)
+
+    monkeypatch.setattr(api, "find_sequence", again_and_again)
+    with pytest.raises(KeyboardInterrupt):
+        api.compile_imported(imported, HOST, out=tmp_path / "out", progress=stop)
+    report = read_report(tmp_path / "out" / "footprint.json")
+    assert report.measured.ran and report.measured.compile_seconds > 0
+    assert {file.name for file in (tmp_path / "out").iterdir()} >= FILES - {"search.json", "trajectory.json"}
+    api.compile_model(cnn, HOST, sequence=tmp_path / "out" / "sequence.json", out=tmp_path / "again")
+    assert (tmp_path / "again" / "libcnn.a").read_bytes() == (tmp_path / "out" / "libcnn.a").read_bytes()

@@ -1,0 +1,50 @@
+"""Build a library of the best sequence so far, in a process of its own, once a search has taken a while.
+
+    search ─── SECONDS ─► fork ───────────────► goes on ─────────────────────► the library found at the end
+                            └─► build, verify ─► library in the folder of results, replaced by the later one
+
+So a search that is interrupted leaves a library that is verified. The search itself does not depend on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..support.aside import Results, aside
+
+if TYPE_CHECKING:
+    from ..passes.sequence.sequence import Sequence as PassSequence
+
+#: seconds since the start of a compilation: most are built, run and compared within as many again
+SECONDS = 30.0
+
+
+class FirstLibrary:
+    """Hold the process that builds the first library; `note` tells what is built already, in words."""
+
+    def __init__(self, build: Callable[[PassSequence], str], processes: ExitStack, started: float):
+        self._build, self._processes, self._started = build, processes, started
+        self._results: Results | None = None
+        self.note = ""
+
+    def offer(self, sequence: PassSequence) -> None:
+        """Build the library of `sequence` if it is time for the first one."""
+        if self._results is None:
+            if time.monotonic() >= self._started + SECONDS:
+                self._results = self._processes.enter_context(aside(partial(self._build, sequence), nice=0))
+        elif not self.note and self._results.ready():
+            self.note = self._results.of(0) or ""
+
+
+@contextmanager
+def first_library(build: Callable[[PassSequence], str], started: float) -> Iterator[FirstLibrary]:
+    """Yield the first library of a compilation that `started` at that monotonic time; its process ends with the block.
+
+    `build` delivers the library of a sequence, and returns what to tell the user, or an empty string.
+    """
+    with ExitStack() as processes:
+        yield FirstLibrary(build, processes, started)
