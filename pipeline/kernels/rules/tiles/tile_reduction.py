@@ -178,9 +178,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
-    if not parts.reduced.machine.compact:
-        tiled = unswitch_choices(tiled)
-    tiled = hoist_guards(tiled)
+    tiled = hoist_guards(tiled if parts.reduced.machine.compact else unswitch_choices(tiled))
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 
