@@ -13,9 +13,9 @@ from passfit.memory.liveness import shared_floors
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
-from passfit.memory.streaming.merge_region import estimate_region
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
+from passfit.memory.streaming.merge_region import estimate_region
 from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
 from passfit.memory.streaming.partitioner import Partitioner
 from passfit.memory.streaming.region import region
