@@ -40,8 +40,10 @@ def check_arguments(lowered: Lowered) -> None:
 
     Raises ValueError, a bug.
     """
+    from ..tir.row_window import tensors_of
+
     for number, (owner, step, _) in enumerate(lowered.program.calls()):
-        params = lowered.kernels[step.kernel].params
+        params = tensors_of(lowered.kernels[step.kernel])
         expected = [(tuple(map(int, param.ty.shape)), str(param.ty.dtype)) for param in params]
         given = [(owner.tensors[tensor].shape, owner.tensors[tensor].dtype) for tensor in (*step.reads, *step.writes)]
         if given != expected:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import OutputError, ToolchainError
-from ..program import Loop, Program, Step
+from ..program import Guard, Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
@@ -110,8 +110,8 @@ def library_values(
     messages = list(dict.fromkeys(filter(None, (_refusal(step, refusing) for _, step, _ in program.calls()))))
     codes = {message: code for code, message in enumerate(messages, 2)}
 
-    def call(step: Step, addresses: TensorAddresses) -> dict:
-        return {**_call(symbol(identifier, step.kernel), step, addresses), "steps": [], "once": step.once, "code": codes.get(_refusal(step, refusing))}
+    def call(step: Step, addresses: TensorAddresses, trip: str) -> dict:
+        return {**_call(symbol(identifier, step.kernel), step, addresses, trip), "steps": [], "code": codes.get(_refusal(step, refusing))}
 
     steps = _steps(program, addresses, call)
     ports = {
@@ -131,16 +131,32 @@ def library_values(
     }  # fmt: skip
 
 
-def _steps(program: Program, addresses: TensorAddresses, call: Callable[[Step, TensorAddresses], dict], depth: int = 0) -> list[dict]:
-    """Return the calls of a program, and its loops around theirs."""
-    found, trip = [], f"t{depth}"
+def _steps(
+    program: Program, addresses: TensorAddresses, call: Callable[[Step, TensorAddresses, str], dict], depth: int = 0, trips: int = 1
+) -> list[dict]:
+    """Return the calls of a program that runs in so many `trips`, and its loops around theirs."""
+    found, trip, around = [], f"t{depth}", f"t{depth - 1}"
     for step in program.steps:
         if isinstance(step, Loop):
-            inside = _steps(step.body, addresses_in_loop(step, addresses, trip), call, depth + 1)
-            found.append({"trip": trip, "trips": step.trips, "once": step.once, "name": step.kernel, "steps": inside})
+            inside = _steps(step.body, addresses_in_loop(step, addresses, trip), call, depth + 1, step.trips)
+            made = {"trip": trip, "trips": step.trips, "name": step.kernel, "steps": inside}
         else:
-            found.append(call(step, addresses))
-    return [each | {"within": f"t{depth - 1}"} for each in found]
+            made = call(step, addresses, around)
+        found.append(made | {"guard": _condition(step.guard, around, trips)})
+    return found
+
+
+def _condition(guard: Guard | None, trip: str, trips: int) -> str:
+    """Return the condition under which a trip runs a step; empty if all do."""
+    if guard is None:
+        return ""
+    found = [f"{trip} >= {guard.offset}"] * (guard.offset > 0) + [f"{trip} < {guard.end}"] * (guard.end < trips)
+    return " && ".join(found + [f"{_since(guard, trip)} % {guard.period} == 0"] * (guard.period > 1))
+
+
+def _since(guard: Guard, trip: str) -> str:
+    """Return the trips since the first one that runs a step."""
+    return f"({trip} - {guard.offset})" if guard.offset else trip
 
 
 def _calls_in(steps: Sequence[dict]) -> Iterator[dict]:
@@ -148,12 +164,14 @@ def _calls_in(steps: Sequence[dict]) -> Iterator[dict]:
         yield from _calls_in(step["steps"]) if step["steps"] else (step,)
 
 
-def _call(function: str, step: Step, addresses: TensorAddresses) -> dict:
-    return {
-        "symbol": function,
-        "arguments": ", ".join(addresses.tensors[tensor] for tensor in (*step.reads, *step.writes)),
-        "parameters": ", ".join(["const void *"] * len(step.reads) + ["void *"] * len(step.writes)) or "void",
-    }
+def _call(function: str, step: Step, addresses: TensorAddresses, trip: str) -> dict:
+    arguments = [addresses.tensors[tensor] for tensor in (*step.reads, *step.writes)]
+    parameters = ["const void *"] * len(step.reads) + ["void *"] * len(step.writes)
+    if step.guard is not None and step.guard.numbered:
+        number = _since(step.guard, trip)
+        arguments.insert(0, f"{number} / {step.guard.period}" if step.guard.period > 1 else number)
+        parameters.insert(0, "int32_t")
+    return {"symbol": function, "arguments": ", ".join(arguments), "parameters": ", ".join(parameters) or "void"}
 
 
 def _refusal(step: Step, reasons: Mapping[str, tuple[str, ...]]) -> str:

@@ -15,7 +15,6 @@ from tvm.tirx import PrimFunc
 from ..errors import OutputError
 from ..targets import Target
 from ..tir.loop_nests import statement_count
-from .functions.outline_stages import outline_stages
 from .llvm_pipelines import PACKED, RAW
 
 #: most object files, each built in a thread of its own; fixed, since the library's bytes depend on it
@@ -54,9 +53,8 @@ def _refuse_short_files() -> None:
 
 
 def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:
-    """Write ELF objects into `folder`, each kernel and outlined stage in one of them; deterministic."""
-    outlined = outline_stages(kernels)
-    groups = [*([outlined.callers] if outlined.callers else []), *_groups(outlined.others)]
+    """Write ELF objects into `folder`, each kernel in one of them; deterministic."""
+    groups = _groups(kernels)
     paths = [folder / f"kernels{number}.o" for number in range(len(groups))]
     with ThreadPoolExecutor(len(groups)) as threads:  # LLVM takes most of the time, and releases Python's lock
         list(threads.map(lambda group, path: build_object(group, target, path), groups, paths))

@@ -34,15 +34,22 @@ def tensor_addresses(program: Program, plan: ArenaPlan) -> TensorAddresses:
 
 def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> TensorAddresses:
     """Compute the addresses of a body's tensors in the trip of this name; `addresses` are those around the loop."""
-    workspace = addresses.tensors[loop.writes[-1]] if loop.workspace else ""
     around = [addresses.tensors[tensor] for tensor in (*loop.reads, *loop.results)]
     outside = {each.tensor: _behind(around[each.place], each.offset) + f" + {trip} * {each.stride}" * bool(each.stride) for each in loop.windows}
     tensors = [
         outside.get(number)
-        or (f"weights + {addresses.weight_offsets[each.weight]}u" if each.buffer is None else _behind(workspace, loop.offsets[each.buffer] + each.offset))
+        or (f"weights + {addresses.weight_offsets[each.weight]}u" if each.buffer is None else _inside(loop, each, addresses))
         for number, each in enumerate(loop.body.tensors)
     ]
     return TensorAddresses(tuple(tensors), addresses.weight_offsets, addresses.weight_bytes)
+
+
+def _inside(loop: Loop, tensor: Tensor, addresses: TensorAddresses) -> str:
+    """Return the address of a tensor of a body in the loop's workspaces."""
+    assert tensor.buffer is not None
+    if not loop.workspaces:
+        return ""
+    return _behind(addresses.tensors[loop.workspace_of(tensor.buffer)], loop.offsets[tensor.buffer] + tensor.offset)
 
 
 def _behind(address: str, offset: int) -> str:

@@ -96,8 +96,8 @@ def _step_problems(program: Program, step: Step, written: set[int]) -> Iterator[
             return
     if any(program.tensors[tensor].buffer is None for tensor in step.writes):
         yield "writes a weight"
-    if step.workspace and not step.writes:
-        yield "has a workspace, but writes nothing"
+    if not 0 <= step.workspaces <= len(step.writes):
+        yield f"has {step.workspaces} workspaces, but writes {len(step.writes)} tensors"
     for overlay in (*step.in_place, *step.copies):
         if not (0 <= overlay.read < len(step.reads) and 0 <= overlay.write < len(step.writes)):
             yield f"lays read {overlay.read} over write {overlay.write}, which it does not have"
@@ -109,6 +109,10 @@ def _step_problems(program: Program, step: Step, written: set[int]) -> Iterator[
 def _loop_problems(program: Program, loop: Loop) -> Iterator[str]:
     if loop.trips < 1:
         yield f"it has {loop.trips} trips"
+    for step in loop.body.steps:
+        guard = step.guard
+        if guard is not None and (min(guard.period, guard.groups) < 1 or guard.offset < 0 or guard.end > loop.trips):
+            yield f"'{step.kernel}' runs {guard.groups} times from trip {guard.offset} on, every {guard.period}, of {loop.trips}"
     yield from _problems(replace(loop.body, weights=program.weights))
     around = (*loop.reads, *loop.results)
     known = range(len(loop.body.tensors))
@@ -119,8 +123,11 @@ def _loop_problems(program: Program, loop: Loop) -> Iterator[str]:
             yield f"tensor {window.tensor} leaves operand {window.place}"
     if any(each not in known for pair in loop.carries for each in pair):
         yield "it carries a tensor that does not exist"
-    if loop.offsets and len(loop.offsets) != len(loop.body.buffers):
-        yield f"it has {len(loop.offsets)} offsets for {len(loop.body.buffers)} buffers"
+    for word, places in (("offsets", loop.offsets), ("pieces", loop.pieces)):
+        if places and len(places) != len(loop.body.buffers):
+            yield f"it has {len(places)} {word} for {len(loop.body.buffers)} buffers"
+    if any(not 0 <= piece < max(1, loop.workspaces) for piece in loop.pieces):
+        yield f"a buffer is in a workspace it does not have, of {loop.workspaces}"
 
 
 def _lies_within(window: Window, trips: int, tensor: Tensor, around: Tensor) -> bool:

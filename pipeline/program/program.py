@@ -7,6 +7,10 @@
 A program is a tree: a step may be a loop, which runs a program of its own over slices of its operands and results.
 
     step 2: for t in 0 … 39:  step 0: product(x[t], weight) ─► value ─► step 1: tanh ──► y[t]
+
+A streaming region is a loop of ticks. Its calls have guards, and kernels that take the number of the call compute its rows:
+
+    step 3: for t in 0 … 57:  step 0: conv(t; x) ──► ring of 3 rows         step 1, t from 2 on: conv(t - 2; ring) ──► y
 """
 
 from __future__ import annotations
@@ -72,6 +76,28 @@ class Overlay:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """Trips of a loop in which a step of its body runs: `offset` + n · `period`, for n below `groups`.
+
+    `numbered`: the kernel takes n as its first argument, and computes the n-th rows.
+    """
+
+    period: int = 1
+    offset: int = 0
+    groups: int = 1
+    numbered: bool = False
+
+    @property
+    def end(self) -> int:
+        """Return the trip after the last one."""
+        return self.offset + (self.groups - 1) * self.period + 1
+
+    def runs_in(self, trip: int) -> bool:
+        """Tell whether the step runs in a trip."""
+        return self.offset <= trip < self.end and (trip - self.offset) % self.period == 0
+
+
+@dataclass(frozen=True)
 class Step:
     """Call of one kernel.
 
@@ -81,8 +107,8 @@ class Step:
     `in_place`: each of these operands may lie in the result, since the kernel reads no element after it has written the
     one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
 
-    `workspace`: the last of `writes` is no result, but memory that the kernel uses while it runs. `once`: in the body of
-    a loop, only the first trip runs the step.
+    `workspaces`: so many of the last of `writes` are not results, but memory used while the step runs. `guard`: in the
+    body of a loop, the trips that run the step, if not all do.
     """
 
     kernel: str
@@ -91,13 +117,17 @@ class Step:
     nodes: tuple[str, ...] = ()
     in_place: tuple[Overlay, ...] = ()
     copies: tuple[Overlay, ...] = ()
-    workspace: bool = False
-    once: bool = False
+    workspaces: int = 0
+    guard: Guard | None = None
 
     @property
     def results(self) -> tuple[int, ...]:
-        """Return the tensors written for other steps: `writes` without the workspace."""
-        return self.writes[:-1] if self.workspace else self.writes
+        """Return the tensors written for other steps: `writes` without the workspaces."""
+        return self.writes[: len(self.writes) - self.workspaces]
+
+    def runs_in(self, trip: int) -> bool:
+        """Tell whether a trip of the loop around runs the step."""
+        return self.guard is None or self.guard.runs_in(trip)
 
 
 @dataclass(frozen=True)
@@ -118,8 +148,10 @@ class Loop(Step):
     """Run a program `trips` times; `kernel` is the name of the loop.
 
     Tensors of the body lie in the loop's operands and results, by `windows`; or on weights of the program around it. Its
-    other buffers lie in the loop's workspace at `offsets`, by number; no offsets say that they have no places yet.
-    `carries` are pairs of tensors at one place: what a trip writes as the second, the next one reads as the first.
+    other buffers lie at `offsets`, by number, in the loop's workspace of the number in `pieces`, the first if there are no
+    pieces; no offsets say that they have no places yet. A buffer that is an input and an output of the body lives through
+    all trips: a ring of rows. `carries` are pairs of tensors at one place: what a trip writes as the second, the next one
+    reads as the first.
     """
 
     trips: int = field(kw_only=True)
@@ -127,16 +159,31 @@ class Loop(Step):
     windows: tuple[Window, ...] = field(kw_only=True)
     carries: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
     offsets: tuple[int, ...] = field(default=(), kw_only=True)
+    pieces: tuple[int, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def outside(self) -> frozenset[int]:
         """Return the buffers of the body that stand for operands and results."""
         return frozenset(self.body.buffers_of(tuple(window.tensor for window in self.windows)))
 
+    def workspace_of(self, buffer: int) -> int:
+        """Return the tensor around the loop in which a buffer of the body has its offset."""
+        return self.writes[len(self.results) + (self.pieces[buffer] if self.pieces else 0)]
+
+    @cached_property
+    def rings(self) -> frozenset[int]:
+        """Return the buffers of the body that live through all trips."""
+        return (self.body.input_buffers() & self.body.output_buffers()) - self.outside
+
+    @cached_property
+    def is_numbered(self) -> bool:
+        """Tell whether some kernels compute rows by their number."""
+        return any(step.guard is not None and step.guard.numbered for step in self.body.steps)
+
     @cached_property
     def inner(self) -> Program:
         """Return the body as its workspace sees it: the tensors and buffers that lie outside are empty."""
-        tensors = tuple(replace(each, shape=(0,)) if each.buffer in self.outside else each for each in self.body.tensors)
+        tensors = tuple(replace(each, shape=(0,), offset=0) if each.buffer in self.outside else each for each in self.body.tensors)
         buffers = tuple(replace(each, nbytes=0) if n in self.outside else each for n, each in enumerate(self.body.buffers))
         return replace(self.body, tensors=tensors, buffers=buffers)
 
@@ -232,7 +279,7 @@ class Program:
 
     def calls_of(self, step: Loop | Step, starts: int = 1, trips: int = 1) -> Iterator[Call]:
         """Yield the calls of kernels by one step, in a loop too; see `calls`."""
-        runs = starts if step.once else starts * trips
+        runs = starts * (trips if step.guard is None else step.guard.groups)
         if isinstance(step, Loop):
             yield from step.body.calls(runs, step.trips)
         else:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .program import Buffer, Program, Tensor
 
 
-def with_workspaces(program: Program, sizes: Mapping[str, int]) -> Program:
-    """Give each step its kernel's workspace as the last of its `writes`; `sizes` are in bytes, by kernel."""
+def with_workspaces(program: Program, sizes: Mapping[str, Sequence[int]]) -> Program:
+    """Give each step the workspaces of its kernel as the last of its `writes`; `sizes` are in bytes, by kernel."""
     tensors, buffers, steps = list(program.tensors), list(program.buffers), []
     for step in program.steps:
-        nbytes = sizes.get(step.kernel, 0)
-        if nbytes:
-            step = replace(step, writes=(*step.writes, len(tensors)), workspace=True)
+        for nbytes in sizes.get(step.kernel, ()):
+            step = replace(step, writes=(*step.writes, len(tensors)), workspaces=step.workspaces + 1)
             tensors.append(Tensor((nbytes,), "uint8", buffer=len(buffers)))
             buffers.append(Buffer(f"workspace of {step.kernel}", nbytes))
         steps.append(step)
@@ -23,13 +22,14 @@ def with_workspaces(program: Program, sizes: Mapping[str, int]) -> Program:
 
 def without_workspaces(program: Program) -> Program:
     """Undo `with_workspaces`, as long as nothing has come after it."""
-    count = sum(step.workspace for step in program.steps)
+    count = sum(step.workspaces for step in program.steps)
     if not count:
         return program
-    steps = tuple(replace(step, writes=step.results, workspace=False) for step in program.steps)
+    steps = tuple(replace(step, writes=step.results, workspaces=0) for step in program.steps)
     return replace(program, steps=steps, tensors=program.tensors[:-count], buffers=program.buffers[:-count])
 
 
 def largest_workspace(program: Program) -> int:
     """Return the bytes of the largest workspace in a program."""
-    return max((program.tensors[step.writes[-1]].nbytes for step in program.steps if step.workspace), default=0)
+    own = (tensor for step in program.steps for tensor in step.writes[len(step.results) :])
+    return max((program.tensors[tensor].nbytes for tensor in own), default=0)

@@ -25,11 +25,6 @@ def with_workspace_parameter(kernel: PrimFunc, nbytes: int, on_stack: int) -> Pr
     return PrimFunc(params, kernel.body, kernel.ret_type, attrs=kernel.attrs).with_attr(_ON_STACK, on_stack)
 
 
-def with_workspace_of(function: PrimFunc, kernel: PrimFunc) -> PrimFunc:
-    """Add to a function, called by `kernel`, a last parameter for the kernel's workspace."""
-    return with_workspace_parameter(function, int(kernel.params[-1].ty.shape[0]), int(kernel.attrs[_ON_STACK]))
-
-
 def has_workspace_parameter(kernel: PrimFunc) -> bool:
     """Tell whether the last parameter of `kernel` is its workspace."""
     return bool(kernel.attrs) and _ON_STACK in kernel.attrs

@@ -58,6 +58,11 @@ def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
     return kernel_of([first, *(buffers.get(each, each) for each in found.kernel.params)], nests, own, kernel.attrs)
 
 
+def tensors_of(kernel: PrimFunc) -> list[Var]:
+    """Return the parameters of a kernel that are tensors: all but the number of a row."""
+    return [param for param in kernel.params if getattr(param.ty, "shape", None) is not None]
+
+
 def takes_a_row(kernel: PrimFunc) -> bool:
     """Tell whether a parameter is a scalar, as the number of the first row is."""
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)

@@ -84,14 +84,16 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     def execute(within: Program, starts: Sequence[tuple[np.ndarray, int]], trip: int) -> None:
         for step in within.steps:
-            if step.once and trip:
+            if not step.runs_in(trip):
                 continue
             if isinstance(step, Loop):
                 for each in range(step.trips):
                     execute(step.body, in_trip(step, starts, each), each)
                 continue
             before = block.copy()
-            library[step.kernel](*(argument(within, starts, number) for number in (*step.reads, *step.writes)))
+            guard = step.guard
+            numbers = [(trip - guard.offset) // guard.period] if guard is not None and guard.numbered else []
+            library[step.kernel](*numbers, *(argument(within, starts, number) for number in (*step.reads, *step.writes)))
             own = before[arena.ctypes.data - block.ctypes.data :]
             for number in step.writes:
                 place = slice(starts[number][1], starts[number][1] + within.tensors[number].nbytes)
@@ -99,7 +101,8 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
             np.testing.assert_array_equal(before, block, err_msg=f"{step.kernel} writes what is not its own")
 
     def in_trip(loop: Loop, starts: Sequence[tuple[np.ndarray, int]], trip: int) -> list[tuple[np.ndarray, int]]:
-        found = starts_of(loop.body, loop.offsets, arena, starts[loop.writes[-1]][1])
+        places = [offset + starts[loop.workspace_of(buffer)][1] if loop.workspaces else 0 for buffer, offset in enumerate(loop.offsets)]
+        found = starts_of(loop.body, places, arena, 0)
         for window in loop.windows:
             memory, start = starts[(*loop.reads, *loop.results)[window.place]]
             found[window.tensor] = memory, start + window.offset + trip * window.stride

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena
 from passfit.memory.placement.plan_loop import plan_loop
-from passfit.program import Buffer, Loop, Overlay, Port, Program, Step, Tensor, Window
+from passfit.program import Buffer, Guard, Loop, Overlay, Port, Program, Step, Tensor, Window
 from passfit.program.workspaces import with_workspaces
 
 #: bytes of a slice of the loops here
@@ -55,7 +55,7 @@ def recurrence(trips: int = 5, **changed: object) -> Program:
     tensors = tuple(Tensor((SLICE,), "uint8", buffer=buffer) for buffer in (0, 1, 2, 3, 2, 4))
     x, first, h, s, new, y = range(6)
     steps = (
-        Step("copy", (first,), (h,), in_place=(Overlay(0, 0),), copies=(Overlay(0, 0),), once=True),
+        Step("copy", (first,), (h,), in_place=(Overlay(0, 0),), copies=(Overlay(0, 0),), guard=Guard()),
         Step("f", (x, h), (s,)),
         Step("g", (s,), (new,), in_place=(Overlay(0, 0),)),
         Step("k", (new,), (y,)),

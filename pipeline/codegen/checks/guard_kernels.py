@@ -11,6 +11,7 @@ from tvm.ir import Var
 
 from ...targets.target import IndexChecks
 from ...tir.index_grid import Unknown
+from ...tir.row_window import tensors_of
 from .guard_kernel import Guarded, guard_kernel, without_checks
 from .values import INDEX
 
@@ -55,7 +56,7 @@ def _constants(lowered: Lowered, kernel: str, ranges: list[tuple[int, int] | Non
             for place, tensor in enumerate(step.reads):
                 weight = owner.tensors[tensor].weight
                 known.setdefault(place, []).append(None if weight is None else ranges[weight])
-    params = lowered.kernels[kernel].params
+    params = tensors_of(lowered.kernels[kernel])
     found = {}
     for place, calls in known.items():
         limits = [each for each in calls if each is not None]

@@ -19,7 +19,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import PrimFunc
 
 from ...memory.sharing.overlay import drop_empty_buffers
-from ...program import DTYPE_BYTES, Buffer, Loop, Port, Program, Step, Tensor, Window
+from ...program import DTYPE_BYTES, Buffer, Guard, Loop, Port, Program, Step, Tensor, Window
 from ...program.free_name import free_name
 from ...tir.in_place.analysis import takes_addresses
 from ...tir.index_grid import Unknown
@@ -75,7 +75,7 @@ def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[st
     body = drop_empty_buffers(replace(body, steps=steps, tensors=inside, inputs=ports))
     windows = tuple(replace(each, place=numbers[each.place]) for each in loop.windows if each.tensor not in weights)
     reads = tuple(tensor for place, tensor in enumerate(step.reads) if place in places)
-    return replace(loop, kernel=step.kernel, reads=reads, writes=step.writes, nodes=step.nodes, once=step.once, body=body, windows=windows)
+    return replace(loop, kernel=step.kernel, reads=reads, writes=step.writes, nodes=step.nodes, guard=step.guard, body=body, windows=windows)
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ class _Reader:
 
     def _read(self, block: SBlock, once: bool) -> None:
         kernel, buffers, slices, results = stage_alone(block, self.number)
+        guard = Guard() if once else None
         reads = tuple(self._tensor(buffer, slices[buffer]) for buffer in buffers[: len(buffers) - results])
         writes = tuple(self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :])
         name = free_name(block.name_hint, {each.kernel for each in self.steps} | self.kernels.keys())
@@ -147,10 +148,10 @@ class _Reader:
             names = {old: free_name(f"{name}_{old}", self.kernels) for old in inner.kernels}
             self.kernels |= {names[old]: each for old, each in inner.kernels.items()}
             body = _renamed(inner.loop.body, names)
-            self.steps.append(replace(inner.loop, kernel=name, reads=reads, writes=writes, once=once, body=body))
+            self.steps.append(replace(inner.loop, kernel=name, reads=reads, writes=writes, guard=guard, body=body))
         else:
             self.kernels[name] = kernel
-            self.steps.append(Step(name, reads, writes, once=once))
+            self.steps.append(Step(name, reads, writes, guard=guard))
 
     def _tensor(self, buffer: Var, index: Sequence[Expr], written: bool = False) -> int:
         """Return the tensor that a stage reads in a buffer, or a new one that it writes."""

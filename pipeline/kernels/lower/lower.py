@@ -19,23 +19,23 @@ from ...program import Program
 from ...targets import Machine
 from ...tir.host import HOST
 from ..schedule.tuned import Tuning
-from ..weights.repack import Repack
 from .read_program import read_program
+from .row_kernel import RowKernel
 
 
 @dataclass(frozen=True)
 class Lowered:
     """Hold a program with its kernels and weights.
 
-    `kernels` are TIR functions by name; `weights` are arrays in the order of Program.weights. `layouts` are repacks, by
-    weight number, that unscheduled kernels do not read yet. `machine` is the one kernels are scheduled for; `tuning`
-    holds schedules known to beat the rules' choice. `last` are the tensors stored with channels last.
+    `kernels` are TIR functions by name; `weights` are arrays in the order of Program.weights. `rows` tell where the rows of
+    unscheduled kernels lie that loops call by number. `machine` is the one kernels are scheduled for; `tuning` holds
+    schedules known to beat the rules' choice. `last` are the tensors stored with channels last.
     """
 
     program: Program
     kernels: dict[str, PrimFunc]
     weights: Sequence[np.ndarray]
-    layouts: Mapping[int, Repack] = field(default_factory=dict)
+    rows: Mapping[str, RowKernel] = field(default_factory=dict)
     machine: Machine = Machine()
     tuning: Tuning = Tuning()
     last: frozenset[int] = frozenset()

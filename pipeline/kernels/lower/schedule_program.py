@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,18 @@ from ...program.workspaces import with_workspaces
 from ...targets import Machine
 from ...tir.arena_workspace import with_workspace_parameter
 from ...tir.in_place.analysis import Sharing
+from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
+from ..schedule.row_schedules import default_workspace, row_schedule
 from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
-from ..weights.read_repacked import read_all_repacked
 from ..weights.repack import repack_weights, repackable_parameters
 from .loops import with_loops
 from .lower import Lowered
+from .row_kernel import RowKernel
+from .schedule_rows import ScheduledRows, schedule_rows
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
@@ -32,39 +35,48 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     Fast schedules use a little workspace. None may use more than the largest of the kernels as TVM made them, so a
     program never needs more than before. Workspace that fits into registers counts as none. The rest is a buffer of the
     program, or for machines with threads lies beside the arena: then bytes that running threads need are included (see
-    `Machine.thread_bytes`). Kernels in loops are scheduled like all others. Weights are repacked as their kernel reads them.
+    `Machine.thread_bytes`). Kernels in loops are scheduled like all others; those of rows keep the axes of their tensors.
+    Weights are repacked as their kernel reads them.
     """
     machine, tuning = lowered.machine, lowered.tuning
-    lowered = with_loops(_in_layouts(lowered))
-    private = repackable_parameters(lowered.program)
-    known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
-    most = largest_default((lowered.kernels[name], lambda each=each: each.default) for name, each in known.items())
-    chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
-    # the plan depends on the rules' choice alone: a tuning costs no byte of ram
-    placed = _placed(chosen, machine)
-    beside = max((each.workspace for name, each in chosen.items() if name not in placed), default=0)
+    lowered = with_loops(lowered)
     calls = Counter[str]()
     for call in lowered.program.calls():
         calls[call.step.kernel] += call.runs
-    taken = {
+    by_rule: dict[str, Schedule] = {}
+
+    def of_rows(name: str, kernel: PrimFunc, repackable: frozenset[int], rows: RowKernel) -> Schedule:
+        by_rule[name] = found = row_schedule(kernel, repackable, machine, rows.continues)
+        request = ScheduleRequest(kernel, repackable, machine, True, found, max(found.workspace, machine.register_bytes), calls[name])
+        return found if rows.continues or not rows.groups else tuning.schedule(request)
+
+    in_rows, lowered = schedule_rows(lowered, of_rows)
+    plain, private = _plain_kernels(lowered), repackable_parameters(lowered.program)
+    known = {name: schedules(kernel, private[name], machine) for name, kernel in plain.items()}
+    most = max(largest_default((plain[name], lambda each=each: each.default) for name, each in known.items()), _least(by_rule.values()))
+    chosen = by_rule | {name: each.within(most, machine.register_bytes) for name, each in known.items()}
+    # the plan depends on the rules' choice alone: a tuning costs no byte of ram
+    placed = _placed(chosen, machine)
+    beside = max((each.workspace for name, each in chosen.items() if name not in placed), default=0)
+    taken = in_rows | {
         name: tuning.schedule(
             ScheduleRequest(kernel, private[name], machine, False, chosen[name], max(placed.get(name, beside), machine.register_bytes), calls[name])
         )
-        for name, kernel in lowered.kernels.items()
+        for name, kernel in plain.items()
     }
-    repacks = {name: each.repacks for name, each in taken.items()}
-    program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    kernels = {name: _with_workspace(each.kernel, placed.get(name), machine) for name, each in taken.items()}
-    program = _planned(program, chosen, placed)
-    return Lowered(program, kernels, weights, machine=machine), _beside(taken.values(), machine)
+    program, weights = repack_weights(lowered.program, lowered.weights, {name: taken[name].repacks for name in plain})
+    kernels = {name: _finished(each.kernel, lowered.rows.get(name), placed.get(name), machine) for name, each in taken.items()}
+    program = _planned(program, chosen, placed, lowered.rows)
+    return Lowered(program, dict(sorted(kernels.items())), weights, machine=machine), _beside(taken.values(), machine)
 
 
 def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
-    """Predict sharing and workspace of `schedule_program` without tuning; keep kernels and weights unscheduled."""
-    lowered = with_loops(_in_layouts(lowered))
-    chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
-    program = _planned(lowered.program, chosen, _placed(chosen, lowered.machine))
-    return replace(lowered, program=program), _beside(chosen.values(), lowered.machine)
+    """Predict sharing and workspace of `schedule_program` without tuning; keep kernels unscheduled."""
+    machine = lowered.machine
+    in_rows, lowered = _summarised_rows(with_loops(lowered), summaries)
+    chosen = in_rows | summaries.chosen(_plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values()))
+    program = _planned(lowered.program, chosen, _placed(chosen, machine), lowered.rows)
+    return replace(lowered, program=program), _beside(chosen.values(), machine)
 
 
 def figures_of_schedules(
@@ -75,31 +87,55 @@ def figures_of_schedules(
     `planned` is the result of `summarise_schedules`, the kernels are those of `schedule_program` without tuning.
     """
     machine = planned.machine
+    found: dict[str, Any] = {}
 
-    def of(schedule: Schedule) -> Any:
-        return figure(_with_workspace(schedule.kernel, _placed({"": schedule}, machine).get(""), machine))
+    def finished(schedule: Schedule, rows: RowKernel | None = None) -> PrimFunc:
+        return _finished(schedule.kernel, rows, _placed({"": schedule}, machine).get(""), machine)
 
-    return summaries.figures(planned.kernels, repackable_parameters(planned.program), machine, name, of)
+    def of_rows(kernel_name: str, kernel: PrimFunc, repackable: frozenset[int], rows: RowKernel) -> ScheduleSummary:
+        def made() -> Any:
+            return figure(finished(row_schedule(kernel, repackable, machine, rows.continues), rows))
+
+        found[kernel_name] = summaries.remembered(f"{name} {structural_key(kernel, rows, sorted(repackable), machine)}", made)
+        return summaries.of_rows(kernel, repackable, machine, rows.continues)
+
+    in_rows, _ = schedule_rows(planned, of_rows)
+    least, private = _least(in_rows.values()), repackable_parameters(planned.program)
+    return found | summaries.figures(_plain_kernels(planned), private, machine, name, lambda each: figure(finished(each)), least)
 
 
-def _with_workspace(kernel: PrimFunc, placed: int | None, machine: Machine) -> PrimFunc:
+def _summarised_rows(lowered: Lowered, summaries: ScheduleSummaries) -> ScheduledRows[ScheduleSummary]:
+    return schedule_rows(lowered, lambda _, kernel, own, rows: summaries.of_rows(kernel, own, lowered.machine, rows.continues))
+
+
+def _plain_kernels(lowered: Lowered) -> dict[str, PrimFunc]:
+    """Return the kernels that take whole tensors."""
+    return {name: kernel for name, kernel in lowered.kernels.items() if name not in lowered.rows}
+
+
+def _least(of_rows: Iterable[Schedule | ScheduleSummary]) -> int:
+    """Return the bytes of workspace that kernels of rows let all kernels use."""
+    return max((default_workspace(each.workspace, each.threads) for each in of_rows), default=0)
+
+
+def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, machine: Machine) -> PrimFunc:
+    """Bind a scheduled kernel to its rows, and give it its workspace."""
+    kernel = kernel if rows is None else rows.bind(kernel)
     return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
-def _in_layouts(lowered: Lowered) -> Lowered:
-    program, kernels = read_all_repacked(lowered.program, lowered.kernels, lowered.layouts)
-    return replace(lowered, program=program, kernels=kernels, layouts={})
-
-
-def _planned(program: Program, chosen: Mapping[str, Schedule | ScheduleSummary], placed: Mapping[str, int]) -> Program:
+def _planned(
+    program: Program, chosen: Mapping[str, Schedule | ScheduleSummary], placed: Mapping[str, int], rows: Collection[str]
+) -> Program:
     """Give steps the sharing and the workspaces of their kernels, and loops the plans of their bodies."""
-    steps, sizes = list[Loop | Step](), dict(placed)
+    steps: list[Loop | Step] = []
+    sizes: dict[str, tuple[int, ...]] = {name: (nbytes,) for name, nbytes in placed.items()}
     for step in program.steps:
         if isinstance(step, Loop):
-            planned, sizes[step.kernel] = plan_loop(replace(step, body=_planned(step.body, chosen, placed)))
-            steps.append(planned)
-        else:
-            steps.append(_sharing_step(step, chosen[step.kernel].sharing))
+            step, sizes[step.kernel] = plan_loop(replace(step, body=_planned(step.body, chosen, placed, rows)))
+        elif step.kernel not in rows:
+            step = _sharing_step(step, chosen[step.kernel].sharing)
+        steps.append(step)
     return with_workspaces(replace(program, steps=tuple(steps)), sizes)
 
 

@@ -21,6 +21,7 @@ from ...program.free_name import free_name
 from ...tir.expressions import replaced
 from ...tir.in_place.analysis import is_kept
 from ...tir.loop_nests import all_of, flat_index, int64
+from ...tir.row_window import takes_a_row, tensors_of
 from ..schedule.candidates import is_scheduled
 from .lower import Lowered
 
@@ -59,16 +60,18 @@ def with_slices_in_place(program: Program) -> Program:
 
 
 def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
-    body, tensors = loop.body, list(loop.body.tensors)
+    body, tensors, buffers = loop.body, list(loop.body.tensors), list(loop.body.buffers)
     for overlay in loop.in_place:
-        if not overlay.shift and program.is_in_place(loop, overlay):
+        if (not overlay.shift or loop.is_numbered) and program.is_in_place(loop, overlay):
             result = next(each for each in loop.windows if each.place == len(loop.reads) + overlay.write)
             for window in loop.windows:
                 if window.place == overlay.read and (window.offset, window.stride) == (result.offset, result.stride):
-                    tensors[window.tensor] = replace(tensors[window.tensor], buffer=tensors[result.tensor].buffer)
+                    moved = replace(tensors[window.tensor], buffer=tensors[result.tensor].buffer, offset=overlay.shift)
+                    tensors[window.tensor] = moved
+                    own = buffers[moved.buffer]
+                    buffers[moved.buffer] = replace(own, nbytes=max(own.nbytes, overlay.shift + moved.nbytes))
     used = {each.buffer for each in tensors}
-    buffers = tuple(each if n in used else replace(each, nbytes=0) for n, each in enumerate(body.buffers))
-    body = replace(body, tensors=tuple(tensors), buffers=buffers)
+    body = replace(body, tensors=tuple(tensors), buffers=tuple(each if n in used else replace(each, nbytes=0) for n, each in enumerate(buffers)))
     gone = [step for step in body.steps if step.copies and all(body.is_in_place(step, each) for each in step.copies)]
     views = tuple(View(step.writes[each.write], step.reads[each.read], each.shift, elided=True) for step in gone for each in step.copies)
     steps = tuple(step for step in body.steps if step not in gone)
@@ -109,9 +112,10 @@ def _read_in_place(kernel: PrimFunc, reads: int, overlays: tuple[Overlay, ...]) 
     """
     if not overlays:
         return kernel
-    results = {overlay.read: kernel.params[reads + overlay.write] for overlay in overlays}
+    params = tensors_of(kernel)
+    results = {overlay.read: params[reads + overlay.write] for overlay in overlays}
     shifts = {overlay.read: overlay.shift for overlay in overlays}
-    if is_scheduled(kernel):
+    if is_scheduled(kernel) or takes_a_row(kernel):
         return _read_rows_in_place(kernel, results, shifts)
     kept = {each.read for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
 
@@ -139,16 +143,17 @@ def _own_element(load: TensorLoad, result: Var, shift: int) -> TensorLoad:
 
 
 def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Mapping[int, int]) -> PrimFunc:
-    """Load an in-place operand of a streaming region from its byte in the result."""
+    """Load an in-place operand of a kernel of rows from its byte in the result."""
+    params = tensors_of(kernel)
 
     def replaced(load: TensorLoad) -> TensorLoad:
         for read, result in results.items():
-            if load.source.same_as(kernel.params[read]):
+            if load.source.same_as(params[read]):
                 return _own_element(load, result, shifts[read])
         return load
 
     def widened(region: TensorRegion) -> TensorRegion:
-        result = next((result for read, result in results.items() if region.source.same_as(kernel.params[read])), None)
+        result = next((result for read, result in results.items() if region.source.same_as(params[read])), None)
         return region if result is None else all_of(result)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, [(TensorLoad, replaced), (TensorRegion, widened)]))
@@ -185,12 +190,12 @@ def _inner_alignments(loop: Loop, around: Sequence[int]) -> list[int]:
 
 
 def _aligned(kernel: PrimFunc, alignments: list[int]) -> PrimFunc:
-    if all(each == param.ty.data_alignment for each, param in zip(alignments, kernel.params)):
+    aligned = {
+        param: tirx.decl_buffer(param.ty.shape, param.ty.dtype, param.name, data_alignment=each)
+        for each, param in zip(alignments, tensors_of(kernel))
+        if each != param.ty.data_alignment
+    }
+    if not aligned:
         return kernel
-    params = [
-        tirx.decl_buffer(param.ty.shape, param.ty.dtype, param.name, data_alignment=each)
-        for each, param in zip(alignments, kernel.params)
-    ]
-
-    body = replaced(kernel.body, dict(zip(kernel.params, params)))
-    return PrimFunc(params, body, kernel.ret_type, attrs=kernel.attrs)
+    params = [aligned.get(param, param) for param in kernel.params]
+    return PrimFunc(params, replaced(kernel.body, aligned), kernel.ret_type, attrs=kernel.attrs)

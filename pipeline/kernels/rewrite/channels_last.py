@@ -9,7 +9,7 @@ channel (of a depthwise convolution) are repacked with channels last too.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -88,7 +88,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
             continue
         if (step.kernel, places) not in made:
             try:
-                kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
+                kernel, asked = with_channels_last(whole_kernel(lowered, step.kernel), places, own[step.kernel])
             except Unknown as error:
                 raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
             name = f"{step.kernel}_last"
@@ -102,7 +102,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
         replace(tensor, shape=tuple(move_channels_last(tensor.shape))) if number in chosen else tensor
         for number, tensor in enumerate(program.tensors)
     )
-    used = {step.kernel for step in found}
+    used = {step.kernel for _, step, _ in replace(program, steps=tuple(found)).calls()}
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
     program, weights = repack_by_number(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
     return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
@@ -149,12 +149,18 @@ def followed(region: Region, before: Lowered, after: Lowered) -> Region:
 
 def own_weights(program: Program) -> dict[str, frozenset[int]]:
     """Find, per kernel, the parameters that are always weights read by one step alone, once."""
-    readers = Counter(program.tensors[tensor].weight for step in program.steps for tensor in step.reads)
+    readers = Counter(owner.tensors[tensor].weight for owner, step, _ in program.calls() for tensor in step.reads)
     found = repackable_parameters(program)
-    for step in program.steps:
-        alone = {n for n, tensor in enumerate(step.reads) if readers[program.tensors[tensor].weight] == 1}
-        found[step.kernel] &= alone
-    return found
+    for owner, step, _ in program.calls():
+        found[step.kernel] &= {n for n, tensor in enumerate(step.reads) if readers[owner.tensors[tensor].weight] == 1}
+    return defaultdict(frozenset, found)
+
+
+def whole_kernel(lowered: Lowered, name: str) -> PrimFunc:
+    """Return the kernel of a step. Raises Unknown for a loop, whose tensors keep their layouts."""
+    if name not in lowered.kernels:
+        raise Unknown("it is a loop")
+    return lowered.kernels[name]
 
 
 def with_channels_last(

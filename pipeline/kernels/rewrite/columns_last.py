@@ -8,7 +8,15 @@ from __future__ import annotations
 from ...memory.streaming.region import Region
 from ...tir.index_grid import Unknown
 from ..lower.lower import Lowered
-from .channels_last import CHANNELS, channels_last, followed, movable_results, rewritable, with_channels_last
+from .channels_last import (
+    CHANNELS,
+    channels_last,
+    followed,
+    movable_results,
+    rewritable,
+    whole_kernel,
+    with_channels_last,
+)
 
 
 def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
@@ -41,7 +49,7 @@ def _fills_vectors(lowered: Lowered, number: int) -> bool:
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
     try:
-        with_channels_last(lowered.kernels[kernel], places, weights)
+        with_channels_last(whole_kernel(lowered, kernel), places, weights)
     except Unknown:
         return False
     return True

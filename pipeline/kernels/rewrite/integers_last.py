@@ -23,7 +23,15 @@ from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
-from .channels_last import CHANNELS, channels_last, followed, movable_results, rewritable, with_channels_last
+from .channels_last import (
+    CHANNELS,
+    channels_last,
+    followed,
+    movable_results,
+    rewritable,
+    whole_kernel,
+    with_channels_last,
+)
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
@@ -60,8 +68,8 @@ def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: fr
 
     Sums of floats keep their order, by which machines that keep planes add too.
     """
-    plain = lowered.kernels[kernel]
     try:
+        plain = whole_kernel(lowered, kernel)
         moved, repacks = with_channels_last(plain, places, weights)
         sums = [str(block.body.value.ty.dtype) for block in blocks_of(plain) if block.init is not None]
     except Unknown:

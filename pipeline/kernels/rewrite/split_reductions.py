@@ -14,7 +14,7 @@ from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc, Stmt
 
-from ...program import Buffer, Program, Step, Tensor
+from ...program import Buffer, Loop, Program, Step, Tensor
 from ...tir.expressions import loads
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in
@@ -39,9 +39,9 @@ class _Cut:
 
 def split_reductions(lowered: Lowered) -> Lowered:
     """Split every kernel with a sum that each row of its result needs whole."""
-    cuts = {name: cut for name, kernel in lowered.kernels.items() if (cut := _cut(kernel)) is not None}
+    cuts = {step.kernel: cut for step in lowered.program.steps if (kernel := lowered.kernels.get(step.kernel)) and (cut := _cut(kernel)) is not None}
     program, kernels = lowered.program, dict(lowered.kernels)
-    steps: list[Step] = []
+    steps: list[Loop | Step] = []
     for step in program.steps:
         cut = cuts.get(step.kernel)
         if cut is None or len(step.writes) != 1:
@@ -53,9 +53,10 @@ def split_reductions(lowered: Lowered) -> Lowered:
         steps.append(Step(name, tuple(step.reads[n] for n in cut.first_reads), (between,), step.nodes))
         reads = (*(step.reads[n] for n in cut.then_reads), between)
         steps.append(Step(f"{step.kernel}_rest", reads, step.writes, step.nodes))
-    used = {step.kernel for step in steps}
+    program = replace(program, steps=tuple(steps))
+    used = {step.kernel for _, step, _ in program.calls()}
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
-    return replace(lowered, program=replace(program, steps=tuple(steps)), kernels=kernels)
+    return replace(lowered, program=program, kernels=kernels)
 
 
 def _with_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]:

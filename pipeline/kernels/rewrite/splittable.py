@@ -11,7 +11,7 @@ from tvm.tirx import PrimFunc
 
 from ...memory.streaming.region import Region
 from ...memory.validation.validate_region import validate_region
-from ...program import Splits
+from ...program import Loop, Splits
 from ...program.row_dependence import Follows, Rows
 from ...support.result_store import shared_store
 from ...tir.loop_nests import iterations
@@ -30,7 +30,12 @@ MOST_KEPT = 4096
 def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]:
     """Find the row windows and partial sums of all kernels, or of the steps `among`."""
     steps = {step.kernel: step for step in lowered.program.steps[among]}
-    return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
+    return {name: _loop_splits(lowered, step) if isinstance(step, Loop) else _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
+
+
+def _loop_splits(lowered: Lowered, loop: Loop) -> Splits:
+    """Count the iterations of a loop's kernels; it is not split again."""
+    return Splits((), (), sum(iterations(lowered.kernels[step.kernel].body) * runs for _, step, runs in lowered.program.calls_of(loop)))
 
 
 def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
@@ -74,7 +79,7 @@ def _follows(axis: int, extent: int, low: list[int], high: list[int]) -> Follows
 def _found(kernel: PrimFunc, results: int) -> Splits:
     work = iterations(kernel.body)
     if results != 1 or is_scheduled(kernel):
-        return Splits((), (), work)  # a region that streams already has one result if it needs no ring
+        return Splits((), (), work)
     *operands, result = kernel.params
     rows = [rows_of(kernel, axis) for axis, extent in enumerate(result.ty.shape) if int(extent) > 1]
     sums = [

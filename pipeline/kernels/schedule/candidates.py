@@ -13,12 +13,10 @@ from tvm.s_tir import SBlock
 from tvm.tirx import For, PrimFunc
 
 from ...frontend.relax.loop_kernel import ITERATIONS
-from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
-from ...tir.structural_key import structural_key
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
@@ -64,7 +62,7 @@ RULES: tuple[Rule, ...] = (
 _PART = 4
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2
-_SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"
+_SCHEDULED = "passfit.scheduled"
 
 
 @dataclass(frozen=True)
@@ -138,10 +136,9 @@ class Schedules:
             raise
 
 
-def as_it_is(kernel: PrimFunc, workspace: int | None = None) -> PrimFunc:
-    """Mark `kernel` as scheduled already, so that no rule touches it; its `workspace`, if known, is in bytes."""
-    marked = kernel.with_attr(_SCHEDULED, True)
-    return marked if workspace is None else marked.with_attr(_WORKSPACE, workspace)
+def as_it_is(kernel: PrimFunc) -> PrimFunc:
+    """Mark `kernel` as scheduled already, so that no rule touches it."""
+    return kernel.with_attr(_SCHEDULED, True)
 
 
 def is_scheduled(kernel: PrimFunc) -> bool:
@@ -167,10 +164,7 @@ def schedules(
 
 def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
     threads = machine.threads if has_parallel_loop(kernel) else 1
-    known = kernel.attrs.get(_WORKSPACE) if kernel.attrs and threads == 1 else None
-    if known is None:  # streamed kernels are large: measured once for all workers and targets
-        known = shared_store().get_or_make(f"workspace {structural_key(kernel, threads)}", partial(workspace_bytes, kernel, threads))
-    return Schedule(kernel, int(known), threads=threads)
+    return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
 
 
 def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:

@@ -17,8 +17,10 @@ from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
+from ..weights.repack import Repack
 from .candidates import Schedule, Schedules, fits, is_scheduled, reads_machine, schedules
 from .largest_default import largest_default
+from .row_schedules import row_schedule
 from .shared_log import SharedLog
 
 #: name, key, and schedules on demand, of a kernel
@@ -27,11 +29,12 @@ _Asked = tuple[str, str, Callable[[], Schedules]]
 
 @dataclass(frozen=True)
 class ScheduleSummary:
-    """Summarise a schedule without its kernel: see `candidates.Schedule`."""
+    """Summarise a schedule without its kernel: see `candidates.Schedule`. Only those of rows say their repacks."""
 
     workspace: int
     threads: int
     sharing: Sharing
+    repacks: tuple[Repack, ...] = ()
 
 
 class ScheduleSummaries:
@@ -45,25 +48,38 @@ class ScheduleSummaries:
         self._known: dict[str, Any] = {}
 
     def chosen(
-        self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
+        self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine, least: int = 0
     ) -> dict[str, ScheduleSummary]:
-        """Summarise the schedule `schedule_program` would choose by rule for each kernel of a program."""
+        """Summarise the schedule `schedule_program` would choose by rule for each kernel of a program.
+
+        Each may use `least` bytes of workspace.
+        """
         asked = self._asked(kernels, private, machine)
-        most = self._most(kernels, asked)
+        most = max(least, self._most(kernels, asked))
         return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
+
+    def of_rows(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, continues: bool) -> ScheduleSummary:
+        """Summarise the schedule of a kernel of rows, see `row_schedule`, with the repacks it asks for."""
+
+        def written() -> list:
+            found = row_schedule(kernel, repackable, machine, continues)
+            return [found.workspace, found.threads, [astuple(each) for each in found.repacks]]
+
+        workspace, threads, repacks = self.remembered(f"rows {continues} {_key(kernel, repackable, machine)}", written)
+        return ScheduleSummary(workspace, threads, Sharing(), tuple(Repack(*each) for each in repacks))
 
     def figures(
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine,
-        name: str, figure: Callable[[Schedule], Any],
+        name: str, figure: Callable[[Schedule], Any], least: int = 0,
     ) -> dict[str, Any]:  # fmt: skip
         """Compute `figure`, a JSON value, of each schedule in `chosen`; keep it under `name`."""
         asked, per_thread = self._asked(kernels, private, machine), machine.register_bytes
-        most = self._most(kernels, asked)
+        most = max(least, self._most(kernels, asked))
         found = {}
         for kernel, key, make in asked:
             limit = "first" if fits(self._first(key, make), most, per_thread) else f"{most} {per_thread}"
             place = f"{name} {limit} {structural_key(kernels[kernel], sorted(private[kernel]), machine)}"
-            found[kernel] = self._remembered(place, lambda make=make: figure(make().within(most, per_thread)))
+            found[kernel] = self.remembered(place, lambda make=make: figure(make().within(most, per_thread)))
         return found
 
     def _asked(
@@ -90,18 +106,19 @@ class ScheduleSummaries:
 
     def _default(self, kernel: PrimFunc, key: str, make: Callable[[], Schedules]) -> int:
         """Return the workspace of a kernel as TVM made it: the same for all machines, unless it is scheduled already."""
-        return self._remembered(f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default)
+        return self.remembered(f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default)
 
     def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
         first = self._first(key, make)
         if fits(first, most, per_thread):
             return first
-        return _read(self._remembered(f"{most} {per_thread} {key}", lambda: _written(make().within(most, per_thread))))
+        return _read(self.remembered(f"{most} {per_thread} {key}", lambda: _written(make().within(most, per_thread))))
 
     def _first(self, key: str, make: Callable[[], Schedules]) -> ScheduleSummary:
-        return _read(self._remembered(f"first {key}", lambda: _written(next(make().candidates()))))
+        return _read(self.remembered(f"first {key}", lambda: _written(next(make().candidates()))))
 
-    def _remembered(self, key: str, make: Callable[[], Any]) -> Any:
+    def remembered(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return the JSON value of a key, made once for all processes and later searches."""
         if key not in self._known and self.lines is not None:
             self._known.update(map(json.loads, self.lines.new()))
         if key not in self._known:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import tvm_ffi
@@ -14,6 +14,7 @@ from tvm.ir import TensorLoad, TensorRegion
 from tvm.tirx import PrimFunc
 
 from ...program import Program, Step
+from ...program.free_name import free_name
 from ...tir.loop_nests import all_of, reshaped
 from .repack import Repack
 
@@ -35,27 +36,30 @@ def read_repacked(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
 
 
 def read_all_repacked(
-    program: Program, kernels: Mapping[str, PrimFunc], layouts: Mapping[int, Repack]
+    program: Program, kernels: Mapping[str, PrimFunc], layouts: Mapping[int, Repack], done: Collection[str] = ()
 ) -> tuple[Program, dict[str, PrimFunc]]:
-    """Rewrite steps and kernels to read repacked weights, by weight number; one kernel per combination."""
+    """Rewrite steps and kernels to read repacked weights, by weight number; one kernel per combination.
+
+    The kernels `done` read them already.
+    """
     if not layouts:
         return program, dict(kernels)
     made: dict[tuple[str, tuple[tuple[int, Repack], ...]], str] = {}
     found = dict(kernels)
-    steps = []
-    for step in program.steps:
-        repacks = _pending_repacks(program, kernels[step.kernel], step, layouts)
+
+    def reading(owner: Program, step: Step) -> Step:
+        repacks = () if step.kernel in done else _pending_repacks(owner, kernels[step.kernel], step, layouts)
         if repacks and (step.kernel, repacks) not in made:
             kernel = kernels[step.kernel]
             for parameter, repack in repacks:
                 kernel = read_repacked(kernel, parameter, repack)
-            name = f"{step.kernel}_repacked"
-            while name in found:
-                name += "_"
+            name = free_name(f"{step.kernel}_repacked", found)
             made[step.kernel, repacks], found[name] = name, kernel
-        steps.append(replace(step, kernel=made[step.kernel, repacks]) if repacks else step)
-    used = {step.kernel for step in steps}
-    return replace(program, steps=tuple(steps)), {name: each for name, each in found.items() if name in used}
+        return replace(step, kernel=made[step.kernel, repacks]) if repacks else step
+
+    program = program.with_calls(reading)
+    used = {step.kernel for _, step, _ in program.calls()}
+    return program, {name: each for name, each in found.items() if name in used}
 
 
 def _pending_repacks(

@@ -124,13 +124,14 @@ def free_weights(program: Program, fixed: frozenset[str]) -> frozenset[int]:
     Each has one shape wherever it is read, is neither an output nor a view's source, and no kernel of `fixed` reads it.
     """
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
-    for tensor in program.tensors:
-        if tensor.weight is not None:
-            shapes[tensor.weight].add(tensor.shape)
-    taken = {port.tensor for port in program.outputs} | {view.source for view in program.views}
-    taken |= {tensor for step in program.steps if step.kernel in fixed for tensor in step.reads}
-    found = {weight for weight, different in shapes.items() if len(different) == 1}
-    return frozenset(found - {program.tensors[tensor].weight for tensor in taken})
+    taken = {program.tensors[port.tensor].weight for port in program.outputs} | _sliced(program)
+    for each in _programs(program):
+        for tensor in each.tensors:
+            if tensor.weight is not None:
+                shapes[tensor.weight].add(tensor.shape)
+        taken |= {each.tensors[view.source].weight for view in each.views}
+    taken |= {owner.tensors[tensor].weight for owner, step, _ in program.calls() if step.kernel in fixed for tensor in step.reads}
+    return frozenset({weight for weight, different in shapes.items() if len(different) == 1} - taken)
 
 
 def repack_weights(

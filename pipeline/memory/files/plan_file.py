@@ -14,7 +14,7 @@ from ..placement.plan_arena import ArenaPlan
 from ..validation.validate_plan import validate_plan
 
 #: format version; raise it when older readers would misread a newer file
-VERSION = 5
+VERSION = 6
 _HINT = "Compile the model again."
 
 

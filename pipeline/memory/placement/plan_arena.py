@@ -107,7 +107,7 @@ def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement,
 
 
 def _workspaces(program: Program) -> frozenset[int]:
-    return frozenset(program.buffers_of(tuple(step.writes[-1] for step in program.steps if step.workspace)))
+    return frozenset(program.buffers_of(tuple(tensor for step in program.steps for tensor in step.writes[len(step.results) :])))
 
 
 def _promoted(

@@ -6,6 +6,7 @@
         y[t] = b · V                        512 └───────┘ x[t] and y[t] lie outside
 
 The body is a program: its order, its sharing and its plan are those of any program, and the same validator checks them.
+A loop of rows runs in its own order, and each of its rings is a workspace of its own, which may lie in any gap of the arena.
 """
 
 from __future__ import annotations
@@ -15,21 +16,35 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...program import Loop, Overlay, Program, Window
+from ...program import Guard, Loop, Overlay, Program, Window
 from ..order.best_order import beam_order
 from ..sharing.share import share
 from .plan_arena import ArenaPlan, plan_arena
 
 
 @lru_cache(1 << 10)
-def plan_loop(loop: Loop) -> tuple[Loop, int]:
-    """Return the loop with its body in the order, and with the sharing, of least memory, and the bytes of its workspace.
+def plan_loop(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
+    """Return the loop with its body in the order, and with the sharing, of least memory, and the bytes of its workspaces.
 
-    The body stays as it is where nothing is lower. Loops inside have their plans already.
+    The body stays as it is where nothing is lower, and where rows are computed in turn. Loops inside have their plans already.
     """
+    if loop.is_numbered:
+        return _plan_rows(loop)
     found = min(((each, plan_arena(each)) for each in _arranged(_apart(loop))), key=lambda each: each[1].arena)
     planned = _refilled(loop, *found)
-    return replace(planned, in_place=tuple(_overlays(planned))), found[1].arena
+    return replace(planned, in_place=tuple(_overlays(planned))), (found[1].arena,) if found[1].arena else ()
+
+
+def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
+    """Plan a loop of rows: rings one after the other, then the values of one trip, which share memory."""
+    inner, rings = loop.inner, sorted(loop.rings)
+    tensors = tuple(replace(each, shape=(0,), offset=0) if each.buffer in rings else each for each in inner.tensors)
+    buffers = tuple(replace(each, nbytes=0) if number in rings else each for number, each in enumerate(inner.buffers))
+    plan = plan_arena(replace(inner, tensors=tensors, buffers=buffers))
+    values = max((offset + each.nbytes for offset, each in zip(plan.offsets, buffers) if each.nbytes), default=0)
+    pieces = tuple(rings.index(number) if number in rings else len(rings) if each.nbytes else 0 for number, each in enumerate(buffers))
+    sizes = [inner.buffers[ring].nbytes for ring in rings]
+    return replace(loop, offsets=plan.offsets, pieces=pieces), (*sizes, values) if values else tuple(sizes)
 
 
 def _apart(loop: Loop) -> Program:
@@ -106,9 +121,9 @@ def _shift(loop: Loop, operand: _Use, result: _Use) -> int | None:
     equal = tensors[ours.tensor].nbytes == tensors[theirs.tensor].nbytes
     if last > first or (last == first and not (equal and _takes_turns(loop, last, operand, result))):
         return None
-    if all(steps[number].once for number in operand.reads):
+    if all(steps[number].guard == Guard() for number in operand.reads):
         return 0 if equal and not ours.stride and not theirs.stride else None
-    if any(steps[number].once for number in (*operand.reads, *result.reads, *result.writes)):
+    if any(steps[number].guard is not None for number in (*operand.reads, *result.reads, *result.writes)):
         return None
     if any(len({(each.offset, each.stride) for each in use.windows}) > 1 for use in (operand, result)):
         return None

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT
 from .group_rows import coarser
-from .merge_region import merge_region
+from .merge_region import estimate_region
 from .partitioner import Partition, Partitioner, StreamedSteps
 from .region import region
 from .region_forms import KnownForms
@@ -33,7 +33,7 @@ def apply_partition(
     for each in sorted(regions, key=lambda each: -each.first):
         found = region(program, splits, each.first, each.last, each.axis, each.group, alignment, each.in_place)
         assert found is not None
-        program, _ = merge_region(program, found)
+        program, _ = estimate_region(program, found)
     return program
 
 

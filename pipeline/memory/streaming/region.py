@@ -14,7 +14,6 @@ end takes into its sum (partial execution, as in Pex).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -48,15 +47,19 @@ class Region:
         late = 0 if self.replacement is None else self.replacement.lag
         return range(min(stage.begin for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
 
-    def slots(self, program: Program) -> list[tuple[int, str]]:
-        """Return the elements and the dtype of each slot."""
-        found: dict[int, tuple[int, str]] = {}
+    def workspaces(self, program: Program) -> list[int]:
+        """Return the bytes of each ring, and of each slot."""
+        rings, slots = [], dict[int, int]()
         for stage in self.stages:
+            tensor = program.steps[stage.step].writes[0]
+            row = program.tensors[tensor].nbytes // stage.extent if stage.operand is None else 0
+            if tensor in self.rings and stage.kept:
+                rings.append(row * stage.kept)
             if stage.slot is not None:
-                tensor = program.tensors[program.steps[stage.step].writes[0]]
-                elements = math.prod(stage.group if n == stage.axis else each for n, each in enumerate(tensor.shape))
-                found[stage.slot] = max(elements, found.get(stage.slot, (0, ""))[0]), tensor.dtype
-        return [found[slot] for slot in sorted(found)]
+                slots[stage.slot] = max(row * stage.group, slots.get(stage.slot, 0))
+            if self.replacement is not None and self.replacement.result == tensor and self.replacement.held:
+                rings.append(row * self.replacement.held)
+        return [*rings, *slots.values()]
 
     def stage_of(self, program: Program, tensor: int) -> Stage:
         """Return the stage that writes a tensor."""

@@ -7,15 +7,28 @@ from ...program import Loop, Program, Window
 from ..placement.plan_arena import ArenaPlan
 
 
-def workspace_plan(program: Program, loop: Loop) -> ArenaPlan:
-    """Return the plan of a loop's body in its workspace; it claims nothing."""
-    room = program.tensors[loop.writes[-1]].nbytes if loop.workspace else 0
-    return ArenaPlan(loop.offsets, room, 0, 0, False)
+def workspace_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
+    """Return the plan of a loop's body in its workspaces, as if they lay one after the other; it claims nothing.
+
+    Raises PlanError for a buffer that leaves its own.
+    """
+    starts, end = {}, 0
+    for tensor in loop.writes[len(loop.results) :]:
+        starts[tensor], end = end, end + -(-program.tensors[tensor].nbytes // alignment) * alignment
+    offsets = list(loop.offsets)
+    for number, (buffer, offset) in enumerate(zip(loop.body.buffers, loop.offsets)):
+        if number in loop.outside or not buffer.nbytes or offset % alignment:
+            continue
+        own = loop.workspace_of(number) if loop.workspaces else None
+        if own is None or offset < 0 or offset + buffer.nbytes > program.tensors[own].nbytes:
+            raise PlanError(f"Buffer '{buffer.name}' at offset {offset} ends outside the workspace of loop '{loop.kernel}'.")
+        offsets[number] += starts[own]
+    return ArenaPlan(tuple(offsets), end, 0, 0, False)
 
 
-def trip_plan(program: Program, loop: Loop) -> ArenaPlan:
+def trip_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
     """Return the plan of a loop's body in one trip: buffers outside lie behind the workspace, apart from each other."""
-    inner = workspace_plan(program, loop)
+    inner = workspace_plan(program, loop, alignment)
     offsets, end = list(inner.offsets), inner.arena
     for buffer in sorted(loop.outside):
         offsets[buffer], end = end, end + loop.body.buffers[buffer].nbytes
@@ -26,7 +39,8 @@ def check_trips(program: Program, plan: ArenaPlan, loop: Loop) -> None:
     """Replay a loop outside of its workspace. Raises PlanError naming the loop and its operand.
 
     The rules: steps write only results, and all of each; a trip reads what it or the one before wrote as that tensor; and
-    no trip overwrites what it, or a later one, still reads.
+    no trip overwrites what it, or a later one, still reads. Rows that kernels compute in turn are replayed one by one by
+    `validate_region`, before there are kernels for them.
     """
     for step in loop.body.steps:
         for tensor in step.writes:
@@ -34,6 +48,8 @@ def check_trips(program: Program, plan: ArenaPlan, loop: Loop) -> None:
             if loop.body.tensors[tensor].buffer in loop.outside and not any(window.place >= len(loop.reads) for window in own):
                 raise PlanError(f"Loop '{loop.kernel}' writes tensor {tensor} of its body, which is no result.")
     _check_results(program, loop)
+    if loop.is_numbered:
+        return
     _check_carried(loop)
     for operand in (window for window in loop.windows if window.place < len(loop.reads)):
         for result in (window for window in loop.windows if window.place >= len(loop.reads)):
@@ -64,7 +80,7 @@ def _check_carried(loop: Loop) -> None:
     held = {buffer: set(tensors) for buffer, tensors in given.items()}
     for trip in range(min(loop.trips, 2)):
         for step in body.steps:
-            if step.once and trip:
+            if not step.runs_in(trip):
                 continue
             for tensor in step.reads:
                 buffer = body.tensors[tensor].buffer
@@ -101,12 +117,12 @@ def _check_apart(program: Program, plan: ArenaPlan, loop: Loop, operand: Window,
         for write, writer in enumerate(loop.body.steps):
             if operand.tensor not in reader.reads or result.tensor not in writer.writes:
                 continue
-            for trip in range(1 if writer.once else loop.trips):
+            for trip in filter(writer.runs_in, range(loop.trips)):
                 low, high = _bytes(loop, result, starts[1], trip)
                 # trips that read after this write: of the later ones, the next and the last are nearest
                 after = [trip] if read >= write else []
                 after += [each for each in (trip + 1, loop.trips - 1) if trip < each < loop.trips]
-                for each in (each for each in after if not each or not reader.once):
+                for each in filter(reader.runs_in, after):
                     start, end = _bytes(loop, operand, starts[0], each)
                     allowed = each == trip and read == write and start == low and _takes_turns(loop, read, operand, result)
                     if max(low, start) < min(high, end) and not allowed:

@@ -44,8 +44,8 @@ def _check_loops(program: Program, plan: ArenaPlan, alignment: int) -> None:
     for step in program.steps:
         if isinstance(step, Loop):
             check_trips(program, plan, step)
-            _check_rules(step.inner, workspace_plan(program, step), alignment)
-            _check_loops(step.body, trip_plan(program, step), alignment)
+            _check_rules(step.inner, workspace_plan(program, step, alignment), alignment)
+            _check_loops(step.body, trip_plan(program, step, alignment), alignment)
 
 
 def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:

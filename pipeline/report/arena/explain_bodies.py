@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
@@ -25,7 +26,7 @@ ROWS = 12
 
 @dataclass(frozen=True)
 class BodyValue:
-    """Buffer of a body. `first` and `last` are stages; `offset` is in bytes of the loop's workspace."""
+    """Buffer of a body. `first` and `last` are stages; `offset` is in bytes of the loop's workspaces."""
 
     name: str
     dtype: str
@@ -39,7 +40,7 @@ class BodyValue:
 class BodyExplained:
     """Planned body of the loop a step runs; sizes are bytes.
 
-    `nbytes` are those of its workspace, `peak` the stage with most of `alive` bytes. `values` are in order of their first
+    `nbytes` are those of its workspaces, `peak` the stage with most of `alive` bytes. `values` are in order of their first
     stage; `inside` tells a loop in the body of another.
     """
 
@@ -56,31 +57,39 @@ class BodyExplained:
 
 def explain_bodies(program: Program) -> tuple[BodyExplained, ...]:
     """Explain the bodies of the loops of `program`, in order, those inside after the one around them."""
-    return tuple(_all_explained(program, (), 0, None))
+    return tuple(_all_explained(program, None, None))
 
 
-def _all_explained(program: Program, offsets: Sequence[int], start: int, step: int | None) -> Iterator[BodyExplained]:
-    """Yield the bodies of a program's loops. In a body of `step`, its buffers lie at `offsets` from `start` on in the workspace."""
+def _all_explained(program: Program, places: Sequence[int] | None, step: int | None) -> Iterator[BodyExplained]:
+    """Yield the bodies of a program's loops. In a body of `step`, its buffers lie at `places` in the workspaces."""
     for number, each in enumerate(program.steps):
         if isinstance(each, Loop):
             own = number if step is None else step
-            place = program.tensors[each.writes[-1]] if offsets and each.workspace else None
-            first = start if place is None else start + offsets[place.buffer] + place.offset
-            yield _explained(own, each, first, step is not None)
-            yield from _all_explained(each.body, each.offsets, first, own)
+            starts = _starts(program, places, each)
+            inside = [offset + (starts[each.workspace_of(buffer)] if starts else 0) for buffer, offset in enumerate(each.offsets)]
+            yield _explained(own, each, inside, sum(aligned(program.tensors[tensor].nbytes) for tensor in starts), step is not None)
+            yield from _all_explained(each.body, inside, own)
 
 
-def _explained(step: int, loop: Loop, start: int, inside: bool) -> BodyExplained:
+def _starts(program: Program, places: Sequence[int] | None, loop: Loop) -> dict[int, int]:
+    """Return the place of each workspace of a loop; those of the outermost one lie one after the other."""
+    own = loop.writes[len(loop.results) :]
+    if places is None:
+        return dict(zip(own, accumulate((aligned(program.tensors[tensor].nbytes) for tensor in own), initial=0)))
+    tensors = [(tensor, program.tensors[tensor]) for tensor in own]
+    return {tensor: places[what.buffer] + what.offset for tensor, what in tensors if what.buffer is not None}
+
+
+def _explained(step: int, loop: Loop, places: Sequence[int], nbytes: int, inside: bool) -> BodyExplained:
     program = loop.inner
     alive = Parts(program).alive_bytes()
     peak = max(range(len(alive)), key=lambda stage: (alive[stage], -stage))
     values = [
-        BodyValue(buffer.name, program.dtypes[number], buffer.nbytes, start + loop.offsets[number], life.start, life.end - 1)
+        BodyValue(buffer.name, program.dtypes[number], buffer.nbytes, places[number], life.start, life.end - 1)
         for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True))
         if buffer.nbytes and life.end > life.start
     ]
     ordered = sorted(values, key=lambda value: (value.first, value.last))
-    nbytes = max((value.offset + aligned(value.nbytes) - start for value in values), default=0)
     stage = program.steps[peak].kernel if program.steps else ""
     return BodyExplained(step, loop.kernel, loop.trips, inside, nbytes, peak, stage, alive[peak], tuple(ordered))
 

@@ -12,7 +12,6 @@ from tvm.tirx import PrimFunc
 
 from ...codegen.elf import read_object
 from ...codegen.functions.merge_kernels import merge_identical_kernels
-from ...codegen.functions.outline_stages import outline_stages
 from ...codegen.objects import build_object
 from ...codegen.symbols import unused_sections
 from ...kernels.lower.lower import Lowered
@@ -40,12 +39,10 @@ class CodeEstimate:
     def of(self, lowered: Lowered) -> int:
         """Return the bytes of code of a lowered program with specialised kernels."""
         lowered = merge_identical_kernels(lowered)
-        outlined = outline_stages(lowered.kernels)
-        functions = outlined.callers | outlined.others
-        new = {name: function for name, function in functions.items() if self._known.get(function) is None}
+        new = {name: kernel for name, kernel in lowered.kernels.items() if self._known.get(kernel) is None}
         if new:
             self._compile(new)
-        return code_of_calls(sum(1 for _ in lowered.program.calls())) + sum(self._known.get(each) or 0 for each in functions.values())
+        return code_of_calls(sum(1 for _ in lowered.program.calls())) + sum(self._known.get(each) or 0 for each in lowered.kernels.values())
 
     def _compile(self, kernels: Mapping[str, PrimFunc]) -> None:
         with scratch_folder() as folder, ThreadPoolExecutor(_THREADS) as threads:  # LLVM releases Python's lock

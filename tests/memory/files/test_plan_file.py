@@ -28,7 +28,7 @@ def test_a_plan_survives_its_file(place, program):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=1), "is of version 1, not 5"),
+        (lambda d: d.update(version=1), "is of version 1, not 6"),
         (lambda d: d.pop("version"), "is of version None"),
         (lambda d: d.update(alignment=0), "alignment is 0"),
         (lambda d: d.pop("plan"), "plan.json"),

@@ -25,7 +25,7 @@ def test_the_loop_of_any_program_has_a_valid_plan(program: Program, trips: int, 
         validate_plan(each, plan_arena(each), ALIGNMENT)
     (loop,) = around.steps
     assert isinstance(loop, Loop)
-    room = around.tensors[loop.writes[-1]].nbytes if loop.workspace else 0
+    room = around.tensors[loop.writes[-1]].nbytes if loop.workspaces else 0
     assert room <= sum(aligned(buffer.nbytes) for number, buffer in enumerate(program.buffers) if number not in given | made)
     kernels = [step.kernel for step in program.steps]
     if len(set(kernels)) == len(kernels) == len(loop.body.steps):
@@ -47,7 +47,7 @@ def test_a_loop_inside_has_its_workspace_in_that_of_the_loop_around():
     validate_plan(program, plan_arena(program), ALIGNMENT)
     (outer,) = program.steps
     inner = next(step for step in outer.body.steps if isinstance(step, Loop))
-    assert inner.workspace and outer.body.tensors[inner.writes[-1]].nbytes == SLICE
+    assert inner.workspaces and outer.body.tensors[inner.writes[-1]].nbytes == SLICE
     assert program.tensors[outer.writes[-1]].nbytes == 1024 + SLICE  # h beside wide, as the loop runs first
 
 

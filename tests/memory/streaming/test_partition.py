@@ -15,7 +15,7 @@ from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
-from passfit.memory.streaming.merge_region import merge_region
+from passfit.memory.streaming.merge_region import estimate_region
 from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
 from passfit.memory.streaming.partitioner import Partitioner
 from passfit.memory.streaming.region import region
@@ -49,7 +49,7 @@ def least_by_all_partitions(program, splits, alignment: int, over: int = IN_PLAC
             for in_place in (0, over):
                 found = region(program, splits, first, end - 1, axis, 1, alignment, in_place)
                 if found is not None:
-                    costs.append(alive_at(in_its_place(merge_region(program, found)[0]), first, alignment))
+                    costs.append(alive_at(in_its_place(estimate_region(program, found)[0]), first, alignment))
         return min(costs, default=None)
 
     @cache

@@ -26,7 +26,7 @@ def _body(loop: Loop, **changed: object) -> Loop:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda loop: replace(loop, offsets=(0, 0, 0, 4096, 0)), "outside the arena"),
+        (lambda loop: replace(loop, offsets=(0, 0, 0, 4096, 0)), "outside the workspace"),
         (lambda loop: replace(loop, offsets=(0, 0, 0, 3, 0)), "not a multiple"),
         (lambda loop: _body(loop, steps=loop.body.steps[::-1]), "before anything wrote it|not there"),
         (lambda loop: _body(loop, steps=loop.body.steps[:3]), "does not write all of its result 1"),

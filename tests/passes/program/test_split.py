@@ -3,7 +3,7 @@
 import pytest
 
 from passfit.errors import SequenceError
-from passfit.memory.streaming.merge_region import merge_region
+from passfit.memory.streaming.merge_region import estimate_region
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.sequence import Sequence
 
@@ -101,7 +101,7 @@ def test_steps_before_and_after():
         last = builder.window(last, **options)
     program, splits = builder.program()
     found = parse_spec("split-rows{steps=0-2,axis=0,rows=2}").region(program, splits)
-    after, _ = merge_region(program, found)
+    after, _ = estimate_region(program, found)
 
     def described(program):
         names = [buffer.name for buffer in program.buffers]
@@ -112,4 +112,4 @@ def test_steps_before_and_after():
         ]
 
     assert described(program) == ["k0: b0 -> b1[12, 8]", "k1: b1 -> b2[12, 8]", "k2: b2 -> b3[6, 8]"]
-    assert described(after) == ["streamed_k0: b0 -> b3[6, 8] b1[6, 8] b2[4, 8]"]
+    assert described(after) == ["streamed_k0: b0 -> b3[6, 8] workspace of streamed_k0[48] workspace of streamed_k0[32]"]

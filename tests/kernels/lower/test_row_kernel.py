@@ -8,7 +8,7 @@ from tvm import tirx
 from tvm.ir import Var
 from tvm.tirx import BufferLoad, BufferStore, IfThenElse, Select
 
-from passfit.kernels.rewrite.ring_place import chosen_once
+from passfit.kernels.lower.row_kernel import chosen_once
 from passfit.tir.loop_nests import buffer_of, int64
 
 pytestmark = pytest.mark.tvm

@@ -21,7 +21,7 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64, resized
 from ...tir.row_window import takes_a_row
 from ...tir.stores import stores
-from ..schedule.candidates import RULE_WORKSPACE, Schedule, Schedules, fits
+from .candidates import RULE_WORKSPACE, Schedule, Schedules, fits
 
 
 def schedule_in_place(found: Schedules, operand: int) -> Schedule:

@@ -8,8 +8,8 @@ from tvm import tirx
 from tvm.ir import Var
 from tvm.tirx import BufferStore, For
 
-from passfit.kernels.rewrite.sum_in_place import continues_in_place, schedule_in_place
 from passfit.kernels.schedule.candidates import Schedule, Schedules
+from passfit.kernels.schedule.sum_in_place import continues_in_place, schedule_in_place
 from passfit.tir.loop_nests import buffer_of, int64, kernel_of, sequence
 
 pytestmark = pytest.mark.tvm
