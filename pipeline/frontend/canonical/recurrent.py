@@ -1,22 +1,26 @@
-"""Bring LSTM, GRU and RNN into one form: time first, no result that nothing reads; a single step becomes operators.
+"""Write LSTM, GRU and RNN as a Scan whose body is one step of all directions; of one step, as plain operators.
 
-    steps > 1     one node, one kernel with a loop over the steps: frontend/relax/recurrent/kernel.py
-    one step      plain operators, which fuse and split like all others: recurrent_step.py
+    Scan(h, c, W, R, biases, x){h' = cell(x·W + h·R + biases, h, c); y = h'}        recurrent_step.py
+
+The reverse direction runs through x and y from their ends. Lengths are states, counted in steps: a sequence is in it
+while they are above 0; else its states stay, and y is 0.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
 from ...errors import ModelError
+from .control_flow.build_scan import Value, WriteBody, build_scan
 from .folding.fold_constants import fold
 from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, node_title
-from .recurrent_step import RECURRENT, is_one_step, one_step
+from .recurrent_step import GATES, RECURRENT, Cell, Layer, layer_of, parameters
 from .shapes import infer_shapes, static_shape, value_types
 
 if TYPE_CHECKING:
@@ -24,41 +28,45 @@ if TYPE_CHECKING:
 
 #: operands with (batch, directions, hidden) where the batch comes first: starting h and c
 _STATES = (5, 6)
+#: numbers of W that a fast cache holds; part of x and y that the sums of several steps may take; most of these steps
+_CACHED, _SHARE, _MOST_AT_ONCE = 8192, 32, 16
+T = TypeVar("T")
 
 
 def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Bring the recurrent nodes of `model` (with inferred shapes) into canonical form.
-
-    Raises ModelError for forms that are not covered.
-    """
+    """Replace the recurrent nodes of `model` (with inferred shapes). Raises ModelError for forms that are not covered."""
     if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
     shorter = read_last_steps(model)
     if shorter is not model:
         model = infer_shapes(fold(shorter))
-    nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in RECURRENT}
-    from onnx import numpy_helper
-
-    given = {name for node in nodes.values() for name in node.input[1:]}
-    constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in given}
     types = value_types(model.graph)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
-    made = {index: _canonical(node, index, constants, types, read) for index, node in nodes.items()}
+    made = {index: _replacement(node, index, types, read) for index, node in enumerate(model.graph.node) if node.op_type in RECURRENT}
     return spliced(model, made)
 
 
-def _canonical(
-    node: onnx.NodeProto,
-    index: int,
-    constants: dict[str, np.ndarray],
-    types: dict[str, onnx.TypeProto],
-    read: set[str],
-) -> NodeBuilder:
+def steps_at_once(layer: Layer) -> int:
+    """Choose the steps whose products W·x are computed at once: their sums are small beside x and y."""
+    columns = GATES[layer.op] * layer.hidden
+    if layer.inputs * columns < _CACHED:
+        return 1
+    most = layer.steps * (layer.inputs + len(layer.reverse) * layer.hidden) // (_SHARE * columns)
+    return max(size for size in range(1, max(1, min(most, _MOST_AT_ONCE)) + 1) if layer.steps % size == 0)
+
+
+def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypeProto], read: set[str]) -> NodeBuilder:
+    from onnx import helper
+
     attributes = attributes_of(node)
     inputs = [*node.input, *[""] * (8 - len(node.input))]
     outputs = [name if name in read else "" for name in node.output]
-    shape = static_shape(types[inputs[0]]) if inputs[0] in types else None
-    _refuse_forms(node, attributes, shape)
+    shape, weights = (static_shape(types[name]) if name in types else None for name in (inputs[0], inputs[2]))
+    if shape is None or weights is None:
+        _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
+    why = fault_of_activations(attributes)
+    if why:
+        _refuse(node, why, "Give it activations of ONNX's list, each with its numbers.")
     batch_first = bool(attributes.get("layout", 0))
     build = NodeBuilder(stem_of(node, index))
     if batch_first:
@@ -66,11 +74,9 @@ def _canonical(
             if inputs[place]:
                 inputs[place] = build.node("Transpose", inputs[place], perm=[1, 0, 2])
         shape = (shape[1], shape[0], shape[2])
-    if is_one_step(attributes, inputs, constants, shape):
-        made = one_step(build, node.op_type, attributes, inputs, constants, shape)
-    else:
-        kept = {name: value for name, value in attributes.items() if name != "layout"}
-        made = _looped(build, node.op_type, kept, inputs, [bool(name) for name in outputs])
+    dtype = helper.tensor_dtype_to_np_dtype(types[inputs[1]].tensor_type.elem_type)
+    layer = layer_of(node.op_type, attributes, shape, weights[2], dtype)
+    made = _Writer(build, layer, inputs).results(every=bool(outputs and outputs[0]))
     for place, (name, value) in enumerate(zip(outputs, made)):
         perm = [2, 0, 1, 3] if place == 0 else [1, 0, 2]
         if name and batch_first:
@@ -80,25 +86,162 @@ def _canonical(
     return build
 
 
-def _looped(
-    build: NodeBuilder, op: str, attributes: dict[str, Any], inputs: list[str], wanted: list[bool]
-) -> list[str]:
-    while not inputs[-1]:
-        inputs = inputs[:-1]
-    results = build.many(op, inputs, len(wanted), **attributes)
-    for place, each in enumerate(wanted):
-        if not each:
-            build.nodes[-1].output[place] = ""
-    return results
+class _Writer:
+    """Write the replacement of one node with time first with `build`."""
+
+    def __init__(self, build: NodeBuilder, layer: Layer, inputs: list[str]):
+        from onnx import helper
+
+        self.build, self.layer = build, layer
+        self.x, w, r, bias, self.lengths, self.h, self.c, peephole = inputs
+        self.element = helper.np_dtype_to_tensor_dtype(layer.dtype)
+        if self.lengths:
+            self._check_lengths()
+        self.directions = range(len(layer.reverse))
+        self.operands = [
+            {name: Value(*each, self.element) for name, each in parameters(build, layer, n, w, r, bias, peephole).items()} for n in self.directions
+        ]
+        self.starts = [self._start(number) for number in self.directions]
+
+    def results(self, every: bool) -> list[str]:
+        """Return Y (steps, directions, batch, hidden), Y_h and, of an LSTM, Y_c (directions, batch, hidden).
+
+        Y is the empty name unless `every` state is wanted.
+        """
+        group = steps_at_once(self.layer)
+        if self.layer.steps == 1:
+            ends, y = self._one_step()
+        elif group == 1:
+            ends, y = self._steps(every)
+        else:
+            ends, y = self._groups(every, group)
+        return [y, *(self._joined([end[state] for end in ends], 0) for state in self.layer.states)]
+
+    def _one_step(self) -> tuple[list[dict[str, str]], str]:
+        build, ends, rows = self.build, [], []
+        x = build.node("Squeeze", self.x, build.integers(0))
+        for number in self.directions:
+            cell = self._cell(build, number, {name: each.name for name, each in self.operands[number].items()})
+            end, y = self._step(cell, number, cell.shares(x), {name: each.name for name, each in self.starts[number].items()})
+            ends.append(end)
+            rows.append(build.node("Unsqueeze", y, build.integers(0)))
+        return ends, self._joined(rows, 1)
+
+    def _steps(self, every: bool) -> tuple[list[dict[str, str]], str]:
+        """Build a loop over the steps; return the last states of each direction, and Y."""
+        layer = self.layer
+
+        def write(body: NodeBuilder, given: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
+            after, rows = {}, []
+            for n in self.directions:
+                cell = self._cell(body, n, _of(n, given))
+                end, y = self._step(cell, n, cell.shares(given[f"x_{n}"]), _of(n, given))
+                after |= _numbered(n, end)
+                rows += self._every(body, n, y, every)
+            return after, rows
+
+        return self._around([layer.steps, layer.batch, layer.inputs], self.x, write, 1)
+
+    def _groups(self, every: bool, group: int) -> tuple[list[dict[str, str]], str]:
+        """Build a loop over groups of steps, which multiplies W by x of all of them, then a loop over its steps."""
+        layer = self.layer
+        shape = [layer.steps // group, group, layer.batch, layer.inputs]
+        x = self.build.node("Reshape", self.x, self.build.integers(*shape))
+
+        def write(body: NodeBuilder, given: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
+            after, rows = {}, []
+            for n in self.directions:
+                own = _of(n, given)
+                sums = self._cell(body, n, own).shares(given[f"x_{n}"])
+                states, held = (
+                    {name: each._replace(name=own[name]) for name, each in known.items() if name not in ("w", "bias")}
+                    for known in (self.starts[n], self.operands[n])
+                )
+                shares = Value(sums, (group, layer.batch, GATES[layer.op] * layer.hidden), self.element, layer.reverse[n])
+
+                def step(inner: NodeBuilder, values: dict[str, str], n: int = n) -> tuple[dict[str, str], list[Value]]:
+                    end, y = self._step(self._cell(inner, n, values), n, values["shares"], values)
+                    return end, self._every(inner, n, y, every)
+
+                end, made = build_scan(body, states, held, {"shares": shares}, step)
+                after |= _numbered(n, end)
+                rows += [Value(each, (group, *self._row), self.element, layer.reverse[n]) for each in made]
+            return after, rows
+
+        ends, y = self._around(shape, x, write, 2)
+        return ends, self.build.node("Reshape", y, self.build.integers(layer.steps, -1, *self._row[1:])) if every else ""
+
+    def _around(self, shape: list[int], x: str, write: WriteBody, axis: int) -> tuple[list[dict[str, str]], str]:
+        """Build the outer loop over x; `axis` is that of the directions in its result."""
+        states, held = (
+            {name: each for n, own in enumerate(group) for name, each in _numbered(n, own).items()} for group in (self.starts, self.operands)
+        )
+        given = {f"x_{n}": Value(x, tuple(shape), self.element, backwards) for n, backwards in enumerate(self.layer.reverse)}
+        ends, rows = build_scan(self.build, states, held, given, write)
+        return [_of(n, ends) for n in self.directions], self._joined(rows, axis) if rows else ""
+
+    @property
+    def _row(self) -> tuple[int, ...]:
+        return 1, self.layer.batch, self.layer.hidden
+
+    def _every(self, build: NodeBuilder, number: int, y: str, every: bool) -> list[Value]:
+        return [Value(build.node("Identity", y), self._row, self.element, self.layer.reverse[number])] if every else []
+
+    def _cell(self, build: NodeBuilder, number: int, operands: dict[str, str]) -> Cell:
+        return Cell(build, self.layer, self.layer.activations[number], operands)
+
+    def _step(self, cell: Cell, number: int, shares: str, states: dict[str, str]) -> tuple[dict[str, str], str]:
+        """Build a step of a direction; return its next states, and y."""
+        layer, build = self.layer, cell.build
+        made = cell.next(shares, {name: states[name] for name in layer.states})
+        if not self.lengths:
+            return made, made["h"]
+        left, zero = states["left"], build.constant(np.zeros((), np.int32))
+        inside = build.node("Greater", left, zero)
+        y = build.node("Where", inside, made["h"], build.constant(np.zeros((), layer.dtype)))
+        held = {name: build.node("Where", inside, made[name], states[name]) for name in made}
+        further = build.node("Add", left, build.constant(np.asarray(1 if layer.reverse[number] else -1, np.int32)))
+        return held | {"left": further}, y
+
+    def _start(self, number: int) -> dict[str, Value]:
+        """Return the states of a direction before its first step: given, else zeros; ONNX Runtime has zeros after no step."""
+        from onnx import TensorProto
+
+        layer, build = self.layer, self.build
+        found = {}
+        for name, given in zip(layer.states, (self.h, self.c)):
+            if given:
+                value = build.node("Slice", given, *map(build.integers, (number, number + 1, 0)))
+                if self.lengths:
+                    some = build.node("Greater", self.lengths, build.constant(np.zeros((), np.int32)))
+                    value = build.node("Where", some, value, build.constant(np.zeros((), layer.dtype)))
+            else:
+                value = build.constant(np.zeros(self._row, layer.dtype))
+            found[name] = Value(value, self._row, self.element)
+        if self.lengths:
+            before = build.constant(np.asarray(layer.steps - 1 if layer.reverse[number] else 0, np.int32))
+            found["left"] = Value(build.node("Sub", self.lengths, before), (layer.batch, 1), TensorProto.INT32)
+        return found
+
+    def _check_lengths(self) -> None:
+        """Read lengths from a table of all there are, whose reader finds others out; they become (batch, 1)."""
+        build = self.build
+        table = build.constant(np.arange(self.layer.steps + 1, dtype=np.int32))
+        found = build.node("Gather", table, build.from_zero(self.lengths, np.int32), axis=0)
+        self.lengths = build.node("Unsqueeze", found, build.integers(1))
+
+    def _joined(self, parts: list[str], axis: int) -> str:
+        return self.build.node("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
-def _refuse_forms(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...] | None) -> None:
-    if shape is None:
-        _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
-    why = fault_of_activations(attributes)
-    if why:
-        _refuse(node, why, "Give it activations of ONNX's list, each with its numbers.")
+def _numbered(number: int, values: Mapping[str, T]) -> dict[str, T]:
+    return {f"{name}_{number}": each for name, each in values.items()}
 
 
-def _refuse(node: onnx.NodeProto, why: str, hint: str) -> None:
+def _of(number: int, values: Mapping[str, T]) -> dict[str, T]:
+    """Return the values of a direction, without its number."""
+    return {name.removesuffix(f"_{number}"): each for name, each in values.items() if name.endswith(f"_{number}")}
+
+
+def _refuse(node: onnx.NodeProto, why: str, hint: str) -> NoReturn:
     raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", hint)

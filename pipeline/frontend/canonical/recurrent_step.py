@@ -1,171 +1,165 @@
-"""Rewrite an LSTM, GRU or RNN of one step into plain operators.
+"""Write one step of LSTM, GRU and RNN as plain operators.
 
-    x ──MatMul W──► gates ─► cell ──► h, c          Y = h
+    x ──MatMul W──► sums ◄──MatMul R── h          y = h' = cell(sums, h, c)
 
 Formulas: the ONNX operator specifications of LSTM, GRU and RNN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .node_builder import NodeBuilder
 from .operators.recurrent_activations import DEFAULTS, Activation, read_activations
 
-#: one step: the input's share of the gates (batch, gates), h and c (batch, hidden) to the next h and c
-Cell = Callable[[str, str, str], tuple[str, str]]
-
-#: operators with a state
+#: operators with a state, and their gates
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 RECURRENT = frozenset(DEFAULTS)
+_REVERSE = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 @dataclass(frozen=True)
-class _Direction:
-    """Parameters of one direction of a node.
+class Layer:
+    """Describe a node with time first; there are `activations` and `reverse` for each direction.
 
-    `w` is (gates, inputs), `r` (gates, hidden), both biases (gates).
+    `clip` limits the sums of gates to ±clip. `reset_last` tells whether a GRU resets R·h, and not h. `input_forget` tells
+    whether a cell forgets what its input gate leaves.
     """
 
     op: str
-    w: np.ndarray
-    r: np.ndarray
-    w_bias: np.ndarray
-    r_bias: np.ndarray
-    activations: tuple[Activation, ...]
-    linear_before_reset: bool
+    activations: tuple[tuple[Activation, ...], ...]
+    reverse: tuple[bool, ...]
+    clip: float
+    reset_last: bool
     input_forget: bool
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+    dtype: np.dtype
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("h", "c") if self.op == "LSTM" else ("h",)
 
 
-def is_one_step(
-    attributes: dict[str, Any], inputs: list[str], constants: dict[str, np.ndarray], shape: tuple[int, ...]
-) -> bool:
-    """Tell whether a node with constant weights runs one step, without lengths, peepholes and clipping."""
-    lengths = constants.get(inputs[4]) if inputs[4] else np.ones(shape[1])
-    return (
-        shape[0] == 1
-        and all(name in constants for name in inputs[1:4] if name)
-        and not inputs[7]
-        and not attributes.get("clip", 0)
-        and lengths is not None
-        and bool((lengths == 1).all())
-    )
+def layer_of(op: str, attributes: Mapping[str, Any], shape: Sequence[int], hidden: int, dtype: np.dtype) -> Layer:
+    """Describe a node with x of `shape` (steps, batch, inputs)."""
+    reverse = _REVERSE[attributes.get("direction", "forward")]
+    steps, batch, inputs = shape
+    return Layer(
+        op, read_activations(op, attributes, len(reverse)), reverse, float(attributes.get("clip") or 0),
+        bool(attributes.get("linear_before_reset", 0)), bool(attributes.get("input_forget", 0)), steps, batch, inputs, hidden, dtype,
+    )  # fmt: skip
 
 
-def one_step(
-    build: NodeBuilder,
-    op: str,
-    attributes: dict[str, Any],
-    inputs: list[str],
-    constants: dict[str, np.ndarray],
-    shape: tuple[int, ...],
-) -> list[str]:
-    """Build the operators of a node with x of `shape` (1, batch, inputs); return Y, Y_h and Y_c.
+class Operand(NamedTuple):
+    """Value that all steps of a direction read, with its shape."""
 
-    Y is (1, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden); there is Y_c of an LSTM only.
+    value: str
+    shape: tuple[int, ...]
+
+
+def parameters(build: NodeBuilder, layer: Layer, number: int, w: str, r: str, bias: str, peephole: str) -> dict[str, Operand]:
+    """Build the operands of a direction's steps from those of the node; constants are folded later.
+
+    `w` becomes (inputs, gates · hidden), `r` (hidden, gates · hidden), `bias` the sum of both, (gates · hidden). A GRU has
+    the columns of its new state apart if it resets h before the product (`r_new`), and their bias if it resets after it
+    (`late`). Peepholes are (hidden) each.
     """
-    batch = shape[1]
-    directions = _directions(op, attributes, inputs, constants)
-    hidden = directions[0].r.shape[1]
-    starts = [
-        _per_direction(build, name, len(directions), (batch, hidden), directions[0].w.dtype)
-        for name in (inputs[5], inputs[6] if op == "LSTM" else "")
-    ]
-    ends = [_run(build, direction, inputs[0], h, c) for direction, h, c in zip(directions, *starts)]
-    axis = build.integers(0)
-    last = [
-        _join(build, [build.node("Unsqueeze", end[place], axis) for end in ends])
-        for place in range(2 if op == "LSTM" else 1)
-    ]
-    return [build.node("Unsqueeze", last[0], axis), *last]
+    gates, size = GATES[layer.op], layer.hidden
+
+    def own(name: str) -> str:
+        return build.node("Gather", name, build.constant(np.asarray(number)), axis=0)
+
+    def part(name: str, start: int, end: int) -> str:
+        return build.node("Slice", name, *(build.integers(each) for each in (start * size, end * size, -1)))
+
+    def weights(name: str) -> str:
+        return build.node("Transpose", own(name), perm=[1, 0])
+
+    made = {"w": Operand(weights(w), (layer.inputs, gates * size)), "r": Operand(weights(r), (size, gates * size))}
+    if layer.op == "GRU" and not layer.reset_last:
+        whole = made["r"].value
+        made |= {"r": Operand(part(whole, 0, 2), (size, 2 * size)), "r_new": Operand(part(whole, 2, 3), (size, size))}
+    if bias:
+        of_w, of_r = (part(own(bias), start, start + gates) for start in (0, gates))
+        both = build.node("Add", of_w, of_r)
+        if layer.op == "GRU" and layer.reset_last:
+            both = build.node("Concat", part(both, 0, 2), part(of_w, 2, 3), axis=0)
+            made["late"] = Operand(part(of_r, 2, 3), (size,))
+        made["bias"] = Operand(both, (gates * size,))
+    if peephole:
+        made |= {f"peephole_{gate}": Operand(part(own(peephole), place, place + 1), (size,)) for place, gate in enumerate("iof")}
+    return made
 
 
-def _directions(
-    op: str, attributes: dict[str, Any], inputs: list[str], constants: dict[str, np.ndarray]
-) -> list[_Direction]:
-    w, r = constants[inputs[1]], constants[inputs[2]]
-    gates = w.shape[1]
-    bias = constants[inputs[3]] if inputs[3] else np.zeros((len(w), 2 * gates), w.dtype)
-    activations = read_activations(op, attributes, len(w))
-    return [
-        _Direction(
-            op, w[d], r[d], bias[d, :gates], bias[d, gates:], activations[d],
-            bool(attributes.get("linear_before_reset", 0)), bool(attributes.get("input_forget", 0)),
-        )
-        for d in range(len(w))
-    ]  # fmt: skip
+@dataclass(frozen=True)
+class Cell:
+    """One step of a direction: `operands` are the names of `parameters` where it is built."""
 
+    build: NodeBuilder
+    layer: Layer
+    activations: tuple[Activation, ...]
+    operands: Mapping[str, str]
 
-def _per_direction(build: NodeBuilder, name: str, count: int, shape: tuple[int, int], dtype: np.dtype) -> list[str]:
-    """Return the starting state (batch, hidden) of each direction: from the input, else zeros."""
-    if not name:
-        return [build.constant(np.zeros(shape, dtype))] * count
-    parts = build.many("Split", [name, build.integers(*[1] * count)], count, axis=0) if count > 1 else [name]
-    return [build.node("Reshape", part, build.integers(*shape)) for part in parts]
+    def shares(self, x: str) -> str:
+        """Build the shares of x (…, inputs) in the sums, with the biases."""
+        sums = self.build.node("MatMul", x, self.operands["w"])
+        return self.build.node("Add", sums, self.operands["bias"]) if "bias" in self.operands else sums
 
+    def next(self, shares: str, states: Mapping[str, str]) -> dict[str, str]:
+        """Build the states behind a step from those before it, all (1, batch, hidden)."""
+        cells: dict[str, Callable[..., dict[str, str]]] = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}
+        return cells[self.layer.op](shares, **states)
 
-def _run(build: NodeBuilder, direction: _Direction, x: str, h: str, c: str) -> tuple[str, str]:
-    """Run the step of one direction; return h and c, both (batch, hidden)."""
-    gates = direction.w.shape[0]
-    # The biases that are only added can be added once; GRU's last one may be multiplied by the reset gate first.
-    once = direction.w_bias + direction.r_bias
-    late = direction.r_bias[-gates // 3 :] if direction.op == "GRU" else None
-    if late is not None:
-        once = np.concatenate([once[: -len(late)], direction.w_bias[-len(late) :]])
-    rows = build.node("Add", build.node("MatMul", x, build.constant(direction.w.T)), build.constant(once))
-    cell = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[direction.op](build, direction, late)
-    return cell(build.node("Squeeze", rows, build.integers(0)), h, c)
+    def _lstm(self, shares: str, h: str, c: str) -> dict[str, str]:
+        node, (f, g, last) = self.build.node, range(3)
+        i, o, forget, new = self._parts(node("Add", self._times(h, "r"), shares), 4)
+        taken = self._activated(f, self._seen(i, "i", c))
+        kept = self._left(taken) if self.layer.input_forget else self._activated(f, self._seen(forget, "f", c))
+        c = node("Add", node("Mul", kept, c), node("Mul", taken, self._activated(g, new)))
+        return {"h": node("Mul", self._activated(f, self._seen(o, "o", c)), self._activated(last, c)), "c": c}
 
-
-def _lstm(build: NodeBuilder, direction: _Direction, late: np.ndarray | None) -> Cell:
-    r = build.constant(direction.r.T)
-    sizes = build.integers(*[direction.r.shape[1]] * 4)
-    kind, one = direction.w.dtype, build.constant(np.ones((), direction.w.dtype))
-    f, g, h_ = direction.activations
-
-    def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        i, o, forget, new = build.many("Split", [build.node("Add", row, build.node("MatMul", h, r)), sizes], 4, axis=1)
-        taken = f.build(build, i, kind)
-        kept = build.node("Sub", one, taken) if direction.input_forget else f.build(build, forget, kind)
-        c = build.node("Add", build.node("Mul", kept, c), build.node("Mul", taken, g.build(build, new, kind)))
-        return build.node("Mul", f.build(build, o, kind), h_.build(build, c, kind)), c
-
-    return cell
-
-
-def _gru(build: NodeBuilder, direction: _Direction, late: np.ndarray) -> Cell:
-    hidden = direction.r.shape[1]
-    r_zr, r_h = build.constant(direction.r[: 2 * hidden].T), build.constant(direction.r[2 * hidden :].T)
-    late_bias = build.constant(late)
-    sizes, two = build.integers(2 * hidden, hidden), build.integers(hidden, hidden)
-    one = build.constant(np.ones((), direction.w.dtype))
-    f, g = direction.activations
-
-    def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        row_zr, row_h = build.many("Split", [row, sizes], 2, axis=1)
-        both = f.build(build, build.node("Add", row_zr, build.node("MatMul", h, r_zr)), direction.w.dtype)
-        z, reset = build.many("Split", [both, two], 2, axis=1)
-        if direction.linear_before_reset:
-            inner = build.node("Mul", reset, build.node("Add", build.node("MatMul", h, r_h), late_bias))
+    def _gru(self, shares: str, h: str) -> dict[str, str]:
+        node, (f, g) = self.build.node, range(2)
+        of_x = self._parts(shares, 3)
+        of_h = self._parts(self._times(h, "r"), 3 if self.layer.reset_last else 2)
+        update, reset = (self._activated(f, node("Add", *pair)) for pair in zip(of_x[:2], of_h))
+        if self.layer.reset_last:
+            own = node("Add", of_h[2], self.operands["late"]) if "late" in self.operands else of_h[2]
+            inner = node("Mul", reset, own)
         else:
-            inner = build.node("Add", build.node("MatMul", build.node("Mul", reset, h), r_h), late_bias)
-        new = g.build(build, build.node("Add", row_h, inner), direction.w.dtype)
-        return build.node("Add", build.node("Mul", build.node("Sub", one, z), new), build.node("Mul", z, h)), c
+            inner = self._times(node("Mul", reset, h), "r_new")
+        new = self._activated(g, node("Add", inner, of_x[2]))
+        return {"h": node("Add", node("Mul", self._left(update), new), node("Mul", update, h))}
 
-    return cell
+    def _rnn(self, shares: str, h: str) -> dict[str, str]:
+        return {"h": self._activated(0, self.build.node("Add", self._times(h, "r"), shares))}
 
+    def _times(self, h: str, weights: str) -> str:
+        return self.build.node("MatMul", h, self.operands[weights])
 
-def _rnn(build: NodeBuilder, direction: _Direction, late: np.ndarray | None) -> Cell:
-    r = build.constant(direction.r.T)
+    def _parts(self, sums: str, count: int) -> list[str]:
+        """Slice the sums of gates: unlike those of a Split, these are no values of their own."""
+        size = self.layer.hidden
+        return [self.build.node("Slice", sums, *map(self.build.integers, (place * size, (place + 1) * size, -1))) for place in range(count)]
 
-    def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        return direction.activations[0].build(build, build.node("Add", row, build.node("MatMul", h, r)), direction.w.dtype), c
+    def _seen(self, sums: str, gate: str, c: str) -> str:
+        """Add what a gate sees of the cell."""
+        peephole = self.operands.get(f"peephole_{gate}")
+        return self.build.node("Add", sums, self.build.node("Mul", peephole, c)) if peephole else sums
 
-    return cell
+    def _left(self, taken: str) -> str:
+        return self.build.node("Sub", self.build.constant(np.ones((), self.layer.dtype)), taken)
 
-
-def _join(build: NodeBuilder, parts: list[str]) -> str:
-    return build.many("Concat", parts, 1, axis=0)[0] if len(parts) > 1 else parts[0]
+    def _activated(self, place: int, value: str) -> str:
+        """Build the activation of this place, behind the limits if it is a gate's: a cell's state is none."""
+        if self.layer.clip and place < 2:
+            limits = (self.build.constant(np.asarray(each, self.layer.dtype)) for each in (-self.layer.clip, self.layer.clip))
+            value = self.build.node("Clip", value, *limits)
+        return self.activations[place].build(self.build, value, self.layer.dtype)

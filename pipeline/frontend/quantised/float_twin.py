@@ -9,6 +9,7 @@ integers do, by which a ReLU may be implied.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +28,7 @@ _LAYERS = {
 }  # fmt: skip
 #: the place of a result's scale, before its zero point
 _SCALES = {"QLinearConv": 6, "QLinearMatMul": 6, "QuantizeLinear": 1}
-_RECURRENT = ("GRU", "LSTM", "RNN")
-_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *_RECURRENT, *_LAYERS)
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *_LAYERS)
 _NUMBERS = ("int8", "uint8", "int32")
 
 
@@ -38,29 +38,37 @@ def has_numbers(model: onnx.ModelProto) -> bool:
 
 
 def integer_share(model: onnx.ModelProto) -> float:
-    """Return the share of the multiplications of convolutions, products and recurrent layers that are done on integers."""
-    context, done = context_of(model), {True: 0, False: 0}
-    for node in model.graph.node:
-        if node.op_type in _PRODUCTS:
-            done[node.op_type in _LAYERS] += _multiplications(node, context)
+    """Return the share of the multiplications of convolutions and products that are done on integers."""
+    done = {True: 0, False: 0}
+    for kind, count in _products(model):
+        done[kind in _LAYERS] += count
     return done[True] / max(1, sum(done.values()))
 
 
 def multiplications(model: onnx.ModelProto) -> int:
-    """Count the multiplications of convolutions, products and recurrent layers of a canonical model."""
+    """Count the multiplications of convolutions and products of a canonical model, those in loops too."""
+    return sum(count for _, count in _products(model))
+
+
+def _products(model: onnx.ModelProto) -> Iterator[tuple[str, int]]:
+    """Yield the operators of a canonical model that multiply, each with its multiplications in all trips."""
     context = context_of(model)
-    return sum(_multiplications(node, context) for node in model.graph.node if node.op_type in _PRODUCTS)
+    for node in model.graph.node:
+        if node.op_type in _PRODUCTS:
+            yield node.op_type, _multiplications(node, context)
+        elif node.op_type == "Scan":
+            trips = (context.shape(node.input[-1]) or (0,))[0]
+            body = type(model)(graph=attributes_of(node)["body"], opset_import=model.opset_import)
+            yield from ((kind, trips * count) for kind, count in _products(body))
 
 
 def _multiplications(node: onnx.NodeProto, context: Context) -> int:
     place = _LAYERS[node.op_type][1][1] if node.op_type in _LAYERS else 1
     made, weights = context.shape(node.output[0]), context.shape(node.input[place])
-    if node.op_type in ("ConvTranspose", *_RECURRENT):
+    if node.op_type == "ConvTranspose":
         made = context.shape(node.input[0])
     if made is None or weights is None:
         return 0
-    if node.op_type in _RECURRENT:  # each number of W and R once a step and sequence
-        return math.prod(made[:2]) * (math.prod(weights) + math.prod(context.shape(node.input[2]) or ()))
     if "Conv" in node.op_type:
         return math.prod(made) * math.prod(weights[1:])
     along = -1 if node.op_type == "Gemm" and attributes_of(node).get("transB") else max(0, len(weights) - 2)

@@ -14,9 +14,8 @@ from tvm.ir import IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, get_type
 
 from ..canonical.node_builder import attributes_of
-from ..canonical.recurrent_step import RECURRENT
 from .integer.integer_node import INTEGER, convert_integer
-from .loop_node import convert_loop
+from .loop_node import convert_loop, joins_of
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
 from .operators.conversions import convert_to_integers, narrows_floats
 from .operators.dynamic_quantisation import convert_dynamic_quantisation
@@ -24,7 +23,6 @@ from .operators.extremes import EXTREMES, convert_extreme
 from .operators.pool_kernel import convert_max_pool
 from .operators.shifts import convert_shift
 from .provenance import variable_name
-from .recurrent.node import convert_recurrent
 
 #: operators whose kernels TVM makes in float32, or in the dtype of the places, whatever dtype it says
 _SAMPLED = frozenset({"GridSample", "RoiAlign"})
@@ -55,6 +53,7 @@ class NodeImporter(ONNXGraphImporter):
         self._shapes = {
             value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in (*graph.value_info, *graph.output)
         }
+        self._joins = joins_of(graph, self._shapes)
         try:
             return super().from_onnx(graph, opset)
         finally:
@@ -68,7 +67,7 @@ class NodeImporter(ONNXGraphImporter):
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         """Pass over the operators converted here, which TVM does not know."""
-        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT | INTEGER | NARROW_WEIGHTS | {"Scan"}])
+        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in INTEGER | NARROW_WEIGHTS | {"Scan"}])
         super()._check_for_unsupported_ops(others)
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
@@ -91,13 +90,11 @@ class NodeImporter(ONNXGraphImporter):
     def _convert_operator(
         self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
     ) -> relax.Expr:
-        if op_name in RECURRENT:
-            assert self.node is not None
-            return convert_recurrent(self.bb, op_name, inputs, attrs, self.node.output)
         if op_name == "Scan":
             assert self.node is not None
-            body = next(each.g for each in self.node.attribute if each.name == "body")
-            return convert_loop(self.bb, inputs, attrs, body, self._imported)
+            return convert_loop(self.bb, inputs, self.node, self._imported, self._joins)
+        if op_name == "Concat" and self.node is not None and self.node.input[0] in self._joins:
+            return inputs[0]
         if op_name in INTEGER:
             return convert_integer(self.bb, op_name, inputs, attrs)
         if op_name in NARROW_WEIGHTS:

@@ -21,8 +21,6 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, SeqStmt, Stmt
 
-from .recurrent.arrays import int64
-
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"
 #: name of the block around the body, whose axis is the number of the iteration; those inside have the names of kernels
@@ -32,14 +30,28 @@ _OPAQUE = 8
 
 
 class Place(NamedTuple):
-    """Location of a value: a buffer, or its slice of the present iteration."""
+    """Location of a value: a buffer, or its slice of the present iteration.
+
+    Of a `row`, pairs of an axis and an index, the value is the one along this axis of the slice.
+    """
 
     buffer: Var
     slice: tuple[Expr, ...] = ()
+    row: tuple[int, int] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(int(extent) for extent in self.buffer.ty.shape[len(self.slice) :])
+        shape = [int(extent) for extent in self.buffer.ty.shape[len(self.slice) :]]
+        if self.row is not None:
+            shape[self.row[0]] = 1
+        return tuple(shape)
+
+    def at(self, indices: Sequence[Expr]) -> list[Expr]:
+        """Return the index, in the buffer, of an element of the value."""
+        found = list(indices)
+        if self.row is not None:
+            found[self.row[0]] = int64(self.row[1])
+        return [*self.slice, *found]
 
 
 @dataclass
@@ -60,9 +72,9 @@ class LoopKernel:
         self.params.append(_buffer(name, shape, dtype))
         return Place(self.params[-1])
 
-    def sliced(self, whole: Place, backwards: bool) -> Place:
-        """Return the slice of the present iteration along the first axis."""
-        return Place(whole.buffer, (int64(self.trips - 1) - self.number if backwards else self.number,))
+    def sliced(self, whole: Place, backwards: bool, row: tuple[int, int] | None = None) -> Place:
+        """Return the slice of the present iteration along the first axis, or a row of it."""
+        return Place(whole.buffer, (int64(self.trips - 1) - self.number if backwards else self.number,), row)
 
     def buffer(self, name: str, shape: Sequence[int], dtype: str) -> Place:
         """Add a buffer of the kernel."""
@@ -99,11 +111,11 @@ def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
 
     def load(each: TensorLoad) -> TensorLoad:
         place = places.get(each.source)
-        return each if place is None else tirx.BufferLoad(place.buffer, [*place.slice, *each.indices])
+        return each if place is None else tirx.BufferLoad(place.buffer, place.at(each.indices))
 
     def store(each: BufferStore) -> BufferStore:
         place = places.get(each.buffer)
-        return each if place is None else BufferStore(place.buffer, each.value, [*place.slice, *each.indices])
+        return each if place is None else BufferStore(place.buffer, each.value, place.at(each.indices))
 
     def region(each: TensorRegion) -> TensorRegion:
         place = places.get(each.source)
@@ -120,7 +132,7 @@ def _stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:
 def _copied(source: Place, to: Place) -> Stmt:
     axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)]
     at = [axis.var for axis in axes]
-    store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, [*source.slice, *at]), [*to.slice, *at])
+    store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, source.at(at)), to.at(at))
     block = SBlock(axes, [_all_of(source.buffer)], [_all_of(to.buffer)], "copy", store)
     loops = [Var(f"i{place}", "int64") for place in range(len(axes))]
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
@@ -135,6 +147,10 @@ def _buffer(name: str, shape: Sequence[int], dtype: str) -> Var:
 
 def _all_of(buffer: Var) -> TensorRegion:
     return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
+
+
+def int64(value: int) -> Expr:
+    return tirx.const(value, "int64")
 
 
 def _sequence(parts: Sequence[Stmt]) -> Stmt:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS
 from ...tir.expressions import loads, uses
@@ -60,12 +60,15 @@ class StageKernel(NamedTuple):
     results: int
 
 
-def stage_alone(block: SBlock, number: Var) -> StageKernel:
-    """Make a stage a kernel of its own, whose slices by the `number` of the trip are whole buffers; raises Unknown."""
-    accesses = _accesses_of(block)
+def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel:
+    """Make a stage a kernel of its own, whose slices by the `number` of the trip are whole buffers; raises Unknown.
+
+    Of the buffers in `rows`, a slice has one index more, a constant.
+    """
+    accesses = accesses_of(block)
     written = _written_by(block)
     buffers = [*(each for each in accesses if each not in written), *written]
-    slices = {buffer: _slice(accesses[buffer], number) for buffer in buffers}
+    slices = {buffer: _slice(accesses[buffer], number, 1 + (buffer in rows)) for buffer in buffers}
     alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
     body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
     kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr("tirx.noalias", True)
@@ -74,7 +77,20 @@ def stage_alone(block: SBlock, number: Var) -> StageKernel:
     return StageKernel(kernel, buffers, slices, len(written))
 
 
-def _accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
+def read_in_rows(stages: Sequence[SBlock], number: Var) -> set[Var]:
+    """Collect the buffers all of whose accesses are in slices by the `number` of the trip, each in one row of its slice."""
+    found: dict[Var, list[Sequence[Expr]]] = {}
+    for block in stages:
+        for buffer, indices in accesses_of(block).items():
+            found.setdefault(buffer, []).extend(indices)
+    return {
+        buffer
+        for buffer, accesses in found.items()
+        if len(buffer.ty.shape) > 1 and all(uses(indices[0], number) and isinstance(indices[1], IntImm) for indices in accesses)
+    }
+
+
+def accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
     """Collect the indices by which a block accesses each buffer that is not its own."""
     found: dict[Var, list[Sequence[Expr]]] = {}
     own = _own(block)
@@ -106,15 +122,15 @@ def _own(block: SBlock) -> set[Var]:
     return found
 
 
-def _slice(accesses: Sequence[Sequence[Expr]], number: Var) -> tuple[Expr, ...]:
-    """Return the index of the slice all accesses are in, by the `number` of the trip; nothing for a whole buffer."""
+def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple[Expr, ...]:
+    """Return the first indices of the slice all accesses are in, by the `number` of the trip; nothing for a whole buffer."""
     sliced = [bool(indices) and uses(indices[0], number) for indices in accesses]
     if not any(sliced):
         return ()
-    first = accesses[0][0]
-    if not all(sliced) or not all(tvm_ffi.structural_equal(first, indices[0]) for indices in accesses):
+    first = tuple(accesses[0][:depth])
+    if not all(sliced) or not all(tvm_ffi.structural_equal(one, other) for indices in accesses for one, other in zip(first, indices)):
         raise Unknown("a buffer is read in slices of other iterations")
-    return (first,)
+    return first
 
 
 def _without_slices(body: Stmt, alone: Mapping[Var, tuple[Var, int]]) -> Stmt:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import tvm_ffi
 from tvm.ir import Expr, Var
@@ -25,7 +26,7 @@ from ...tir.in_place.analysis import takes_addresses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64
 from ...tir.memoise import memoise_by_structure
-from .loop_stages import is_loop, is_loop_body, loop_parts, stage_alone
+from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_alone
 from .lower import Lowered
 
 
@@ -94,6 +95,14 @@ def _taken_apart(kernel: PrimFunc) -> _Taken | None:
         return None
 
 
+class _Part(NamedTuple):
+    """Part of a buffer that a trip uses: all of it, or its slice forwards (1) or backwards (-1), or a row of that."""
+
+    buffer: Var
+    direction: int = 0
+    row: int | None = None
+
+
 @dataclass
 class _Reader:
     """Read the stages of a loop's kernel as steps. Raises Unknown for another form."""
@@ -104,41 +113,42 @@ class _Reader:
     windows: list[Window] = field(default_factory=list)
     steps: list[Loop | Step] = field(default_factory=list)
     kernels: dict[str, PrimFunc] = field(default_factory=dict)
-    #: by buffer: its number, the direction of its slices, and the tensor it holds
-    numbers: dict[Var, int] = field(default_factory=dict)
-    directions: dict[Var, int] = field(default_factory=dict)
-    present: dict[Var, int] = field(default_factory=dict)
-    #: the tensor of each buffer that is read before a step writes it
-    given: dict[Var, int] = field(default_factory=dict)
+    #: the number of each part, as a buffer of the body, and the tensor it holds
+    numbers: dict[_Part, int] = field(default_factory=dict)
+    present: dict[_Part, int] = field(default_factory=dict)
+    #: the tensor of each part that is read before a step writes it
+    given: dict[_Part, int] = field(default_factory=dict)
 
     def taken(self) -> _Taken:
         body = self.kernel.body
         if not isinstance(body, SBlockRealize) or takes_addresses(body):
             raise Unknown("a loop has no root block, or passes an address")
         before, self.number, self.trips, inside = loop_parts(body.block.body)
+        self.rows = read_in_rows([*before, *inside], self.number)
         for block in before:
             self._read(block, once=True)
         first = dict(self.present)
         for block in inside:
             self._read(block, once=False)
-        params = {param: place for place, param in enumerate(self.kernel.params)}
+        self._check_parts()
+        params = set(self.kernel.params)
         made = {tensor for step in self.steps for tensor in step.writes}
-        carries = tuple((first[each], last) for each, last in self.present.items() if each in params and first.get(each, last) != last)
-        if any(tensor in made for buffer, tensor in first.items() if buffer not in params):
+        carries = tuple((first[each], last) for each, last in self.present.items() if each.buffer in params and first.get(each, last) != last)
+        if any(tensor in made for part, tensor in first.items() if part.buffer not in params):
             raise Unknown("a value between the stages is made once")
-        given = [tensor for buffer, tensor in self.given.items() if buffer in params] + [one for one, _ in carries]
-        if any(buffer not in params for buffer in self.given):
+        given = [tensor for part, tensor in self.given.items() if part.buffer in params] + [one for one, _ in carries]
+        if any(part.buffer not in params for part in self.given):
             raise Unknown("a stage reads a value before it is made")
         names = [buffer.name for buffer in self.buffers]
         inputs, outputs = (
             tuple(Port(names[self.tensors[tensor].buffer], tensor) for tensor in dict.fromkeys(group))
-            for group in (given, [tensor for buffer, tensor in self.present.items() if buffer in params and tensor in made])
+            for group in (given, [tensor for part, tensor in self.present.items() if part.buffer in params and tensor in made])
         )
         program = Program("body", tuple(self.steps), tuple(self.tensors), tuple(self.buffers), (), inputs, outputs)
         return _Taken(Loop("", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries), self.kernels)
 
     def _read(self, block: SBlock, once: bool) -> None:
-        kernel, buffers, slices, results = stage_alone(block, self.number)
+        kernel, buffers, slices, results = stage_alone(block, self.number, self.rows)
         guard = Guard() if once else None
         reads = tuple(self._tensor(buffer, slices[buffer]) for buffer in buffers[: len(buffers) - results])
         writes = tuple(self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :])
@@ -153,28 +163,40 @@ class _Reader:
             self.kernels[name] = kernel
             self.steps.append(Step(name, reads, writes, guard=guard))
 
+    def _check_parts(self) -> None:
+        """Refuse a buffer that steps both read and write in several parts, unless these are rows of their own."""
+        buffers = {number: part.buffer for part, number in self.numbers.items()}
+        read, written = (
+            {buffers[self.tensors[tensor].buffer] for step in self.steps for tensor in group(step)}
+            for group in (lambda step: step.reads, lambda step: step.writes)
+        )
+        parts: dict[Var, list[int | None]] = {}
+        for part in self.numbers:
+            parts.setdefault(part.buffer, []).append(part.row)
+        if any(len(parts[each]) > 1 and (None in parts[each] or len(set(parts[each])) < len(parts[each])) for each in read & written):
+            raise Unknown("a value is used in several slices, or in slices and as a whole")
+
     def _tensor(self, buffer: Var, index: Sequence[Expr], written: bool = False) -> int:
-        """Return the tensor that a stage reads in a buffer, or a new one that it writes."""
-        direction = self._direction(index)
-        if self.directions.setdefault(buffer, direction) != direction:
-            raise Unknown("a value is used in slices and as a whole")
-        if not written and buffer in self.present:
-            return self.present[buffer]
+        """Return the tensor that a stage reads in a part of a buffer, or a new one that it writes."""
+        part = _Part(buffer, self._direction(index), int(index[1]) if len(index) > 1 else None)
+        if not written and part in self.present:
+            return self.present[part]
         if str(buffer.ty.dtype) not in DTYPE_BYTES:
             raise Unknown("a value is of a dtype without a size")
         shape = tuple(int(extent) for extent in buffer.ty.shape[len(index) :])
         number = len(self.tensors)
-        tensor = Tensor(shape, str(buffer.ty.dtype), buffer=self.numbers.setdefault(buffer, len(self.numbers)))
+        tensor = Tensor(shape, str(buffer.ty.dtype), buffer=self.numbers.setdefault(part, len(self.numbers)))
         if tensor.buffer == len(self.buffers):
-            self.buffers.append(Buffer(buffer.name, tensor.nbytes))
+            self.buffers.append(Buffer(free_name(buffer.name, {each.name for each in self.buffers}), tensor.nbytes))
         self.tensors.append(tensor)
-        self.present[buffer] = number
+        self.present[part] = number
         if not written:
-            self.given[buffer] = number
+            self.given[part] = number
         place = next((place for place, param in enumerate(self.kernel.params) if param.same_as(buffer)), None)
         if place is not None:
-            start = (self.trips - 1) * tensor.nbytes if direction < 0 else 0
-            self.windows.append(Window(number, place, start, direction * tensor.nbytes))
+            stride = tensor.nbytes * (1 if part.row is None else int(buffer.ty.shape[1]))
+            start = (self.trips - 1) * stride if part.direction < 0 else 0
+            self.windows.append(Window(number, place, start + tensor.nbytes * (part.row or 0), part.direction * stride))
         return number
 
     def _direction(self, index: Sequence[Expr]) -> int:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import tvm_ffi
 from tvm.s_tir import SBlock
-from tvm.tirx import For, PrimFunc
+from tvm.tirx import PrimFunc
 
 from ...frontend.relax.loop_kernel import ITERATIONS
 from ...targets import Machine
@@ -35,8 +35,6 @@ from ..rules.integer.quad_products import quad_products
 from ..rules.integer.runs.dot_runs import dot_runs
 from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
-from ..rules.marked.jam_loops import jam_loops
-from ..rules.marked.vector_loops import vector_loops
 from ..rules.narrow.narrow_window import narrow_windows
 from ..rules.narrow.small_plane import small_planes
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
@@ -226,10 +224,6 @@ def _scheduler(machine: Machine) -> ScheduleStage:
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the schedules of a flat kernel: the fast rule's, fused loops, then as TVM made it."""
-    along = vector_loops(jam_loops(kernel, machine), machine.lanes)
-    if not along.same_as(kernel):
-        yield Schedule(along, workspace_bytes(along))
-        return
     for rule in () if _reduces(kernel) else (partial(block_transposes, machine=machine), repeat_elements):
         moved = rule(kernel)
         if moved is not None:
@@ -255,14 +249,8 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
 
 @lru_cache(1 << 12)
 def reads_machine(kernel: PrimFunc) -> bool:
-    """Tell whether the schedules of `kernel` may depend on more of a machine than its threads: sums, marks or stages."""
-    return not is_scheduled(kernel) and (_reduces(kernel) or bool(held_bytes_of(kernel)) or _is_marked(kernel))
-
-
-def _is_marked(kernel: PrimFunc) -> bool:
-    found: list[bool] = []
-    tvm_ffi.structural_walk(kernel.body, [(For, lambda loop: found.append(bool(loop.annotations)))])
-    return any(found)
+    """Tell whether the schedules of `kernel` may depend on more of a machine than its threads: sums or stages."""
+    return not is_scheduled(kernel) and (_reduces(kernel) or bool(held_bytes_of(kernel)))
 
 
 def _reduces(kernel: PrimFunc) -> bool:

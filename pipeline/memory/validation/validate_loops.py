@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...errors import PlanError
 from ...program import Loop, Program, Window
 from ..placement.plan_arena import ArenaPlan
@@ -35,19 +37,20 @@ def trip_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
     return ArenaPlan(tuple(offsets), end, 0, 0, False)
 
 
-def check_trips(program: Program, plan: ArenaPlan, loop: Loop) -> None:
+def check_trips(program: Program, plan: ArenaPlan, loop: Loop, outside: frozenset[int] = frozenset()) -> None:
     """Replay a loop outside of its workspace. Raises PlanError naming the loop and its operand.
 
-    The rules: steps write only results, and all of each; a trip reads what it or the one before wrote as that tensor; and
-    no trip overwrites what it, or a later one, still reads. Rows that kernels compute in turn are replayed one by one by
-    `validate_region`, before there are kernels for them.
+    The rules: steps write only results, and all of each, unless its buffer is one of `outside`: then the loop around
+    may write the rest; a trip reads what it or the one before wrote as that tensor; and no trip overwrites what it, or a
+    later one, still reads. Rows that kernels compute in turn are replayed one by one by `validate_region`, before there are
+    kernels for them.
     """
     for step in loop.body.steps:
         for tensor in step.writes:
             own = [window for window in loop.windows if window.tensor == tensor]
             if loop.body.tensors[tensor].buffer in loop.outside and not any(window.place >= len(loop.reads) for window in own):
                 raise PlanError(f"Loop '{loop.kernel}' writes tensor {tensor} of its body, which is no result.")
-    _check_results(program, loop)
+    _check_results(program, loop, outside)
     if loop.is_numbered:
         return
     _check_carried(loop)
@@ -56,18 +59,32 @@ def check_trips(program: Program, plan: ArenaPlan, loop: Loop) -> None:
             _check_apart(program, plan, loop, operand, result)
 
 
-def _check_results(program: Program, loop: Loop) -> None:
+def _check_results(program: Program, loop: Loop, outside: frozenset[int]) -> None:
     """Check that the trips write each byte of each result, or leave it as it is in the operand in its place."""
-    written = {tensor for step in loop.body.steps for tensor in step.writes} | {view.tensor for view in loop.body.views}
     for place, result in enumerate(loop.results, len(loop.reads)):
-        whole = program.tensors[result].nbytes
-        for window in loop.windows:
-            nbytes = loop.body.tensors[window.tensor].nbytes
-            fills = nbytes * (loop.trips if window.stride else 1) == whole and abs(window.stride) in (0, nbytes)
-            if window.place == place and window.tensor in written and fills:
-                break
-        else:
+        if program.tensors[result].buffer in outside:
+            continue
+        end = 0
+        for first, last in sorted(_written(loop, place)):
+            end = max(end, last) if first <= end else end
+        if end < program.tensors[result].nbytes:
             raise PlanError(f"Loop '{loop.kernel}' does not write all of its result {place - len(loop.reads)}.")
+
+
+def _written(loop: Loop, place: int) -> Iterator[tuple[int, int]]:
+    """Yield the half-open byte ranges that trips write in an operand or result, those that are left in place too."""
+    views = {view.tensor for view in loop.body.views}
+    for window in loop.windows:
+        if window.place != place:
+            continue
+        parts = {(0, loop.body.tensors[window.tensor].nbytes)} if window.tensor in views else set()
+        for step in loop.body.steps:
+            for number, tensor in enumerate(step.writes):
+                if tensor == window.tensor:
+                    parts |= set(_written(step, len(step.reads) + number) if isinstance(step, Loop) else [(0, loop.body.tensors[tensor].nbytes)])
+        for trip in range(loop.trips if window.stride else 1):
+            start = window.offset + trip * window.stride
+            yield from ((start + first, start + last) for first, last in parts)
 
 
 def _check_carried(loop: Loop) -> None:

@@ -39,13 +39,13 @@ def _check_rules(program: Program, plan: ArenaPlan, alignment: int) -> list[_Par
     return parts
 
 
-def _check_loops(program: Program, plan: ArenaPlan, alignment: int) -> None:
-    """Check the loops of a planned program, and those inside."""
+def _check_loops(program: Program, plan: ArenaPlan, alignment: int, outside: frozenset[int] = frozenset()) -> None:
+    """Check the loops of a planned program, and those inside; `outside` are the buffers of a body that lie around its loop."""
     for step in program.steps:
         if isinstance(step, Loop):
-            check_trips(program, plan, step)
+            check_trips(program, plan, step, outside)
             _check_rules(step.inner, workspace_plan(program, step, alignment), alignment)
-            _check_loops(step.body, trip_plan(program, step, alignment), alignment)
+            _check_loops(step.body, trip_plan(program, step, alignment), alignment, step.outside)
 
 
 def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
-from tvm.tirx import For
 
-from ...frontend.relax.recurrent.arrays import RECURRENCE
+from ...frontend.relax.loop_kernel import ITERATIONS
 from ...tir.expressions import dtype_bytes
 from .features import Graph, Operation, features
 
@@ -101,9 +99,8 @@ def _named(call: relax.Call, module: IRModule) -> str:
     name = _operator(call)
     if name != "call_tir":
         return name
-    marks: list[bool] = []
-    tvm_ffi.structural_walk(module[call.args[0]].body, [(For, lambda loop: marks.append(RECURRENCE in loop.annotations))])
-    return "recurrent" if any(marks) else name
+    kernel = module[call.args[0]]
+    return "recurrent" if kernel.attrs and ITERATIONS in kernel.attrs else name
 
 
 def _depthwise(call: relax.Call) -> bool:

@@ -70,10 +70,14 @@ def _type(value: np.ndarray) -> int:
 def test_a_layer_computes_what_onnx_runtime_does(
     tmp_path_factory: pytest.TempPathFactory, layer: tuple[onnx.ModelProto, dict[str, np.ndarray]], lanes: int
 ) -> None:
+    from passfit.kernels.lower.loop_stages import is_loop
+
     from ...kernels.programs import run
 
     model, inputs = layer
-    got = run(_lowered(model, tmp_path_factory.mktemp("layer"), lanes), list(inputs.values()))
+    lowered = _lowered(model, tmp_path_factory.mktemp("layer"), lanes)
+    assert not any(map(is_loop, lowered.kernels.values()))  # each was taken apart
+    got = run(lowered, list(inputs.values()))
     for one, other in zip(got, run_onnx(model, inputs), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-6)
 

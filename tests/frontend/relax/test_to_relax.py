@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.recurrent import RECURRENT
+from passfit.frontend.canonical.recurrent_step import RECURRENT
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.refuse.operators import OPERATORS
 from passfit.frontend.relax.provenance import provenance
