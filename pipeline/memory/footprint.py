@@ -155,7 +155,7 @@ class Budget:
 
 
 def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
-    """Tell whether `ram` and `flash` are within the budget, or within the target's capacity where no budget is set."""
+    """Tell whether `ram` and `flash` are within the budget, or else within the target's capacity."""
     ram_limit = capacity_ram if budget.ram is None else budget.ram
     flash_limit = capacity_flash if budget.flash is None else budget.flash
     return ram <= ram_limit and flash <= flash_limit

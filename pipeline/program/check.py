@@ -131,6 +131,6 @@ def _loop_problems(program: Program, loop: Loop) -> Iterator[str]:
 
 
 def _lies_within(window: Window, trips: int, tensor: Tensor, around: Tensor) -> bool:
-    """Tell whether a window is of its operand's dtype, and in it in the first trip and in the last."""
+    """Tell whether a window has its operand's dtype and stays within it in all trips."""
     starts = window.offset, window.offset + (trips - 1) * window.stride
     return tensor.dtype == around.dtype and min(starts) >= 0 and max(starts) + tensor.nbytes <= around.nbytes

@@ -270,7 +270,7 @@ class Program:
         return replace(self, steps=tuple(map(changed, self.steps)))
 
     def calls(self, starts: int = 1, trips: int = 1) -> Iterator[Call]:
-        """Yield the calls of kernels in order, those in loops too.
+        """Yield the calls of kernels in order, in loops too.
 
         The program starts so many times, and runs `trips` times each.
         """

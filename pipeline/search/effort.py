@@ -23,7 +23,7 @@ SEARCH, FINALISTS, WINNER = 0.5, 0.7, 0.95
 
 @dataclass
 class Effort:
-    """Work done by a search, in kernels, of those that `seconds` allow.
+    """Work done by a search, in kernels, within what `seconds` allow.
 
     `elsewhere` returns the processor seconds of other processes. `ended_by` is empty, `work`, or `clock`.
     """

@@ -1,4 +1,4 @@
-"""Build a library of the best sequence so far, in a process of its own, once a search has taken a while.
+"""Build a library of the best sequence so far, in its own process, during a long search.
 
     search ─── SECONDS ─► fork ───────────────► goes on ─────────────────────► the library found at the end
                             └─► build, verify ─► library in the folder of results, replaced by the later one

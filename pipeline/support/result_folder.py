@@ -39,7 +39,7 @@ def result_folder(out: Path) -> Iterator[Path]:
 
 
 def move_files(folder: Path, out: Path) -> None:
-    """Move the files of a folder to `out`, where they replace others of their names. Raises OSError."""
+    """Move the files of a folder to `out`; replace files of their names. Raises OSError."""
     for file in sorted(filter(Path.is_file, folder.iterdir())):
         file.chmod(0o644)
         os.replace(file, out / file.name)

@@ -1,4 +1,4 @@
-"""Tell whether a defect of passfit's own ends a run, as tests and CI want, or costs one plan, as users want."""
+"""Choose whether a defect of passfit ends a run, as in CI, or costs one plan."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def strict() -> bool:
 
 
 def be_strict() -> None:
-    """Make defects errors, in this process and those it starts."""
+    """Make defects errors, in this process and its children."""
     os.environ[STRICT] = "1"

@@ -134,7 +134,7 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
 def _ensure_registered(
     client: MlflowClient, run: TrackedRun, record: RunRecord, standing: Standing, params: Params, warnings: list[str]
 ) -> list[str]:
-    """Register the model, promote it if nothing stands against, and return its name and alias if it can be served.
+    """Register the model and promote it if allowed; return its name and alias if it can be served.
 
     A registry that refuses does not stop the other runs, nor does a library that does not load here: it becomes no
     version, so the alias `champion` stays.

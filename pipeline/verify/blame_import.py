@@ -1,4 +1,4 @@
-"""Find the first value that an import changed, by running the file and its canonical model side by side."""
+"""Find the first value that an import changed: run the file and its canonical model side by side."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class InputDraws:
 
 
 def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.ndarray]:
-    """Make one set of inputs by name, determined by seed, case, names, shapes, dtypes and the operators that read them.
+    """Draw inputs by name from seed, case, shapes, dtypes and the operators that read them.
 
     Floats are, depending on the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; integers are
     bytes of the whole range, 0 and 1, small, or large. Operators bound them: indices stay in range, lengths within their

@@ -1,4 +1,4 @@
-"""Say the form of a node in words, and find the first node that a converter does not take."""
+"""Describe the form of a node, and find the first node that a converter refuses."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
 
 
 def _write_function_defaults(model: onnx.ModelProto) -> None:
-    """Write out, in place, the defaults of attributes of the model's functions in all their calls, which the inliner loses."""
+    """Write the default attributes of the model's functions into their calls: the inliner loses them."""
     functions = {(each.domain, each.name, each.overload): each for each in model.functions}
     for nodes in (model.graph.node, *(each.node for each in model.functions)):
         for node in _with_inner(nodes):
@@ -125,7 +125,7 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
 
 
 def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Raise a model that splits into a sequence to the operator set whose Split is told the number of parts.
+    """Raise a model with SplitToSequence to the operator set whose Split takes a number of parts.
 
     Folding makes that Split of it, whatever the set.
     """

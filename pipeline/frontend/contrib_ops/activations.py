@@ -79,7 +79,7 @@ def _root_mean_square(
 
 
 def _simplified(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-    """Build the division by the root of the mean square, along the last axis or all from one on."""
+    """Build the division by the root mean square, along all axes from one on."""
     x, scale = inputs_of(node, 2)
     axis, rank = attributes.get("axis", -1), around.rank(x)
     y, inverse = [*node.output, ""][:2]

@@ -1,4 +1,4 @@
-"""Count the bytes alive at each step of a program in its order, and around each run of steps."""
+"""Count the bytes alive at each step of a program, and around each run of steps."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NEAR, SLOW = 1 << 18, 2
 
 
 def coarser(paths: Partitioner, path: Partition) -> Partition:
-    """Take as many rows at a time as there is room for, along the axis that takes least time."""
+    """Take as many rows at a time as memory allows, along the fastest axis."""
     return paths.path_of([_fastest(paths, each, path.nbytes) for each in path.regions], path.reached)
 
 
@@ -39,7 +39,7 @@ def in_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | N
 
 
 def row_groups(extents: Sequence[int], again: Sequence[int] = ()) -> list[int]:
-    """List the numbers of rows that cost less time than single ones, cheapest first, for stages of so many rows.
+    """List the numbers of rows that are faster than single ones, fastest first.
 
     To begin a group is taken to cost half a row of it, and so many half rows `again` for what each reads again. Rows of
     a last group that overlaps are computed again, and a multiple of four fits vectors and tiles.

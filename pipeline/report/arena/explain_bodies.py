@@ -56,7 +56,7 @@ class BodyExplained:
 
 
 def explain_bodies(program: Program) -> tuple[BodyExplained, ...]:
-    """Explain the bodies of the loops of `program`, in order, those inside after the one around them."""
+    """Explain the bodies of the loops of `program`, in order, outer loops first."""
     return tuple(_all_explained(program, None, None))
 
 

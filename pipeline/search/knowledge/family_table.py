@@ -21,7 +21,7 @@ _CLEAN_UP = "canonicalize-bindings"
 
 @dataclass(frozen=True)
 class Evidence:
-    """Count the models on which a pass, or a tail, was tried, changed a state, and led to the best."""
+    """Count the models on which a pass or tail was tried, changed a state, led to the best."""
 
     tried: int
     changed: int

@@ -1,4 +1,4 @@
-"""Refine a winner once more with passes that take more arithmetic for less memory, within the limit of extra compute.
+"""Refine a winner with passes that trade arithmetic for memory, within the limit of extra compute.
 
     winner ──► a pass replaced by a costlier variant ──► split ──► more and more rows at a time, until cycles are few enough
 
@@ -61,7 +61,7 @@ def _variants(passes: tuple[ModulePass, ...]) -> Iterator[tuple[ModulePass, ...]
 
 
 def _in_groups(splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int) -> Iterator[Evaluation]:
-    """Yield a plan by more and more rows at a time, as long as it takes less than `ram` bytes."""
+    """Yield plans of more and more rows at a time, while they take less than `ram` bytes."""
     for fewest in ROWS:
         grouped = splitter.in_groups(plan, fewest)
         best = None if grouped is None else splitter.best(found, grouped, ram)

@@ -1,4 +1,4 @@
-"""Refine a winner by results that grow over operands of other sizes, as long as its cycles hardly grow.
+"""Refine a winner by results that grow over operands, as long as its cycles hardly grow.
 
     winner ──► regions whose results may grow ──► more and more bytes allowed, until cycles are few enough,
                                                   and a little more, if that saves more cycles than it costs bytes

@@ -104,7 +104,7 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield a graph and those within its nodes."""
+    """Yield a graph and the graphs within its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -116,7 +116,7 @@ class NodeView:
     """Node of a model; operands are named by their numbers."""
 
     def __init__(self, node: onnx.NodeProto, model: ModelView):
-        """View `node` with what `model` says of its values."""
+        """View `node` with the shapes, dtypes and constants of its values in `model`."""
         self.node = node
         self.model = model
 

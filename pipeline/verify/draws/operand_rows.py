@@ -186,7 +186,7 @@ def _attention(node: NodeView) -> Mapping[int, Constraint]:
 
 
 def _tensor_scatter(node: NodeView) -> Mapping[int, Constraint]:
-    """Let what is written fit after its first position."""
+    """Let written rows fit after their first position."""
     axis = node.attribute("axis", -2)
     total, written = node.size(0, axis), node.size(1, axis)
     return {2: index(None if total is None or written is None else total - written + 1, negative=False)}

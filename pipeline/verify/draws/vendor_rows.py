@@ -23,7 +23,7 @@ def _mask(node: NodeView, number: int, length: int | None) -> dict[int, Constrai
 
 
 def _offsets(entries: int, batch: int, length: int) -> Constraint:
-    """Constrain ends and beginnings (2 · batch), or lengths and running sums (3 · batch + 2), to whole sequences."""
+    """Constrain ends and starts (2 · batch), or lengths and running sums (3 · batch + 2), to whole sequences."""
     if entries == 2 * batch:
         values = [length] * batch + [0] * batch
     else:

@@ -46,7 +46,7 @@ def perturbed_outputs(
 def moved_outputs(
     model: onnx.ModelProto, inputs: Sequence[dict[str, np.ndarray]]
 ) -> list[tuple[dict[str, np.ndarray], ...]]:
-    """Evaluate `model` on each of the inputs, its floats moved by a few units in the last place, once for each draw."""
+    """Evaluate `model` on each input once per draw, with floats perturbed by a few units in the last place."""
     reference = Reference(model)
 
     def moved(value: np.ndarray, draw: int) -> np.ndarray:

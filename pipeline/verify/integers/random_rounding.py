@@ -28,7 +28,7 @@ _UNIT = 1 / 127
 
 
 def with_random_rounding(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
-    """Return the file's model with seeded noise of a unit on every number that it rounds to 8 bits.
+    """Add seeded noise of a unit to every number that a model rounds to 8 bits.
 
     The noise comes from ONNX's own operators, so that no shape needs to be known; of a subgraph, none is moved.
     """
@@ -51,7 +51,7 @@ def with_random_rounding(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
 
 def _dtype(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> np.dtype | None:
-    """Return the dtype of the node's result, None where the file does not say."""
+    """Return the dtype of the node's result, None if the file omits it."""
     from onnx import helper
 
     if node.op_type == "DynamicQuantizeLinear":

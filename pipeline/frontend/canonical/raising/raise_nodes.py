@@ -1,4 +1,4 @@
-"""Raise all nodes of a graph from one operator set to a newer one, each by the rule of its operator.
+"""Raise the nodes of a graph to a newer operator set, by the rule of each operator.
 
 ONNX's own converter refuses many old forms, keeps others as they are although their meaning changed (Hardmax), and
 misses subgraphs. An operator without a rule means the same in every set it is valid in.

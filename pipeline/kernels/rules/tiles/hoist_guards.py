@@ -1,4 +1,4 @@
-"""Order the loops of a tile's sums so that guards and wrapped rows are computed outside the innermost loop.
+"""Interchange the loops of a tile's sums: hoist guards and wrapped rows out of the innermost one.
 
     for c in 128, k in 3:                            for k in 3, c in 128:
         if 2 ≤ t + 2k + i:                    ─►         if 2 ≤ t + 2k + i:

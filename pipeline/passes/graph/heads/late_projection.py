@@ -1,4 +1,4 @@
-"""Project the features of a head after its attention instead of before, so that keys and values are never whole.
+"""Project the features of a head after its attention, so that keys and values are never whole.
 
     softmax(q · (x · K + k)ᵀ) · (x · V + v)  ─►  softmax((q · Kᵀ) · xᵀ) · x · V + v
 
