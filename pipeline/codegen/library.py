@@ -142,16 +142,21 @@ def _steps(
             made = {"trip": trip, "trips": step.trips, "name": step.kernel, "steps": inside}
         else:
             made = call(step, addresses, around)
-        found.append(made | {"guard": _condition(step.guard, around, trips)})
+        found.append(made | {"guard": guard_condition(step.guard, around, trips)})
     return found
 
 
-def _condition(guard: Guard | None, trip: str, trips: int) -> str:
+def guard_condition(guard: Guard | None, trip: str, trips: int) -> str:
     """Return the condition under which a trip runs a step; empty if all do."""
     if guard is None:
         return ""
     found = [f"{trip} >= {guard.offset}"] * (guard.offset > 0) + [f"{trip} < {guard.end}"] * (guard.end < trips)
     return " && ".join(found + [f"{_since(guard, trip)} % {guard.period} == 0"] * (guard.period > 1))
+
+
+def guard_number(guard: Guard, trip: str) -> str:
+    """Return the number of the call in a trip that runs it."""
+    return f"{_since(guard, trip)} / {guard.period}" if guard.period > 1 else _since(guard, trip).strip("()")
 
 
 def _since(guard: Guard, trip: str) -> str:
@@ -168,8 +173,7 @@ def _call(function: str, step: Step, addresses: TensorAddresses, trip: str) -> d
     arguments = [addresses.tensors[tensor] for tensor in (*step.reads, *step.writes)]
     parameters = ["const void *"] * len(step.reads) + ["void *"] * len(step.writes)
     if step.guard is not None and step.guard.numbered:
-        number = _since(step.guard, trip)
-        arguments.insert(0, f"{number} / {step.guard.period}" if step.guard.period > 1 else number)
+        arguments.insert(0, guard_number(step.guard, trip))
         parameters.insert(0, "int32_t")
     return {"symbol": function, "arguments": ", ".join(arguments), "parameters": ", ".join(parameters) or "void"}
 

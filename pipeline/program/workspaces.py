@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .program import Buffer, Program, Tensor
+from .program import Buffer, Loop, Program, Step, Tensor
 
 
 def with_workspaces(program: Program, sizes: Mapping[str, Sequence[int]]) -> Program:
     """Give each step the workspaces of its kernel as the last of its `writes`; `sizes` are in bytes, by kernel."""
     tensors, buffers, steps = list(program.tensors), list(program.buffers), []
     for step in program.steps:
-        for nbytes in sizes.get(step.kernel, ()):
+        for piece, nbytes in enumerate(sizes.get(step.kernel, ())):
             step = replace(step, writes=(*step.writes, len(tensors)), workspaces=step.workspaces + 1)
             tensors.append(Tensor((nbytes,), "uint8", buffer=len(buffers)))
-            buffers.append(Buffer(f"workspace of {step.kernel}", nbytes))
+            buffers.append(Buffer(_name(step, piece), nbytes))
         steps.append(step)
     return replace(program, steps=tuple(steps), tensors=tuple(tensors), buffers=tuple(buffers))
+
+
+def _name(step: Step, piece: int) -> str:
+    """Name a workspace after the ring of rows that it is, or after its step."""
+    rings = [each.name for n, each in enumerate(step.body.buffers) if n in step.rings and step.pieces[n] == piece] if isinstance(step, Loop) else []
+    return f"rows of {rings[0]}" if rings else f"workspace of {step.kernel}"
 
 
 def without_workspaces(program: Program) -> Program:

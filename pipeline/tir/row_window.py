@@ -63,6 +63,16 @@ def tensors_of(kernel: PrimFunc) -> list[Var]:
     return [param for param in kernel.params if getattr(param.ty, "shape", None) is not None]
 
 
+def calls_of(kernel: PrimFunc) -> tuple[Var, int] | None:
+    """Return the number that a kernel of rows takes, and how many there are: it bounds them. None for another kernel."""
+    found: list[int] = []
+    number = next((param for param in kernel.params if getattr(param.ty, "shape", None) is None), None)
+    if number is None:
+        return None
+    tvm_ffi.structural_walk(kernel.body, (tirx.Min, lambda each: found.append(int(each.b) + 1) if each.a.same_as(number) else None))
+    return number, max(found, default=1)
+
+
 def takes_a_row(kernel: PrimFunc) -> bool:
     """Tell whether a parameter is a scalar, as the number of the first row is."""
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)

@@ -22,11 +22,12 @@ from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule
 from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
+from ..weights.deferred_weights import DeferredWeights
 from ..weights.repack import repack_weights, repackable_parameters
 from .loops import with_loops
 from .lower import Lowered
 from .row_kernel import RowKernel
-from .schedule_rows import ScheduledRows, schedule_rows
+from .schedule_rows import choose_rows, in_layouts
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
@@ -50,7 +51,8 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
         request = ScheduleRequest(kernel, repackable, machine, True, found, max(found.workspace, machine.register_bytes), calls[name])
         return found if rows.continues or not rows.groups else tuning.schedule(request)
 
-    in_rows, lowered = schedule_rows(lowered, of_rows)
+    in_rows, layouts = choose_rows(lowered, of_rows)
+    lowered = in_layouts(lowered, layouts)
     plain, private = _plain_kernels(lowered), repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in plain.items()}
     most = max(largest_default((plain[name], lambda each=each: each.default) for name, each in known.items()), _least(by_rule.values()))
@@ -72,8 +74,11 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
 
 def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
     """Predict sharing and workspace of `schedule_program` without tuning; keep kernels unscheduled."""
-    machine = lowered.machine
-    in_rows, lowered = _summarised_rows(with_loops(lowered), summaries)
+    machine, lowered = lowered.machine, with_loops(lowered)
+    in_rows, layouts = choose_rows(lowered, lambda _, kernel, own, rows: summaries.of_rows(kernel, own, machine, rows.continues))
+    if layouts:
+        weights = lowered.weights  # shapes suffice: values are packed once, by `schedule_program`
+        lowered = in_layouts(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
     chosen = in_rows | summaries.chosen(_plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values()))
     program = _planned(lowered.program, chosen, _placed(chosen, machine), lowered.rows)
     return replace(lowered, program=program), _beside(chosen.values(), machine)
@@ -99,13 +104,9 @@ def figures_of_schedules(
         found[kernel_name] = summaries.remembered(f"{name} {structural_key(kernel, rows, sorted(repackable), machine)}", made)
         return summaries.of_rows(kernel, repackable, machine, rows.continues)
 
-    in_rows, _ = schedule_rows(planned, of_rows)
+    in_rows, _ = choose_rows(planned, of_rows)
     least, private = _least(in_rows.values()), repackable_parameters(planned.program)
     return found | summaries.figures(_plain_kernels(planned), private, machine, name, lambda each: figure(finished(each)), least)
-
-
-def _summarised_rows(lowered: Lowered, summaries: ScheduleSummaries) -> ScheduledRows[ScheduleSummary]:
-    return schedule_rows(lowered, lambda _, kernel, own, rows: summaries.of_rows(kernel, own, lowered.machine, rows.continues))
 
 
 def _plain_kernels(lowered: Lowered) -> dict[str, PrimFunc]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -29,37 +29,38 @@ _Found = TypeVar("_Found", bound=_Chosen)
 Choose = Callable[[str, PrimFunc, frozenset[int], RowKernel], _Found]
 
 
-class ScheduledRows(NamedTuple, Generic[_Found]):
-    """Hold the schedules of the kernels of rows by name, and the program with its weights laid out as they read them.
-
-    Its other kernels read these layouts too; those of rows are as they were.
-    """
+class ChosenRows(NamedTuple, Generic[_Found]):
+    """Hold the schedules of the kernels of rows by name, and the layouts that they ask for, by weight number."""
 
     chosen: dict[str, _Found]
-    lowered: Lowered
+    layouts: dict[int, Repack]
 
 
-def schedule_rows(lowered: Lowered, choose: Choose[_Found]) -> ScheduledRows[_Found]:
-    """Schedule the kernels of rows of a program."""
+def choose_rows(lowered: Lowered, choose: Choose[_Found]) -> ChosenRows[_Found]:
+    """Choose the schedules of the kernels of rows of a program."""
+    found: ChosenRows[_Found] = ChosenRows({}, {})
     if not lowered.rows:
-        return ScheduledRows({}, lowered)
-    program = lowered.program
-    free = free_weights(program, frozenset(name for name, kernel in lowered.kernels.items() if is_scheduled(kernel)))
-    layouts: dict[int, Repack] = {}
-    chosen: dict[str, _Found] = {}
-    for owner, step, _ in program.calls():
+        return found
+    fixed = frozenset(name for name, kernel in lowered.kernels.items() if is_scheduled(kernel))
+    free = free_weights(lowered.program, fixed)
+    for owner, step, _ in lowered.program.calls():
         rows = lowered.rows.get(step.kernel)
-        if rows is None or step.kernel in chosen:
+        if rows is None or step.kernel in found.chosen:
             continue
         kernel, own, first = lowered.kernels[step.kernel], {}, bool(rows.groups)
         for number, tensor in enumerate(step.reads):
             weight = owner.tensors[tensor].weight
-            if weight in layouts:
-                kernel = read_repacked(kernel, number + first, layouts[weight])
+            if weight in found.layouts:
+                kernel = read_repacked(kernel, number + first, found.layouts[weight])
             elif weight in free and rows.groups:
                 own[number + first] = weight
-        chosen[step.kernel] = choose(step.kernel, kernel, frozenset(own), rows)
-        layouts |= {own[each.parameter]: each for each in chosen[step.kernel].repacks}
-    program, weights = repack_by_number(program, lowered.weights, layouts)
+        found.chosen[step.kernel] = choose(step.kernel, kernel, frozenset(own), rows)
+        found.layouts.update((own[each.parameter], each) for each in found.chosen[step.kernel].repacks)
+    return found
+
+
+def in_layouts(lowered: Lowered, layouts: Mapping[int, Repack]) -> Lowered:
+    """Lay out weights as kernels of rows read them; the other kernels read these layouts too, those of rows stay."""
+    program, weights = repack_by_number(lowered.program, lowered.weights, layouts)
     program, kernels = read_all_repacked(program, lowered.kernels, layouts, lowered.rows)
-    return ScheduledRows(chosen, replace(lowered, program=program, kernels=kernels, weights=weights))
+    return replace(lowered, program=program, kernels=kernels, weights=weights)

@@ -28,9 +28,11 @@ from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWor
 from ..expressions import chosen_places, element_bytes, loads
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
+from ..row_window import calls_of
 from .cache_traffic import Access, CacheTraffic, Nest
 from .instructions import DIVISION, instructions, long_instructions, widest
 from .loop_counts import (
+    SERIAL,
     UNROLLED,
     VECTORIZED,
     CountedLoop,
@@ -74,14 +76,15 @@ class _Counted:
 @memoise_by_structure
 def instructions_of(kernel: PrimFunc, machine: Machine) -> tuple[StatementWork, ...]:
     """Count the instructions of one call of a scheduled kernel on `machine`, statement by statement; no bytes."""
-    return tuple(each.work for each in _Counter(machine).of(kernel.body, _Place()))
+    return tuple(each.work for each in _Counter(machine).of(kernel.body, _all_calls(kernel)))
 
 
 @memoise_by_structure
 def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]) -> KernelWork:
     """Count the instructions of a call of a scheduled kernel, and the bytes for the caches of `core`."""
-    nbytes = sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType))
-    counted = _Counter(machine).of(kernel.body, _Place())
+    place = _all_calls(kernel)
+    nbytes = round(place.share * sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType)))
+    counted = _Counter(machine).of(kernel.body, place)
     traffic = CacheTraffic([nest for each in counted for nest in each.nests])
 
     def with_traffic(each: _Counted) -> StatementWork:
@@ -100,6 +103,12 @@ def predicted_cycles(kernel: PrimFunc, target: Target) -> float:
 def operations_of_elements(kernel: PrimFunc) -> float:
     """Count the operations on single elements of one call of a scheduled kernel; a multiply-add is one."""
     return sum(each.arithmetic for each in instructions_of(kernel, BY_ELEMENT))
+
+
+def _all_calls(kernel: PrimFunc) -> _Place:
+    """Return the surroundings of a kernel's body: for one of rows, the mean of the loop that calls it."""
+    called = calls_of(kernel)
+    return _Place() if called is None else _Place((CountedLoop(*called, SERIAL),), share=1 / called[1])
 
 
 class _Counter:
