@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -54,8 +54,8 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     }
     repacks = {name: each.repacks for name, each in taken.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    kernels = {name: _with_workspace(each.kernel, placed.get(name), machine) for name, each in taken.items()}
     program = _planned(program, chosen, placed)
+    kernels = {name: _with_workspace(taken[name].kernel, placed.get(name), machine) for name in _called(program, taken)}
     return Lowered(program, kernels, weights, machine=machine), _beside(taken.values(), machine)
 
 
@@ -64,7 +64,8 @@ def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple
     lowered = with_loops(_in_layouts(lowered))
     chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
     program = _planned(lowered.program, chosen, _placed(chosen, lowered.machine))
-    return replace(lowered, program=program), _beside(chosen.values(), lowered.machine)
+    kernels = {name: lowered.kernels[name] for name in _called(program, lowered.kernels)}
+    return replace(lowered, program=program, kernels=kernels), _beside(chosen.values(), lowered.machine)
 
 
 def figures_of_schedules(
@@ -101,6 +102,12 @@ def _planned(program: Program, chosen: Mapping[str, Schedule | ScheduleSummary],
         else:
             steps.append(_sharing_step(step, chosen[step.kernel].sharing))
     return with_workspaces(replace(program, steps=tuple(steps)), sizes)
+
+
+def _called(program: Program, kernels: Iterable[str]) -> list[str]:
+    """Return the kernels that a planned program still calls: bodies may need some of their copies no more."""
+    called = {call.step.kernel for call in program.calls()}
+    return [name for name in kernels if name in called]
 
 
 def _sharing_step(step: Step, found: Sharing) -> Step:
