@@ -72,6 +72,32 @@ def recurrence(trips: int = 5, **changed: object) -> Program:
     return Program("recurrence", (replace(loop, **changed),), around, buffers, (), inputs, outputs)
 
 
+def in_rows(trips: int = 5) -> Program:
+    """A loop whose steps write a row of each slice of the result (trips, 2): one forwards, one backwards."""
+    tensors = tuple(Tensor((SLICE,), "uint8", buffer=buffer) for buffer in range(3))
+    steps = Step("f", (0,), (1,)), Step("g", (0,), (2,))
+    buffers = tuple(Buffer(name, SLICE) for name in ("x", "y", "y_"))
+    body = Program("body", steps, tensors, buffers, (), (Port("x", 0),), (Port("y", 1), Port("y_", 2)))
+    rows = Window(1, 1, stride=2 * SLICE), Window(2, 1, (2 * trips - 1) * SLICE, -2 * SLICE)
+    loop = Loop("loop", (0,), (1,), trips=trips, body=body, windows=(Window(0, 0, stride=SLICE), *rows))
+    around = tuple(Tensor((size * trips * SLICE,), "uint8", buffer=size - 1) for size in (1, 2))
+    ports = (Port("x", 0),), (Port("y", 1),)
+    return Program("in_rows", (loop,), around, tuple(Buffer(name, each.nbytes) for name, each in zip("xy", around)), (), *ports)
+
+
+def copied_state(in_place: bool = True) -> Program:
+    """A loop of a state: s = f(x[t], h), perhaps in place of h; y[t] = k(s); h = s by a copy."""
+    program = recurrence()
+    (loop,) = program.steps
+    assert isinstance(loop, Loop)
+    copy, f, _, k = loop.body.steps
+    steps = (
+        copy, replace(f, in_place=(Overlay(1, 0),) if in_place else ()), replace(k, reads=(3,)),
+        Step("again", (3,), (4,), in_place=(Overlay(0, 0),), copies=(Overlay(0, 0),)),
+    )  # fmt: skip
+    return replace(program, steps=(replace(loop, body=replace(loop.body, steps=steps)),))
+
+
 def nested() -> Program:
     """A loop of 40 trips with one of 5 inside, beside a wide value."""
     inner = recurrence(5)

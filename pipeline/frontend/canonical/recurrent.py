@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import numpy as np
 
 from ...errors import ModelError
-from .control_flow.build_scan import Value, WriteBody, build_scan
+from .control_flow.build_scan import Value, build_scan
 from .folding.fold_constants import fold
 from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: operands with (batch, directions, hidden) where the batch comes first: starting h and c
 _STATES = (5, 6)
-#: numbers of W that a fast cache holds; part of x and y that the sums of several steps may take; most of these steps
-_CACHED, _SHARE, _MOST_AT_ONCE = 8192, 32, 16
+#: numbers of W that a fast cache holds; part of x or y that the sums of several steps may take; most of these steps
+_CACHED, _SHARE, _MOST_AT_ONCE = 8192, 16, 16
 T = TypeVar("T")
 
 
@@ -47,11 +47,11 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def steps_at_once(layer: Layer) -> int:
-    """Choose the steps whose products W·x are computed at once: their sums are small beside x and y."""
+    """Choose the steps whose products W·x are computed at once: their sums are small beside x or y, and W is not."""
     columns = GATES[layer.op] * layer.hidden
     if layer.inputs * columns < _CACHED:
         return 1
-    most = layer.steps * (layer.inputs + len(layer.reverse) * layer.hidden) // (_SHARE * columns)
+    most = layer.steps * max(layer.inputs, len(layer.reverse) * layer.hidden) // (_SHARE * columns)
     return max(size for size in range(1, max(1, min(most, _MOST_AT_ONCE)) + 1) if layer.steps % size == 0)
 
 
@@ -111,8 +111,9 @@ class _Writer:
         group = steps_at_once(self.layer)
         if self.layer.steps == 1:
             ends, y = self._one_step()
-        elif group == 1:
-            ends, y = self._steps(every)
+        elif group == 1 and len(self.directions) == 1:
+            end, rows = self._steps(self.build, 0, self._given(0), self.x, self.layer.steps, every)
+            ends, y = [end], rows[0].name if every else ""
         else:
             ends, y = self._groups(every, group)
         return [y, *(self._joined([end[state] for end in ends], 0) for state in self.layer.states)]
@@ -121,71 +122,68 @@ class _Writer:
         build, ends, rows = self.build, [], []
         x = build.node("Squeeze", self.x, build.integers(0))
         for number in self.directions:
-            cell = self._cell(build, number, {name: each.name for name, each in self.operands[number].items()})
-            end, y = self._step(cell, number, cell.shares(x), {name: each.name for name, each in self.starts[number].items()})
+            given = self._given(number)
+            cell = self._cell(build, number, given)
+            end, y = self._step(cell, number, cell.shares(x), given)
             ends.append(end)
             rows.append(build.node("Unsqueeze", y, build.integers(0)))
         return ends, self._joined(rows, 1)
 
-    def _steps(self, every: bool) -> tuple[list[dict[str, str]], str]:
-        """Build a loop over the steps; return the last states of each direction, and Y."""
-        layer = self.layer
+    def _groups(self, every: bool, at_once: int) -> tuple[list[dict[str, str]], str]:
+        """Build a loop over groups of steps, and in it one over the steps of each direction; return last states and Y.
 
-        def write(body: NodeBuilder, given: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
-            after, rows = {}, []
-            for n in self.directions:
-                cell = self._cell(body, n, _of(n, given))
-                end, y = self._step(cell, n, cell.shares(given[f"x_{n}"]), _of(n, given))
-                after |= _numbered(n, end)
-                rows += self._every(body, n, y, every)
-            return after, rows
-
-        return self._around([layer.steps, layer.batch, layer.inputs], self.x, write, 1)
-
-    def _groups(self, every: bool, group: int) -> tuple[list[dict[str, str]], str]:
-        """Build a loop over groups of steps, which multiplies W by x of all of them, then a loop over its steps."""
-        layer = self.layer
-        shape = [layer.steps // group, group, layer.batch, layer.inputs]
-        x = self.build.node("Reshape", self.x, self.build.integers(*shape))
+        The groups are the steps `at_once`, or all: two directions do not take turns, as each has weights of its own.
+        """
+        layer, build = self.layer, self.build
+        group = at_once if at_once > 1 else layer.steps
+        shape = layer.steps // group, group, layer.batch, layer.inputs
+        x = build.node("Reshape", self.x, build.integers(*shape))
 
         def write(body: NodeBuilder, given: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
             after, rows = {}, []
             for n in self.directions:
                 own = _of(n, given)
-                sums = self._cell(body, n, own).shares(given[f"x_{n}"])
-                states, held = (
-                    {name: each._replace(name=own[name]) for name, each in known.items() if name not in ("w", "bias")}
-                    for known in (self.starts[n], self.operands[n])
-                )
-                shares = Value(sums, (group, layer.batch, GATES[layer.op] * layer.hidden), self.element, layer.reverse[n])
-
-                def step(inner: NodeBuilder, values: dict[str, str], n: int = n) -> tuple[dict[str, str], list[Value]]:
-                    end, y = self._step(self._cell(inner, n, values), n, values["shares"], values)
-                    return end, self._every(inner, n, y, every)
-
-                end, made = build_scan(body, states, held, {"shares": shares}, step)
+                end, made = self._steps(body, n, own, own["x"], group, every, at_once > 1)
                 after |= _numbered(n, end)
-                rows += [Value(each, (group, *self._row), self.element, layer.reverse[n]) for each in made]
+                rows += made
             return after, rows
 
-        ends, y = self._around(shape, x, write, 2)
-        return ends, self.build.node("Reshape", y, self.build.integers(layer.steps, -1, *self._row[1:])) if every else ""
+        states, held = ({name: each for n in self.directions for name, each in _numbered(n, group[n]).items()} for group in (self.starts, self.operands))
+        sequences = {f"x_{n}": Value(x, shape, self.element, backwards) for n, backwards in enumerate(layer.reverse)}
+        last, rows = build_scan(build, states, held, sequences, write)
+        y = build.node("Reshape", self._joined(rows, 2), build.integers(layer.steps, -1, *self._row[1:])) if every else ""
+        return [_of(n, last) for n in self.directions], y
 
-    def _around(self, shape: list[int], x: str, write: WriteBody, axis: int) -> tuple[list[dict[str, str]], str]:
-        """Build the outer loop over x; `axis` is that of the directions in its result."""
-        states, held = (
-            {name: each for n, own in enumerate(group) for name, each in _numbered(n, own).items()} for group in (self.starts, self.operands)
-        )
-        given = {f"x_{n}": Value(x, tuple(shape), self.element, backwards) for n, backwards in enumerate(self.layer.reverse)}
-        ends, rows = build_scan(self.build, states, held, given, write)
-        return [_of(n, ends) for n in self.directions], self._joined(rows, axis) if rows else ""
+    def _steps(
+        self, build: NodeBuilder, number: int, given: dict[str, str], x: str, steps: int, every: bool, at_once: bool = False
+    ) -> tuple[dict[str, str], list[Value]]:  # fmt: skip
+        """Build a loop over steps of a direction; return its last states, and the states of `every` step if wanted.
+
+        `given` are states and operands by name. W is multiplied by x of all steps `at_once`, else step by step.
+        """
+        layer, backwards = self.layer, self.layer.reverse[number]
+        states, held = ({name: each._replace(name=given[name]) for name, each in known[number].items()} for known in (self.starts, self.operands))
+        read = Value(x, (steps, layer.batch, layer.inputs), self.element, backwards)
+        if at_once:
+            columns = GATES[layer.op] * layer.hidden
+            read = Value(self._cell(build, number, given).shares(x), (steps, layer.batch, columns), self.element, backwards)
+            held = {name: each for name, each in held.items() if name not in ("w", "bias")}
+
+        def write(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
+            cell = self._cell(body, number, values)
+            end, y = self._step(cell, number, values["read"] if at_once else cell.shares(values["read"]), values)
+            return end, [Value(body.node("Identity", y), self._row, self.element, backwards)] if every else []
+
+        end, made = build_scan(build, states, held, {"read": read}, write)
+        return end, [Value(each, (steps, *self._row), self.element, backwards) for each in made]
 
     @property
     def _row(self) -> tuple[int, ...]:
         return 1, self.layer.batch, self.layer.hidden
 
-    def _every(self, build: NodeBuilder, number: int, y: str, every: bool) -> list[Value]:
-        return [Value(build.node("Identity", y), self._row, self.element, self.layer.reverse[number])] if every else []
+    def _given(self, number: int) -> dict[str, str]:
+        """Return the names of the states and operands of a direction."""
+        return {name: each.name for name, each in (self.starts[number] | self.operands[number]).items()}
 
     def _cell(self, build: NodeBuilder, number: int, operands: dict[str, str]) -> Cell:
         return Cell(build, self.layer, self.layer.activations[number], operands)

@@ -28,8 +28,12 @@ def plan_loop(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
 
     The body stays as it is where nothing is lower, and where rows are computed in turn. Loops inside have their plans already.
     """
+<<<<<<< HEAD
     if loop.is_numbered:
         return _plan_rows(loop)
+=======
+    loop = _next_states_in_place(loop)
+>>>>>>> rec
     found = min(((each, plan_arena(each)) for each in _arranged(_apart(loop))), key=lambda each: each[1].arena)
     planned = _refilled(loop, *found)
     return replace(planned, in_place=tuple(_overlays(planned))), (found[1].arena,) if found[1].arena else ()
@@ -45,6 +49,49 @@ def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
     pieces = tuple(rings.index(number) if number in rings else len(rings) if each.nbytes else 0 for number, each in enumerate(buffers))
     sizes = [inner.buffers[ring].nbytes for ring in rings]
     return replace(loop, offsets=plan.offsets, pieces=pieces), (*sizes, values) if values else tuple(sizes)
+
+
+def _next_states_in_place(loop: Loop) -> Loop:
+    """Let the next state be made where the present one lies, instead of copied there, if its maker may write it there."""
+    for carry in loop.carries:
+        found = _copied_state(loop, *carry)
+        if found is not None:
+            loop = _in_place(loop, *carry, found)
+    return loop
+
+
+def _copied_state(loop: Loop, first: int, last: int) -> int | None:
+    """Return the number of the step that copies a value of the workspace to a state, whose maker is the last to read the old one."""
+    body = loop.body
+    makers = {tensor: number for number, step in enumerate(body.steps) for tensor in step.writes}
+    copy = body.steps[makers[last]]
+    source = copy.reads[0] if copy.copies == (Overlay(0, 0),) and len(copy.reads) == 1 else None
+    if source is None or copy.once or source not in makers or makers[source] > makers[last]:
+        return None
+    shared = sum(each.buffer == body.tensors[source].buffer for each in body.tensors) > 1
+    if shared or body.tensors[source].buffer in loop.outside or body.tensors[source].nbytes != body.tensors[last].nbytes:
+        return None
+    maker = body.steps[makers[source]]
+    write = maker.writes.index(source)
+    late = any(first in step.reads or last in step.reads for step in body.steps[makers[source] + 1 :])
+    reads = (Overlay(read, write) for read, tensor in enumerate(maker.reads) if tensor == first)
+    return None if late or maker.once or any(each not in maker.in_place for each in reads) else makers[last]
+
+
+def _in_place(loop: Loop, first: int, last: int, copy: int) -> Loop:
+    """Return the loop without the step `copy` of a state: its source lies there."""
+    body, source = loop.body, loop.body.steps[copy].reads[0]
+    emptied = body.tensors[source].buffer
+    moved = replace(body.tensors[source], buffer=body.tensors[last].buffer)
+    ports = tuple(replace(port, tensor=source) if port.tensor == last else port for port in body.outputs)
+    body = replace(
+        body, steps=body.steps[:copy] + body.steps[copy + 1 :], outputs=ports,
+        tensors=tuple(moved if number == source else each for number, each in enumerate(body.tensors)),
+        buffers=tuple(replace(each, nbytes=0) if number == emptied else each for number, each in enumerate(body.buffers)),
+    )  # fmt: skip
+    windows = tuple(replace(each, tensor=source) if each.tensor == last else each for each in loop.windows)
+    carries = tuple((first, source) if each == (first, last) else each for each in loop.carries)
+    return replace(loop, body=body, windows=windows, carries=carries)
 
 
 def _apart(loop: Loop) -> Program:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from ...errors import PlanError
-from ...program import Loop, Program, Window
+from ...program import Loop, Overlay, Program, Window
 from ..placement.plan_arena import ArenaPlan
 
 
@@ -103,6 +104,10 @@ def _check_carried(loop: Loop) -> None:
                 buffer = body.tensors[tensor].buffer
                 if buffer in loop.outside and held.get(buffer, set()).isdisjoint(_seen_through(body, tensor)):
                     raise PlanError(f"'{step.kernel}' of loop '{loop.kernel}' reads tensor {tensor} in trip {trip}, which is not there.")
+            for read, write in product(range(len(step.reads)), range(len(step.results))):
+                own, other = (body.tensors[each].buffer for each in (step.reads[read], step.writes[write]))
+                if own == other and own in loop.outside and Overlay(read, write) not in step.in_place:
+                    raise PlanError(f"'{step.kernel}' of loop '{loop.kernel}' writes over its operand {read}, which it may still read.")
             held |= {body.tensors[tensor].buffer: {tensor} for tensor in step.writes}
         held |= {buffer: set(tensors) for buffer, tensors in given.items() if buffer in sliced}
         for first, last in loop.carries:

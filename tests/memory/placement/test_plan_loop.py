@@ -11,7 +11,7 @@ from passfit.program import Loop, Overlay, Program
 
 from ...profiles import examples
 from ...strategies import programs
-from ..loops import SLICE, looped, nested, planned, recurrence
+from ..loops import SLICE, copied_state, looped, nested, planned, recurrence
 
 
 @settings(max_examples=examples(60))
@@ -40,6 +40,15 @@ def test_the_first_state_and_the_slices_may_lie_in_the_results():
     plan = plan_arena(program)
     validate_plan(program, plan, ALIGNMENT)
     assert plan.arena == 5 * SLICE + 2 * SLICE  # slices, the state, and s
+
+
+def test_the_next_state_is_made_in_place_if_its_maker_may_write_there():
+    for in_place, names, workspace in ((True, ["copy", "f", "k"], 0), (False, ["copy", "f", "k", "again"], SLICE)):
+        program = planned(copied_state(in_place))
+        validate_plan(program, plan_arena(program), ALIGNMENT)
+        (loop,) = program.steps
+        assert isinstance(loop, Loop) and [step.kernel for step in loop.body.steps] == names
+        assert (program.tensors[loop.writes[-1]].nbytes if loop.workspace else 0) == workspace
 
 
 def test_a_loop_inside_has_its_workspace_in_that_of_the_loop_around():

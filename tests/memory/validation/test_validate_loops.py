@@ -11,7 +11,7 @@ from passfit.errors import PlanError
 from passfit.memory import ALIGNMENT, plan_arena, share, validate_plan
 from passfit.program import Loop, Overlay, Program, Tensor
 
-from ..loops import SLICE, planned, recurrence
+from ..loops import SLICE, copied_state, in_rows, planned, recurrence
 
 
 def _changed(program: Program, change: Callable[[Loop], Loop]) -> Program:
@@ -85,3 +85,25 @@ def test_the_slices_of_results_are_of_one_size():
     wider = replace(program, tensors=tensors, buffers=buffers)
     with pytest.raises(PlanError, match="does not write all of its result 1"):
         validate_plan(wider, plan_arena(wider), ALIGNMENT)
+
+
+def test_two_windows_may_write_the_rows_of_a_result_between_them():
+    program = planned(in_rows())
+    validate_plan(program, plan_arena(program), ALIGNMENT)
+
+    def once(loop: Loop) -> Loop:
+        return _body(loop, steps=loop.body.steps[:1])
+
+    with pytest.raises(PlanError, match="does not write all of its result 0"):
+        validate_plan(_changed(program, once), plan_arena(program), ALIGNMENT)
+
+
+def test_a_maker_writes_over_the_state_it_reads_only_where_allowed():
+    program = planned(copied_state())
+    validate_plan(program, plan_arena(program), ALIGNMENT)
+
+    def forbidden(loop: Loop) -> Loop:
+        return _body(loop, steps=tuple(replace(each, in_place=()) if each.kernel == "f" else each for each in loop.body.steps))
+
+    with pytest.raises(PlanError, match="'f' of loop 'loop' writes over its operand 1, which it may still read"):
+        validate_plan(_changed(program, forbidden), plan_arena(program), ALIGNMENT)
