@@ -66,10 +66,9 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
         )
         for name, kernel in plain.items()
     }
-<<<<<<< HEAD
     program, weights = repack_weights(lowered.program, lowered.weights, {name: taken[name].repacks for name in plain})
-    kernels = {name: _finished(each.kernel, lowered.rows.get(name), placed.get(name), machine) for name, each in taken.items()}
     program = _planned(program, chosen, placed, lowered.rows)
+    kernels = {name: _finished(taken[name].kernel, lowered.rows.get(name), placed.get(name), machine) for name in _called(program, taken)}
     return Lowered(program, dict(sorted(kernels.items())), weights, machine=machine), _beside(taken.values(), machine)
 
 
@@ -82,23 +81,8 @@ def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple
         lowered = in_layouts(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
     chosen = in_rows | summaries.chosen(_plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values()))
     program = _planned(lowered.program, chosen, _placed(chosen, machine), lowered.rows)
-    return replace(lowered, program=program), _beside(chosen.values(), machine)
-=======
-    repacks = {name: each.repacks for name, each in taken.items()}
-    program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    program = _planned(program, chosen, placed)
-    kernels = {name: _with_workspace(taken[name].kernel, placed.get(name), machine) for name in _called(program, taken)}
-    return Lowered(program, kernels, weights, machine=machine), _beside(taken.values(), machine)
-
-
-def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
-    """Predict sharing and workspace of `schedule_program` without tuning; keep kernels and weights unscheduled."""
-    lowered = with_loops(_in_layouts(lowered))
-    chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
-    program = _planned(lowered.program, chosen, _placed(chosen, lowered.machine))
     kernels = {name: lowered.kernels[name] for name in _called(program, lowered.kernels)}
-    return replace(lowered, program=program, kernels=kernels), _beside(chosen.values(), lowered.machine)
->>>>>>> rec
+    return replace(lowered, program=program, kernels=kernels), _beside(chosen.values(), machine)
 
 
 def figures_of_schedules(

@@ -28,12 +28,9 @@ def plan_loop(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
 
     The body stays as it is where nothing is lower, and where rows are computed in turn. Loops inside have their plans already.
     """
-<<<<<<< HEAD
     if loop.is_numbered:
         return _plan_rows(loop)
-=======
     loop = _next_states_in_place(loop)
->>>>>>> rec
     found = min(((each, plan_arena(each)) for each in _arranged(_apart(loop))), key=lambda each: each[1].arena)
     planned = _refilled(loop, *found)
     return replace(planned, in_place=tuple(_overlays(planned))), (found[1].arena,) if found[1].arena else ()
@@ -66,7 +63,7 @@ def _copied_state(loop: Loop, first: int, last: int) -> int | None:
     makers = {tensor: number for number, step in enumerate(body.steps) for tensor in step.writes}
     copy = body.steps[makers[last]]
     source = copy.reads[0] if copy.copies == (Overlay(0, 0),) and len(copy.reads) == 1 else None
-    if source is None or copy.once or source not in makers or makers[source] > makers[last]:
+    if source is None or copy.guard is not None or source not in makers or makers[source] > makers[last]:
         return None
     shared = sum(each.buffer == body.tensors[source].buffer for each in body.tensors) > 1
     if shared or body.tensors[source].buffer in loop.outside or body.tensors[source].nbytes != body.tensors[last].nbytes:
@@ -75,7 +72,7 @@ def _copied_state(loop: Loop, first: int, last: int) -> int | None:
     write = maker.writes.index(source)
     late = any(first in step.reads or last in step.reads for step in body.steps[makers[source] + 1 :])
     reads = (Overlay(read, write) for read, tensor in enumerate(maker.reads) if tensor == first)
-    return None if late or maker.once or any(each not in maker.in_place for each in reads) else makers[last]
+    return None if late or maker.guard is not None or any(each not in maker.in_place for each in reads) else makers[last]
 
 
 def _in_place(loop: Loop, first: int, last: int, copy: int) -> Loop:

@@ -48,7 +48,7 @@ def test_the_next_state_is_made_in_place_if_its_maker_may_write_there():
         validate_plan(program, plan_arena(program), ALIGNMENT)
         (loop,) = program.steps
         assert isinstance(loop, Loop) and [step.kernel for step in loop.body.steps] == names
-        assert (program.tensors[loop.writes[-1]].nbytes if loop.workspace else 0) == workspace
+        assert (program.tensors[loop.writes[-1]].nbytes if loop.workspaces else 0) == workspace
 
 
 def test_a_loop_inside_has_its_workspace_in_that_of_the_loop_around():
