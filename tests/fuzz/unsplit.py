@@ -65,7 +65,7 @@ def cycles(lowered: Lowered) -> float:
     from passfit.tir.counts.operation_counts import predicted_cycles
 
     each = {name: predicted_cycles(kernel, host()) for name, kernel in lowered.kernels.items()}
-    return sum(each[step.kernel] for step in lowered.program.steps)
+    return sum(each[call.step.kernel] * call.runs for call in lowered.program.calls())
 
 
 def _seconds(one: tuple[LoadedLibrary, dict], other: tuple[LoadedLibrary, dict], turns: int) -> tuple[float, float]:
