@@ -207,7 +207,7 @@ def compile_imported(
             return write_library(imported, built, plan, target, budget, compared_with, code, measured, defects, place)
 
         def first(plan: PassSequence) -> str:
-            (place := folder / "first").mkdir()
+            (place := folder.with_name("first")).mkdir()  # beside the files of the library that is built at last
             report = write(built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place)
             write_manifest(imported, built.lowered, target, plan, untuned, verify, place)
             move_files(place, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from passfit.frontend import canonicalise
 from passfit.frontend.canonical import rewrites
 from passfit.gate.verdicts import remarks
 from passfit.passes.program.split import SplitRows
+from passfit.search import first_library
 from passfit.support.strictness import STRICT
 from passfit.targets import get_target, how_to_run
 from passfit.verify import build_plan
@@ -121,6 +123,24 @@ def test_a_wrong_plan_costs_that_plan_alone(network: Path, monkeypatch: pytest.M
     monkeypatch.setenv(STRICT, "0")
     (defect,) = compiled(network, SPLIT).defects
     assert defect.kind == "wrong" and defect.passes == ("split-rows{steps=0-1}",)
+
+
+def test_a_first_library_does_not_stand_in_the_way_of_another_plan(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, broken_here = build_plan.checked_plan, os.getpid()
+    tried = []
+
+    def wrong(program, target):
+        plan = right(program, target)
+        tried.append(program)
+        return replace(plan, offsets=tuple(0 for _ in plan.offsets)) if os.getpid() == broken_here and len(tried) == 1 else plan
+
+    monkeypatch.setattr(build_plan, "checked_plan", wrong)
+    monkeypatch.setattr(first_library, "SECONDS", 0.0)
+    monkeypatch.setenv(STRICT, "0")
+    out = network.with_name("out")
+    (defect,) = api.compile_model(network, HOST, out=out, search=api.SearchSettings(evaluations=4)).defects
+    assert defect.kind == "crash" and "PlanError" in defect.reason
+    assert all(file.is_file() for file in out.iterdir())
 
 
 def test_where_no_plan_verifies_the_first_error_stays(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
