@@ -1,7 +1,8 @@
 """Express DynamicQuantizeLSTM by products of integers and a Scan over the steps.
 
-    x ─► DynamicQuantizeLinear ─► MatMulInteger W ─► · scale ─► Scan, each step:
-         sums = its row + scale · (quantised h · R) + biases;   i, o, f = sigmoid;   c' = f·c + i·tanh;   h' = o·tanh(c')
+    x ─► DynamicQuantizeLinear ─► Scan, each step:
+         sums = scale · (its row · W) + scale · (quantised h · R) + biases
+         i, o, f = sigmoid;   c' = f·c + i·tanh;   h' = o·tanh(c')
 
 As ONNX Runtime: x is quantised once for all steps, h anew in each, both over the whole batch (dynamic_quantize_lstm.cc,
 rnn_helpers.cc, one thread). Weights come as directions × inputs × 4·hidden, with one scale or one a column.
@@ -9,11 +10,14 @@ rnn_helpers.cc, one thread). Weights come as directions × inputs × 4·hidden, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.recurrent_step import Cell, layer_of
 from .context import Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
 _DIRECTIONS = {"forward": (0,), "reverse": (1,), "bidirectional": (0, 1)}
 _ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh"})
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
-#: order of the gates in sums, biases and peepholes
-_INPUT, _OUTPUT, _FORGET, _CELL = range(4)
 
 
 class _Weights(NamedTuple):
@@ -50,55 +52,42 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     if any(value is None for value in given.values()):
         return "its weights, scales, biases or peepholes are not constant"
     arrays = {name: value for name, value in given.items() if value is not None}
+    hidden = arrays[r].shape[1]
     quantised = _quantised(build, x)
-    ends = []
-    for number, backwards in enumerate(reverse):
-        own = [
-            _Weights(*(build.constant(np.asarray(arrays[name][number])) for name in (each, *scales[first : first + 2])))
-            for each, first in ((w, 0), (r, 2))
-        ]
-        rows = _product(build, quantised, own[0])
-        shift = np.split(arrays[bias][number], 2) if bias else None
-        more = build.constant(shift[0] + shift[1]) if shift else ""
-        held = np.split(arrays[peephole][number], 3) if peephole else ()
-        cell = _Cell(own[1], more, [build.constant(each) for each in held], activations[3 * number : 3 * number + 3])
-        hidden = arrays[r].shape[1]
-        starts = [_start(build, state, number, x, hidden) for state in (h, c)]
-        ends.append(_scan(build, rows, starts, cell, hidden, backwards))
-    for place, result in enumerate(node.output):
+    layer = layer_of("LSTM", attributes, (0, 0, 0), hidden, np.dtype(np.float32))  # its sizes are not known yet
+    body, cells = NodeBuilder(f"{build.stem}/step"), []
+    for number in range(len(reverse)):
+        products = {
+            each: _Weights(*(build.constant(np.asarray(arrays[name][number])) for name in (source, *scales[first : first + 2])))
+            for each, source, first in (("w", w, 0), ("r", r, 2))
+        }
+        held = dict(zip(("peephole_i", "peephole_o", "peephole_f"), np.split(arrays[peephole][number], 3))) if peephole else {}
+        if bias:
+            held["bias"] = np.add(*np.split(arrays[bias][number], 2))
+        operands = {name: build.constant(each) for name, each in held.items()}
+        cells.append(_Cell(body, layer, layer.activations[number], operands, products, quantised))
+    starts = [_start(build, state, number, x, hidden) for number in range(len(reverse)) for state in (h, c)]
+    rows, ends = _scan(build, body, starts, cells, reverse)
+    for result, parts, axis in zip(node.output, (rows, ends[::2], ends[1::2]), (1, 0, 0)):
         if result:
-            build.node("Concat", *(end[place] for end in ends), result=result, axis=1 if place == 0 else 0)
+            build.node("Concat", *parts, result=result, axis=axis)
     return None
 
 
-class _Cell(NamedTuple):
-    """Parameters of a step: names of weights, bias and peepholes (input, output, forget), and its activations."""
+@dataclass(frozen=True)
+class _Cell(Cell):
+    """One step of a direction, whose products are those of integers; `x` is the sequence, quantised once."""
 
-    r: _Weights
-    bias: str
-    peepholes: list[str]
-    activations: list[str]
+    products: Mapping[str, _Weights]
+    x: list[str]
 
-    def step(self, build: NodeBuilder, row: str, h: str, c: str, hidden: int) -> tuple[str, str]:
-        """Build the next h and c (batch, hidden) from a row of x's products (batch, 4·hidden)."""
-        f, g, last = self.activations
-        sums = build.node("Add", row, _product(build, _quantised(build, h), self.r))
-        if self.bias:
-            sums = build.node("Add", sums, self.bias)
-        gates = [
-            build.node("Slice", sums, *(build.integers(each) for each in (gate * hidden, (gate + 1) * hidden, 1)))
-            for gate in range(4)
-        ]
+    def shares(self, x: str) -> str:
+        """Build the shares of a row of the quantised sequence in the sums, with the biases."""
+        sums = _product(self.build, [x, *self.x[1:]], self.products["w"])
+        return self.build.node("Add", sums, self.operands["bias"]) if "bias" in self.operands else sums
 
-        def held(gate: int, place: int, state: str) -> str:
-            if not self.peepholes:
-                return gates[gate]
-            return build.node("Add", gates[gate], build.node("Mul", self.peepholes[place], state))
-
-        kept = build.node("Mul", build.node(f, held(_FORGET, 2, c)), c)
-        new = build.node("Mul", build.node(f, held(_INPUT, 0, c)), build.node(g, gates[_CELL]))
-        after = build.node("Add", kept, new)
-        return build.node("Mul", build.node(f, held(_OUTPUT, 1, after)), build.node(last, after)), after
+    def _times(self, h: str, weights: str) -> str:
+        return _product(self.build, _quantised(self.build, h), self.products[weights])
 
 
 def _quantised(build: NodeBuilder, value: str) -> list[str]:
@@ -116,30 +105,36 @@ def _product(build: NodeBuilder, quantised: list[str], weights: _Weights) -> str
 
 
 def _start(build: NodeBuilder, state: str, number: int, x: str, hidden: int) -> str:
-    """Return the state (batch, hidden) of a direction before the first step: given, else zeros."""
+    """Return the state (1, batch, hidden) of a direction before the first step: given, else zeros."""
     if state:
-        picked = build.node("Slice", state, *(build.integers(each) for each in (number, number + 1, 0)))
-        return build.node("Reshape", picked, build.integers(-1, hidden))
+        return build.node("Slice", state, *(build.integers(each) for each in (number, number + 1, 0)))
     batch = build.node("Slice", build.node("Shape", x), *(build.integers(each) for each in (1, 2, 0)))
-    return build.node("Expand", build.constant(np.zeros((1, hidden), np.float32)), build.node("Concat", batch, build.integers(hidden), axis=0))
+    shape = build.node("Concat", build.integers(1), batch, build.integers(hidden), axis=0)
+    return build.node("Expand", build.constant(np.zeros((1, 1, hidden), np.float32)), shape)
 
 
-def _scan(build: NodeBuilder, rows: str, starts: list[str], cell: _Cell, hidden: int, backwards: int) -> tuple[str, str, str]:
-    """Build the steps over `rows` (steps, batch, 4·hidden); return Y, Y_h and Y_c of a direction."""
+def _scan(build: NodeBuilder, body: NodeBuilder, starts: list[str], cells: list[_Cell], reverse: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Build the steps of all directions; return the states of all steps of each, and the last h and c of each."""
     from onnx import TensorProto, helper
 
-    stem = f"{build.stem}/{'backwards' if backwards else 'forwards'}"
-    body = NodeBuilder(stem)
-    ports = [f"{stem}/{name}" for name in ("h", "c", "row")]
-    h, c = cell.step(body, ports[2], ports[0], ports[1], hidden)
-    y = body.node("Identity", h)
-    inputs, outputs = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in (ports, (h, c, y)))
-    graph = helper.make_graph(body.nodes, stem, inputs, outputs, body.initializers)
-    options = {"scan_input_directions": [backwards], "scan_output_directions": [backwards]}
-    last_h, last_c, every = build.many("Scan", [*starts, rows], 3, body=graph, num_scan_inputs=1, **options)
-    y = build.node("Reshape", every, build.integers(0, 1, -1, hidden))
-    y_h, y_c = (build.node("Reshape", each, build.integers(1, -1, hidden)) for each in (last_h, last_c))
-    return y, y_h, y_c
+    states = [f"{body.stem}/state_{place}" for place in range(len(starts))]
+    rows = [f"{body.stem}/x_{number}" for number in range(len(cells))]
+    after, made = [], []
+    for cell, row, h, c in zip(cells, rows, states[::2], states[1::2]):
+        following = cell.next(cell.shares(row), {"h": h, "c": c})
+        after += [following["h"], following["c"]]
+        made.append(body.node("Identity", following["h"]))
+    kinds = dict.fromkeys(rows, TensorProto.UINT8)
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), None) for name in names]
+        for names in ((*states, *rows), (*after, *made))
+    )
+    graph = helper.make_graph(body.nodes, body.stem, inputs, outputs, body.initializers)
+    found = build.many(
+        "Scan", [*starts, *(cell.x[0] for cell in cells)], len(outputs), body=graph, num_scan_inputs=len(rows),
+        scan_input_directions=reverse, scan_output_directions=reverse,
+    )  # fmt: skip
+    return found[len(states) :], found[: len(states)]
 
 
 RULES: dict[str, Rule] = {"DynamicQuantizeLSTM": _lstm}
