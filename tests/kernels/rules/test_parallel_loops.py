@@ -287,8 +287,7 @@ def test_kernels_that_run_row_by_row_share_the_loops_of_each_row(split):
     found = []
     for machine in (Machine(), _MACHINE):
         made, _ = apply_program_passes(replace(program, machine=machine), Sequence.parse([*_FUSED, split, "share", "order"]).passes)
-        (kernel,) = made.kernels.values()
-        assert has_parallel_loop(kernel) == (machine.threads > 1)
+        assert any(map(has_parallel_loop, made.kernels.values())) == (machine.threads > 1)
         found.append(run(made, random_inputs(program)))
     assert all((one == other).all() for one, other in zip(*found, strict=True))
 
