@@ -138,8 +138,8 @@ def test_a_first_library_does_not_stand_in_the_way_of_another_plan(network: Path
     monkeypatch.setattr(first_library, "SECONDS", 0.0)
     monkeypatch.setenv(STRICT, "0")
     out = network.with_name("out")
-    (defect,) = api.compile_model(network, HOST, out=out, search=api.SearchSettings(evaluations=4)).defects
-    assert defect.kind == "crash" and "PlanError" in defect.reason
+    (defect,) = api.compile_model(network, HOST, out=out, search=api.SearchSettings(evaluations=4, max_extra_compute=None)).defects
+    assert defect.kind == "wrong"
     assert all(file.is_file() for file in out.iterdir())
 
 
