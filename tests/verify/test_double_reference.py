@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError, NumericError
+from passfit.frontend.canonicalise import import_model
 from passfit.verify import cases as cases_module
 from passfit.verify.cases import Case, choose_cases, with_doubles, with_plain_sums
 from passfit.verify.compare import compare
@@ -14,7 +15,7 @@ from passfit.verify.doubles.double_reference import DoubleReference, NoDouble
 from passfit.verify.doubles.evaluate_cases import evaluate_cases
 from passfit.verify.reference import Reference
 
-from ..models import model_of
+from ..models import model_of, save
 
 FLOAT = TensorProto.FLOAT
 
@@ -191,6 +192,18 @@ def test_plain_sums_are_near_the_doubles():
     model, x = model_of_one(nodes, (1, 4, 7, 6), constants), random.normal(0, 1, (1, 4, 7, 6)).astype(np.float32)
     plain, double = DoubleReference(model, rounded=True)({"x": x})["y"], DoubleReference(model)({"x": x})["y"]
     assert 0 < np.abs(plain - double).max() < 1e-6
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_recurrent_layers_have_doubles(tmp_path, direction, dtype):
+    random, count = np.random.default_rng(0), 2 if direction == "bidirectional" else 1
+    weights = {name: random.normal(0, 1, (count, 12, extent)).astype(dtype) for name, extent in (("w", 5), ("r", 4))}
+    node, kind = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=4, direction=direction), helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = model_of([node], {"x": [7, 2, 5]}, ["y"], weights, dtypes={"x": kind, "y": kind})
+    (case,) = choose_cases(import_model(save(model, tmp_path)), 0, 1, 1e-4, model)
+    assert case.double is not None, case.no_double
+    np.testing.assert_allclose(case.double["y"], case.expected["y"], atol=2e-6 if dtype == np.float32 else 1e-3)
 
 
 def test_cases_evaluated_at_once_are_those_evaluated_one_by_one():

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: operands with (batch, directions, hidden) where the batch comes first: starting h and c
 _STATES = (5, 6)
+#: operand with the lengths of sequences, which are integers
+_LENGTHS = 4
 #: numbers of W that a fast cache holds; part of x or y that the sums of several steps may take; most of these steps
 _CACHED, _SHARE, _MOST_AT_ONCE = 8192, 16, 16
 T = TypeVar("T")
@@ -56,7 +58,7 @@ def steps_at_once(layer: Layer) -> int:
 
 
 def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypeProto], read: set[str]) -> NodeBuilder:
-    from onnx import helper
+    from onnx import TensorProto, helper
 
     attributes = attributes_of(node)
     inputs = [*node.input, *[""] * (8 - len(node.input))]
@@ -69,20 +71,23 @@ def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypePro
         _refuse(node, why, "Give it activations of ONNX's list, each with its numbers.")
     batch_first = bool(attributes.get("layout", 0))
     build = NodeBuilder(stem_of(node, index))
+    dtype = helper.tensor_dtype_to_np_dtype(types[inputs[1]].tensor_type.elem_type)
+    half = dtype == np.float16
+    if half:  # states too stay in float32 over all steps, as in ONNX Runtime
+        dtype = np.dtype(np.float32)
+        inputs = [build.node("Cast", name, to=TensorProto.FLOAT) if name and place != _LENGTHS else name for place, name in enumerate(inputs)]
     if batch_first:
         for place in (0, *_STATES):
             if inputs[place]:
                 inputs[place] = build.node("Transpose", inputs[place], perm=[1, 0, 2])
         shape = (shape[1], shape[0], shape[2])
-    dtype = helper.tensor_dtype_to_np_dtype(types[inputs[1]].tensor_type.elem_type)
     layer = layer_of(node.op_type, attributes, shape, weights[2], dtype)
     made = _Writer(build, layer, inputs).results(every=bool(outputs and outputs[0]))
     for place, (name, value) in enumerate(zip(outputs, made)):
         perm = [2, 0, 1, 3] if place == 0 else [1, 0, 2]
-        if name and batch_first:
-            build.node("Transpose", value, result=name, perm=perm)
-        elif name:
-            build.node("Identity", value, result=name)
+        if name:
+            value = build.node("Transpose", value, perm=perm) if batch_first else value
+            build.node("Cast" if half else "Identity", value, result=name, **({"to": TensorProto.FLOAT16} if half else {}))
     return build
 
 

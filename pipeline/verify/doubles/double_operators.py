@@ -233,4 +233,23 @@ class GatherElements(OpRun):
 
 
 #: replacements for the evaluator's own operators
-OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, LRN, Relu, GatherElements)
+class Scan(OpRun):
+    """Scan-11 of a canonical model: along leading axes, in both directions, with a closed body."""
+
+    def _run(self, *values, body=None, num_scan_inputs=1, scan_input_directions=None, scan_output_directions=None, **_unused):
+        states, sequences = list(values[:-num_scan_inputs]), values[-num_scan_inputs:]
+        sequences = [_turned(each, place, scan_input_directions) for place, each in enumerate(sequences)]
+        rows = []
+        for slices in zip(*sequences):
+            made = self.body.run(None, dict(zip(self.body.input_names, (*states, *slices))))
+            states, row = made[: len(states)], made[len(states) :]
+            rows.append(row)
+        results = [_turned(np.stack(each), place, scan_output_directions) for place, each in enumerate(zip(*rows))]
+        return (*states, *results)
+
+
+def _turned(sequence: np.ndarray, place: int, directions: list[int] | None) -> np.ndarray:
+    return sequence[::-1] if directions and directions[place] else sequence
+
+
+OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, LRN, Relu, GatherElements, Scan)

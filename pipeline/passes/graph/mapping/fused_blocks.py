@@ -151,9 +151,8 @@ class FusedBlocks:
             self._loops[place] = axes if reader == self.result else self._loops[reader]
             return
         result = self._blocks[self.result]
-        shared = frozenset.intersection(
-            *(selecting[reader] if reader == self.result else self._loops[reader] for reader in readers)
-        )
+        loops = [selecting[reader] if reader == self.result else self._loops[reader] for reader in readers]
+        shared = frozenset.intersection(*loops) if loops else frozenset()  # a value that nothing reads is whole
         forms = readers.get(self.result)
         if not shared or not forms or len(forms) > 1:
             self.computed[place], self._workspaces[place], self._loops[place] = block.elements, block.nbytes, frozenset()
