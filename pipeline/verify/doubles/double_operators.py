@@ -237,8 +237,8 @@ class Scan(OpRun):
     """Scan-11 of a canonical model: along leading axes, in both directions, with a closed body."""
 
     def _run(self, *values, body=None, num_scan_inputs=1, scan_input_directions=None, scan_output_directions=None, **_unused):
-        states, sequences = list(values[:-num_scan_inputs]), values[-num_scan_inputs:]
-        sequences = [_turned(each, place, scan_input_directions) for place, each in enumerate(sequences)]
+        states = list(values[:-num_scan_inputs])
+        sequences = [_turned(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])]
         rows = []
         for slices in zip(*sequences):
             made = self.body.run(None, dict(zip(self.body.input_names, (*states, *slices))))

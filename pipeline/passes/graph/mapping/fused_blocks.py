@@ -152,7 +152,7 @@ class FusedBlocks:
             return
         result = self._blocks[self.result]
         loops = [selecting[reader] if reader == self.result else self._loops[reader] for reader in readers]
-        shared = frozenset.intersection(*loops) if loops else frozenset()  # a value that nothing reads is whole
+        shared: frozenset[int] = frozenset.intersection(*loops) if loops else frozenset()  # a value that nothing reads is whole
         forms = readers.get(self.result)
         if not shared or not forms or len(forms) > 1:
             self.computed[place], self._workspaces[place], self._loops[place] = block.elements, block.nbytes, frozenset()
