@@ -48,12 +48,15 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
     return spliced(model, made)
 
 
-def steps_at_once(layer: Layer) -> int:
-    """Choose the steps whose products W·x are computed at once: their sums are small beside x or y, and W is not."""
+def steps_at_once(layer: Layer, every: bool) -> int:
+    """Choose the steps whose products W·x are computed at once: their sums are small beside x or y, and W is not.
+
+    There is y if `every` state is wanted.
+    """
     columns = GATES[layer.op] * layer.hidden
     if layer.inputs * columns < _CACHED:
         return 1
-    most = layer.steps * max(layer.inputs, len(layer.reverse) * layer.hidden) // (_SHARE * columns)
+    most = layer.steps * max(layer.inputs, len(layer.reverse) * layer.hidden * every) // (_SHARE * columns)
     return max(size for size in range(1, max(1, min(most, _MOST_AT_ONCE)) + 1) if layer.steps % size == 0)
 
 
@@ -113,7 +116,7 @@ class _Writer:
 
         Y is the empty name unless `every` state is wanted.
         """
-        group = steps_at_once(self.layer)
+        group = steps_at_once(self.layer, every)
         if self.layer.steps == 1:
             ends, y = self._one_step()
         elif group == 1 and len(self.directions) == 1:

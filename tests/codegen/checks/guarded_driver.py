@@ -34,7 +34,7 @@ def run(program: dict, inputs: dict, library: ctypes.CDLL, high: bool) -> list[b
     weights = [guarded(len(each), high) for each in program["weights"]]
     for address, content in zip(weights, program["weights"]):
         ctypes.memmove(address, content, len(content))
-    addresses = [buffers[b] + offset if b is not None else weights[w] for b, w, offset, _ in program["tensors"]]
+    addresses = [(buffers[b] if b is not None else weights[w]) + offset for b, w, offset, _ in program["tensors"]]
     for port, tensor in program["inputs"].items():
         ctypes.memmove(addresses[tensor], inputs[port], len(inputs[port]))
     for symbol, arguments in program["steps"]:

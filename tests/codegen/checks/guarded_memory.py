@@ -23,6 +23,7 @@ from passfit.codegen.elf import read_object
 from passfit.codegen.objects import build_object
 from passfit.codegen.symbols import uses_workspace
 from passfit.kernels.lower.lower import Lowered
+from passfit.program import Loop, Program
 from passfit.targets import Target, host_libc, zig_link
 from passfit.verify.runner import numpy_dtype
 
@@ -78,11 +79,43 @@ class GuardedPrograms:
 
 
 def _plain(name: str, lowered: Lowered) -> dict:
-    """Return a program as plain data, for a process that imports no more than it needs."""
+    """Return a program as plain data, for a process that imports no more than it needs: loops as the calls of all trips."""
     program = lowered.program
+    tensors = [(each.buffer, each.weight, each.offset, each.nbytes) for each in program.tensors]
+    steps: list[tuple[str, tuple[int, ...]]] = []
+
+    def add(within: Program, places: Sequence[int], trip: int) -> None:
+        for step in within.steps:
+            if step.once and trip:
+                continue
+            if isinstance(step, Loop):
+                for each in range(step.trips):
+                    add(step.body, in_trip(step, places, each), each)
+            else:
+                steps.append((symbol(name, step.kernel), tuple(places[each] for each in (*step.reads, *step.writes))))
+
+    def in_trip(loop: Loop, places: Sequence[int], trip: int) -> list[int]:
+        """Add the tensors of a body in one trip; return their numbers."""
+        room = tensors[places[loop.writes[-1]]]
+        around = [tensors[places[each]] for each in (*loop.reads, *loop.results)]
+        windows = {window.tensor: window for window in loop.windows}
+        found = []
+        for number, each in enumerate(loop.body.tensors):
+            window = windows.get(number)
+            buffer, weight, start = room[0], None, room[2] + loop.offsets[each.buffer or 0] + each.offset
+            if window is not None:
+                buffer, weight, start, _ = around[window.place]
+                start += window.offset + trip * window.stride
+            elif each.buffer is None:
+                buffer, weight, start = None, each.weight, 0
+            found.append(len(tensors))
+            tensors.append((buffer, weight, start, each.nbytes))
+        return found
+
+    add(program, range(len(tensors)), 0)
     return {
-        "steps": [(symbol(name, step.kernel), (*step.reads, *step.writes)) for step in program.steps],
-        "tensors": [(each.buffer, each.weight, each.offset, each.nbytes) for each in program.tensors],
+        "steps": steps,
+        "tensors": tensors,
         "buffers": [each.nbytes for each in program.buffers],
         "weights": [np.ascontiguousarray(each).tobytes() for each in lowered.weights],
         "inputs": {port.name: port.tensor for port in program.inputs},
