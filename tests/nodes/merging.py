@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from passfit.program import Buffer, Port, Program, Step, Tensor, View, Weight
+from passfit.program import Buffer, Loop, Port, Program, Step, Tensor, View, Weight
 
 if TYPE_CHECKING:
     from passfit.kernels.lower.lower import Lowered
@@ -27,7 +27,7 @@ def merge(parts: Sequence[Lowered]) -> Lowered:
     kernels = {}
     for number, part in enumerate(parts):
         program, base, first = part.program, len(tensors), (len(buffers), len(weights))
-        steps += [_moved(step, number, base) for step in program.steps]
+        steps += [_moved(step, number, base, first[1]) for step in program.steps]
         tensors += [_shifted(tensor, *first) for tensor in program.tensors]
         buffers += program.buffers
         weights += program.weights
@@ -51,9 +51,14 @@ def _port(port: Port, number: int, base: int) -> Port:
     return Port(port_name(number, port.name), port.tensor + base)
 
 
-def _moved(step: Step, number: int, base: int) -> Step:
+def _moved(step: Step, number: int, base: int, first_weight: int) -> Step:
     reads, writes = (tuple(tensor + base for tensor in group) for group in (step.reads, step.writes))
-    return replace(step, kernel=f"p{number}_{step.kernel}", reads=reads, writes=writes)
+    moved = replace(step, kernel=f"p{number}_{step.kernel}", reads=reads, writes=writes)
+    if not isinstance(moved, Loop):
+        return moved
+    body = moved.body  # tensors of a body have numbers of their own, its weights those of the program around
+    steps = tuple(_moved(each, number, 0, first_weight) for each in body.steps)
+    return replace(moved, body=replace(body, steps=steps, tensors=tuple(_shifted(each, 0, first_weight) for each in body.tensors)))
 
 
 def _shifted(tensor: Tensor, first_buffer: int, first_weight: int) -> Tensor:
