@@ -53,14 +53,12 @@ def _port(port: Port, number: int, base: int) -> Port:
 
 def _moved(step: Step, number: int, base: int, first_weight: int) -> Step:
     reads, writes = (tuple(tensor + base for tensor in group) for group in (step.reads, step.writes))
-    step = replace(step, kernel=f"p{number}_{step.kernel}", reads=reads, writes=writes)
-    return replace(step, body=_body(step.body, number, first_weight)) if isinstance(step, Loop) else step
-
-
-def _body(body: Program, number: int, first_weight: int) -> Program:
-    """Its tensors are numbered by themselves; weights are those of the program around."""
-    steps = tuple(_moved(step, number, 0, first_weight) for step in body.steps)
-    return replace(body, steps=steps, tensors=tuple(_shifted(tensor, 0, first_weight) for tensor in body.tensors))
+    moved = replace(step, kernel=f"p{number}_{step.kernel}", reads=reads, writes=writes)
+    if not isinstance(moved, Loop):
+        return moved
+    body = moved.body  # tensors of a body have numbers of their own, its weights those of the program around
+    steps = tuple(_moved(each, number, 0, first_weight) for each in body.steps)
+    return replace(moved, body=replace(body, steps=steps, tensors=tuple(_shifted(each, 0, first_weight) for each in body.tensors)))
 
 
 def _shifted(tensor: Tensor, first_buffer: int, first_weight: int) -> Tensor:

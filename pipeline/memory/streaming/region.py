@@ -30,7 +30,8 @@ from .stage import Stage
 class Region:
     """Steps that run as one.
 
-    `rings` are the tensors that are never whole, `nbytes` the size of all rings and slots, each aligned. `results` are the
+    `rings` are the tensors that are never whole, `nbytes` the size of all rings and slots, each aligned: what the loop's
+    workspaces take, but for those of its kernels. `results` are the
     tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes.
     """
 

@@ -5,7 +5,8 @@
     slot 1                     b7
     rings     a5 a6            –                c5 c6                    a7 goes over a5, c7 over c5
 
-A ring needs room for one row less, and none if no row is read again. Intervals are colored largest first, so that no
+A ring needs room for one row less, and none if no row is read again. Here it is decided which rows have a slot, and for how
+many bytes; `placement/plan_loop.py` places them with all values of a tick. Intervals are colored largest first, so that no
 slot grows.
 """
 
