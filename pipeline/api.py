@@ -216,7 +216,7 @@ def compile_imported(
 
         chosen, built, defects = deliver(chosen, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
         measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
-        best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
+        best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target, measured)
         slow = slow_kernels(built.lowered, target)
         report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0), defects, slow)
         if result is not None:

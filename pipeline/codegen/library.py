@@ -36,6 +36,16 @@ COMPILE_FLAGS = (
     "-Wall", "-Wextra", "-Werror",
 )  # fmt: skip
 
+#: on a target without an operating system: plain addresses, small code, no call of a C library but memcpy and memset
+_BARE_FLAGS = ("-ffreestanding", "-Os", "-fno-unwind-tables")
+
+
+def compile_flags(target: Target) -> tuple[str, ...]:
+    """Return the flags of the C compiler for a library's sources."""
+    if not target.bare:
+        return COMPILE_FLAGS
+    return (*(flag for flag in COMPILE_FLAGS if flag not in ("-fPIC", "-O2")), *_BARE_FLAGS)
+
 
 @dataclass(frozen=True)
 class Library:
@@ -185,7 +195,7 @@ def _build(
         without_debug(f"debug_{member}", member, folder, unused_sections(read_object(path.read_bytes())))
     for file in sources:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
-        flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)
+        flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
         zig_cc([*flags, "-c", file, "-o", members[-1]], target, folder)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members

@@ -79,6 +79,8 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
 
     An unlisted architecture gets the default, which is slower than need be at worst.
     """
+    if architecture in ("riscv32", "thumb"):
+        return _SCALAR
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR
