@@ -21,12 +21,20 @@ _HEADERS = ("semihosting.h", "clock.h")
 
 @dataclass(frozen=True)
 class Image:
-    """Image of a library for `board`: the program `elf`, the linker's `map`, and the sizes of the library in it."""
+    """Image of a library for `board`: the program `elf`, the linker's `map`, and the sizes of the library in it.
+
+    Its sources are beside it.
+    """
 
     board: Target
     elf: Path
     map: Path
     sizes: ImageSizes
+
+    @property
+    def files(self) -> list[Path]:
+        """Return the image, its map, and the sources of start-up and main."""
+        return [self.elf, self.map, *(self.elf.with_name(name) for name in ("startup.c", "main.c", "link.ld", *_HEADERS))]
 
 
 def link_image(library: Library, program: Program, board: Target, folder: Path) -> Image:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 from ..codegen.library import Library
 from ..errors import NumericError
@@ -32,6 +33,7 @@ def verify_library(
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
     given: Callable[[], GivenOutputs | None] = lambda: None,
+    kept: Path | None = None,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
@@ -41,10 +43,12 @@ def verify_library(
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
 
-    Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
+    An image is copied to the folder `kept`, with its sources, and the inputs and outputs of a run. Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
+        if isinstance(linked, LinkedImage) and kept is not None:
+            linked.copy_image(kept)
         runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
         flash = None if image is None else image.flash
         if runner.command is None:
@@ -64,6 +68,8 @@ def verify_library(
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
             count = report.get("instructions") if counted is None else counted.result()
         outputs, further = results[: len(chosen)], results[len(chosen) :]
+        if isinstance(linked, LinkedImage) and kept is not None:
+            linked.copy_run(kept)
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
     difference = _compared(outputs, chosen, tolerance, second_look)

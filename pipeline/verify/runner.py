@@ -150,6 +150,16 @@ class LinkedImage(Linked):
         mhz = self.emulated.board.mhz
         return {"stack": stack, "instructions": ticks if mhz is None else ticks * _MICROSECOND // mhz}
 
+    def copy_image(self, folder: Path) -> None:
+        """Copy the device's image, its map and its sources to a folder."""
+        for file in self.image.files:
+            shutil.copy(file, folder)
+
+    def copy_run(self, folder: Path) -> None:
+        """Copy the inputs and outputs of the last run to a folder."""
+        for name in ("inputs.bin", "outputs.bin"):
+            shutil.copy(self.folder / name, folder)
+
 
 def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:
     """Link runner.c and the archive into `folder`/runner, or into an image without an operating system. Raises ToolchainError.
