@@ -18,6 +18,7 @@ from ..codegen.library import Library
 from ..codegen.template import render
 from ..errors import ModelError, NumericError, PassfitError, ToolchainError
 from ..image import Image, link_image
+from ..image.image_sizes import why_too_large
 from ..program import Port, Program, Tensor
 from ..targets import Runner, Target, emulated_board, how_to_run
 from .link_program import link_program
@@ -189,7 +190,10 @@ def _link_images(library: Library, program: Program, target: Target, folder: Pat
         place = folder / "emulated"
         place.mkdir()
         emulated = link_image(library, program, board, place)
-    return LinkedImage(library, program, how_to_run(board), emulated.elf.parent, image, emulated)
+    runner, large = how_to_run(board), why_too_large(emulated.sizes, board)
+    if large:
+        runner = Runner(None, f"not-run: {large}")
+    return LinkedImage(library, program, runner, emulated.elf.parent, image, emulated)
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:

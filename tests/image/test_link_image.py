@@ -123,6 +123,9 @@ def test_a_program_too_large_for_the_board_is_linked_and_its_sizes_are_known(tmp
     model = models.matmul_exp()
     made = library(model, tmp_path, small)
     assert link_image(made, model.program, small, tmp_path).sizes.ram > 256
+    (tmp_path / "linked").mkdir()
+    runner = link(made, model.program, small, tmp_path / "linked").runner
+    assert runner.command is None and re.fullmatch(r"not-run: the image takes \d+ bytes of flash, and ssram1 of mps2-an386 has 256", runner.how)
 
 
 def test_a_kernel_that_fails_on_the_board_is_an_error_with_its_message(tmp_path):
