@@ -9,7 +9,6 @@ from ..codegen.elf import sections_of
 from ..targets import Target
 from ..targets.memory import first_of
 
-
 #: bytes of stack without which no image is started
 LEAST_STACK = 256
 

@@ -118,7 +118,15 @@ SHARED double log(double x) {
   return n * LN2 + ratio * sum;
 }
 
-static double power(double base, double exponent) { return exp(exponent * log(base)); }
+static double power(double base, double exponent) {
+  if (magnitude(exponent) > 64 || trunc(exponent) != exponent) return exp(exponent * log(base));
+  double result = 1; /* whole powers of whole numbers are exact */
+  for (int left = (int)magnitude(exponent); left; left /= 2) {
+    if (left & 1) result *= base;
+    base *= base;
+  }
+  return exponent < 0 ? 1 / result : result;
+}
 
 SHARED double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;

@@ -70,3 +70,11 @@ def test_a_function_is_that_of_the_c_library(library, name):
     assert not wrong.any(), [each[wrong][:3] for each in (*operands, found, expected)]
     signed = ~np.isnan(expected)
     assert (np.signbit(found) == np.signbit(expected))[signed].all()
+
+
+def test_whole_powers_of_whole_numbers_are_exact(library):
+    function = library.our_pow
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * 2
+    for base in range(-20, 21):
+        for exponent in range(13):
+            assert function(base, exponent) == base**exponent
