@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 #: attributes of the module's own functions, not those of LLVM's
 _ATTRIBUTES = re.compile(r'^(attributes #\d+ = \{)(?= .*"target-cpu")', re.MULTILINE)
-_FLAGS = ("-O2", "-g0", "-fno-sanitize=all", "-fno-pic", "-ffunction-sections", "-fdata-sections", "-Wno-override-module")
+_FLAGS = ("-g0", "-fno-sanitize=all", "-fno-pic", "-ffunction-sections", "-fdata-sections", "-Wno-override-module")
 
 
 def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path) -> None:
-    """Write the object of a module of TVM, built at level 0, to `path`. Raises ToolchainError."""
+    """Write the object of a module of TVM, built at level 0, to `path`; its level is that of `opt`. Raises ToolchainError."""
     source = path.with_suffix(".ll")
     source.write_text(_ATTRIBUTES.sub(r"\1 nounwind", module.inspect_source("ll")), encoding="utf-8")
-    zig_cc([*_FLAGS, "-c", source.name, "-o", path.name], target, path.parent)
+    zig_cc([*_FLAGS, f"-O{target.llvm_config()['opt-level']}", "-c", source.name, "-o", path.name], target, path.parent)
