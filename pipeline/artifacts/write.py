@@ -112,7 +112,7 @@ def write_library(
     from ..tuning.slow_kernels import slow_kernels
     from .footprint_report import footprint_report
 
-    best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
+    best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target, measured)
     slow = slow_kernels(built.lowered, target)
     report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow)
     write_sequence(sequence, folder / "sequence.json")

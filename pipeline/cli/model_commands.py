@@ -67,6 +67,34 @@ def compile_(
 
 
 @grouped
+def image(
+    model: Model,
+    device: DeviceOptions,
+    out: Out,
+    given: ModelOptions,
+    search: SearchOptions,
+    sequence: SequenceFile = None,
+) -> None:
+    """Link the library into an image that boots without an operating system, and run it under an emulator.
+
+    Writes what `compile` does, and the image with its map, its sources, and the inputs and outputs of a run. Exit code 1: the
+    image exceeds --budget, or the device's memories.
+    """
+    from .. import api
+    from ..report.progress import console_progress
+
+    target = device.device()
+    if not target.bare:
+        raise ConfigError(f"{target.name} has an operating system, which loads programs.", "Use `passfit compile`, or a target that has memories.")
+    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=True)
+    with console_progress() as progress:
+        report = api.compile_model(
+            model, target, device.limits(), out=out, sequence=sequence, search=search.settings(), verify=verify, progress=progress, **given.keywords()
+        )
+    show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
+
+
+@grouped
 def tune(
     model: Model,
     target: TargetName,

@@ -68,7 +68,9 @@ class DeviceOptions:
     target: TargetName
     budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB; repeatable; default: the device's capacity")] = None
     threads: Annotated[int, typer.Option("--threads", help="run the library on this many threads")] = 1
-    opt: Annotated[str, typer.Option("--opt", help="build for `size`, `balanced` or `speed`")] = "balanced"
+    opt: Annotated[
+        str | None, typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: balanced, or size without an operating system")
+    ] = None
 
     index_checks: Annotated[
         str, typer.Option("--index-checks", help="at indices out of range and divisors of 0: `fail`, `clamp` them, or `off`")

@@ -36,6 +36,6 @@ _HELPERS = {
 
 def arithmetic_helpers(kernels: ElfObject, target: Target) -> list[tuple[str, str, str, str]]:
     """Return (name, result type, parameters, expression) of each helper the kernels call."""
-    if target.architecture != "arm":
+    if target.architecture not in ("arm", "thumb"):
         return []
     return [(name, *_HELPERS[name]) for name in kernels.undefined if name in _HELPERS]

@@ -109,6 +109,11 @@ def read_object(data: _Bytes) -> ElfObject:
     return ElfObject(sections, symbols, _users(data, sections, symbols, wide))
 
 
+def sections_of(data: _Bytes) -> tuple[Section, ...]:
+    """Return the sections of a little-endian object or program."""
+    return _sections(data, data[4] == 2)
+
+
 def _text(data: _Bytes, start: int) -> str:
     length = 64
     while b"\0" not in (read := bytes(data[start : start + length])) and start + length < len(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import mmap
 import os
 import shutil
@@ -17,13 +18,14 @@ from ..program import Guard, Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
+from .bare.float_functions import SOURCE, calls_float_functions
 from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
 from .names import c_identifier, symbol
 from .shared import link_shared
 from .symbols import check_symbols, unused_sections, uses_threads, uses_workspace
 from .template import render
-from .tensor_addresses import TensorAddresses, addresses_in_loop, tensor_addresses
+from .tensor_addresses import TensorAddresses, addresses_in_loop, lost_inputs, lost_outputs, tensor_addresses
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -35,6 +37,16 @@ COMPILE_FLAGS = (
     "-fdata-sections", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-ffile-prefix-map=.=.",
     "-Wall", "-Wextra", "-Werror",
 )  # fmt: skip
+
+#: on a target without an operating system: plain addresses, small code, no call of a C library but memcpy and memset
+_BARE_FLAGS = ("-ffreestanding", "-Os", "-fno-unwind-tables")
+
+
+def compile_flags(target: Target) -> tuple[str, ...]:
+    """Return the flags of the C compiler for a library's sources."""
+    if not target.bare:
+        return COMPILE_FLAGS
+    return (*(flag for flag in COMPILE_FLAGS if flag not in ("-fPIC", "-O2")), *_BARE_FLAGS)
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,7 @@ def write_library(
     out: Path,
     timed: bool = False,
     reasons: Mapping[str, tuple[str, ...]] | None = None,
+    model_sha256: str = "",
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
@@ -72,15 +85,16 @@ def write_library(
     up to 64, including `Machine.thread_bytes` if kernels have parallel loops. `weights` are the contents of
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
-    `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`.
+    `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`. The header states `model_sha256`,
+    the digest of the model's file.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
     """
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
-    check_symbols(kernels, target.threads)
+    check_symbols(kernels, target)
     addresses = tensor_addresses(program, plan)
-    values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": timed}
+    values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": timed, "model_sha256": model_sha256}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -100,6 +114,13 @@ def write_library(
     )
 
 
+def state_stack(library: Library, nbytes: int) -> None:
+    """Write the measured bytes of stack into the header of a library for a target without an operating system."""
+    macro = f"#define {library.name.upper()}_STACK_BYTES "
+    text = library.header.read_text(encoding="utf-8").replace(f"{macro}0 /* not measured: ", f"{macro}{nbytes} /* ")
+    library.header.write_text(text, encoding="utf-8")
+
+
 def library_values(
     name: str, program: Program, plan: ArenaPlan, workspace: int, addresses: TensorAddresses, kernels: ElfObject, target: Target,
     reasons: Mapping[str, tuple[str, ...]] | None = None,
@@ -115,19 +136,20 @@ def library_values(
 
     steps = _steps(program, addresses, call)
     ports = {
-        kind: [_port(program, port.name, port.tensor, addresses) for port in group]
-        for kind, group in (("inputs", program.inputs), ("outputs", program.outputs))
+        kind: [_port(program, port.name, port.tensor, addresses) | {"lost": lost} for port, lost in zip(group, losses, strict=True)]
+        for kind, group, losses in (("inputs", program.inputs, lost_inputs(program, plan)), ("outputs", program.outputs, lost_outputs(program, plan)))
     }
     threads = target.threads if uses_threads(kernels) else 1
     scratch = workspace - (target.machine.thread_bytes if threads > 1 else 0)
     return {
         "model": name, "m": identifier, "M": identifier.upper(), "arena": plan.arena, "alignment": target.alignment,
         "workspace": scratch, "uses_workspace": uses_workspace(kernels), "weight_bytes": addresses.weight_bytes,
-        "threads": threads, "has_weights": bool(program.weights),
+        "version": importlib.metadata.version("passfit"), "bare": target.bare, "threads": threads, "has_weights": bool(program.weights),
         "may_fail": uses_workspace(kernels) or threads > 1,
         "index_checks": target.index_checks if reasons else None, "messages": messages,
         "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
+        "float_functions": target.bare and calls_float_functions(kernels.undefined),
     }  # fmt: skip
 
 
@@ -206,9 +228,13 @@ def _build(
         shutil.copyfile(path, folder / f"debug_{member}")
         without_debug(f"debug_{member}", member, folder, unused_sections(read_object(path.read_bytes())))
     for file in sources:
-        members.append(f"{identifier}_{file.split('.')[0]}.o")
-        flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)
-        zig_cc([*flags, "-c", file, "-o", members[-1]], target, folder)
+        member = f"{identifier}_{file.split('.')[0]}.o"
+        flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
+        compiled = f"tables_{member}" if target.bare else member  # of clang's, no option leaves out the tables
+        zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
+        if target.bare:
+            without_debug(compiled, member, folder)
+        members.append(member)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members
 
@@ -221,6 +247,9 @@ def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], add
         _write_weights(folder / f"{values['m']}_weights.bin", weights, addresses)
     for file, template in sources.items():
         (folder / file).write_text(render(template, **values), encoding="utf-8")
+    if values["float_functions"]:
+        shutil.copyfile(SOURCE, folder / SOURCE.name)
+        sources[SOURCE.name] = ""
     return [file for file in sources if not file.endswith(".h")]
 
 

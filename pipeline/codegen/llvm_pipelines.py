@@ -16,6 +16,7 @@ from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from ..tir.workspace import flattening_passes
+from .bare.integer_clamps import with_integer_clamps
 from .checks.guard_kernel import without_checks
 from .expand.byte_runs import with_byte_runs
 from .expand.half_conversions import with_half_conversions
@@ -37,7 +38,7 @@ RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
     with_pair_products, with_quad_products, with_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
-    with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers, with_nan_extremes,
+    with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers, with_integer_clamps, with_nan_extremes,
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from tvm.tirx import PrimFunc
 from ..errors import OutputError
 from ..targets import Target
 from ..tir.loop_nests import statement_count
+from .bare.clang import compile_by_clang
 from .llvm_pipelines import PACKED, RAW
 
 #: most object files, each built in a thread of its own; fixed, since the library's bytes depend on it
@@ -30,6 +31,9 @@ def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) ->
 
     Raises OSError, and OutputError under a small limit of file sizes (ulimit -f).
     """
+    if target.bare:
+        compile_by_clang(build_module(kernels, target.llvm_config() | {"opt-level": 0}, RAW), target, path)
+        return
     module = build_module(kernels, target.llvm_config(), RAW)
     if sys.platform != "linux":
         module.write_to_file(str(path), "o")

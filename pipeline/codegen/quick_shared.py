@@ -41,9 +41,9 @@ def link_objects(
     """Link a program whose kernels are compiled already, and may fail for `reasons`; see `link_quickly`."""
     prefix, program = c_identifier(lowered.program.name), lowered.program
     kernels = together([read_object(path.read_bytes()) for path in objects])
-    check_symbols(kernels, target.threads)
+    check_symbols(kernels, target)
     addresses = tensor_addresses(program, plan)
-    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": False}
+    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": False, "model_sha256": ""}
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
     options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from ..errors import ModelError
+from ..targets import Target
+from .bare.float_functions import FLOAT_FUNCTIONS
 from .elf import ElfObject
 
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
@@ -12,6 +14,8 @@ WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
 PARALLEL_POINTER = "__TVMBackendParallelLaunch"
 
 _LIBC = frozenset({"memcpy", "memmove", "memset", "memcmp", "abort"})
+#: functions that compilers call even without a C library
+_FREESTANDING = frozenset({"memcpy", "memmove", "memset", "memcmp"})
 _LIBM = re.compile(
     r"(acos|acosh|asin|asinh|atan|atan2|atanh|cbrt|ceil|copysign|cos|cosh|erf|erfc|exp|exp10|exp2|expm1|fabs|fdim|floor"
     r"|fma|fmax|fmin|fmod|frexp|hypot|ldexp|lgamma|log|log10|log1p|log2|logb|modf|nearbyint|pow|remainder|rint|round"
@@ -28,18 +32,18 @@ _PACKED_CALL = "__TVMFFIFunctionCall"
 _RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
 
 
-def check_symbols(kernels: ElfObject, threads: int = 1) -> None:
-    """Check that the library supplies every symbol the kernels need.
+def check_symbols(kernels: ElfObject, target: Target) -> None:
+    """Check that the library, or the target's libc, supplies every symbol the kernels need.
 
-    Raises ModelError naming kernel and symbol: one of TVM's runtime, or one that a library of `threads` lacks.
+    Raises ModelError naming kernel and symbol: one of TVM's runtime, or one that a library of that target lacks.
     """
-    supplied = (*WORKSPACE_POINTERS, *([PARALLEL_POINTER] if threads > 1 else []))
+    supplied = (*WORKSPACE_POINTERS, *([PARALLEL_POINTER] if target.threads > 1 else []))
     for found in kernels.symbols:
         packed = _PACKED.fullmatch(found.name)
         if packed and found.section:
             raise _refused(f"the function '{packed[1]}' of TVM's runtime", kernels.users.get(_PACKED_CALL, ()))
     for name in kernels.undefined:
-        if not _is_supplied(name):
+        if not _is_supplied(name, target):
             raise _refused(f"the symbol '{name}'", kernels.users.get(name, ()))
     for found in kernels.symbols:
         if _RUNTIME_POINTER.fullmatch(found.name) and found.section and found.name not in supplied:
@@ -63,7 +67,9 @@ def unused_sections(kernels: ElfObject) -> tuple[str, ...]:
     return () if used or not index else (_HALF,)
 
 
-def _is_supplied(name: str) -> bool:
+def _is_supplied(name: str, target: Target) -> bool:
+    if target.bare:
+        return name in _FREESTANDING or name in FLOAT_FUNCTIONS or bool(_COMPILER.fullmatch(name))
     return name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
 
 

@@ -32,6 +32,30 @@ def tensor_addresses(program: Program, plan: ArenaPlan) -> TensorAddresses:
     return TensorAddresses(tensors, weight_offsets, weight_bytes)
 
 
+def lost_inputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
+    """Tell of each input whether a run overwrites it: some step writes into its memory."""
+    written = {tensor for step in program.steps for tensor in step.writes}
+    ranges = [_range(program.tensors[tensor], plan) for tensor in sorted(written) if program.tensors[tensor].buffer is not None]
+    return tuple(_meets(_range(program.tensors[port.tensor], plan), ranges) for port in program.inputs)
+
+
+def lost_outputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
+    """Tell of each output whether writing an input overwrites it."""
+    inputs = [_range(program.tensors[port.tensor], plan) for port in program.inputs]
+    tensors = [program.tensors[port.tensor] for port in program.outputs]
+    return tuple(each.buffer is not None and _meets(_range(each, plan), inputs) for each in tensors)
+
+
+def _range(tensor: Tensor, plan: ArenaPlan) -> range:
+    """Return the bytes of a tensor in the arena."""
+    start = plan.offsets[tensor.buffer] + tensor.offset
+    return range(start, start + tensor.nbytes)
+
+
+def _meets(one: range, others: list[range]) -> bool:
+    return any(max(one.start, each.start) < min(one.stop, each.stop) for each in others)
+
+
 def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> TensorAddresses:
     """Compute the addresses of a body's tensors in the trip of this name; `addresses` are those around the loop."""
     around = [addresses.tensors[tensor] for tensor in (*loop.reads, *loop.results)]

@@ -20,7 +20,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Footprint of the compiled model or the baseline; design.md, section 1, defines the words."""
+    """Footprint of the compiled model or the baseline; design.md, section 1, defines the words.
+
+    `stack` is 0 until it is measured, and on targets with an operating system, where it is not part of `ram`.
+    """
 
     ram: int
     flash: int
@@ -33,6 +36,7 @@ class Footprint:
     proved: bool
     kernels: int
     sum: int
+    stack: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,8 @@ class Measured:
 
     `ram` is the anonymous memory, in whole pages of `page` bytes, that a process gains over its twin that never calls
     the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
-    uses of the caller's stack, in bytes. `latency_ms` is the median of a run, None under an emulator. `instructions`
+    uses of the caller's stack, in bytes. Without an operating system `ram` is that of the image, .data and .bss, and `flash` .text,
+    .rodata and .data; elsewhere `flash` is None. `latency_ms` is the median of a run, None under an emulator. `instructions`
     are counted over one run under an emulator; None natively, and where there are too many to count. `max_rel_error` is
     the largest absolute error divided by the range of that output in the reference. `verified_by` names the reference, on
     the file as given: "onnxruntime", or ONNX's own evaluator, "onnx"; or "not-verified: " and the reason. It is None
@@ -139,6 +144,7 @@ class Measured:
     compile_seconds: float | None = None
     given: GivenAgreement | None = None
     verified_by: str | None = None
+    flash: int | None = None
 
     @property
     def unverified(self) -> str:

@@ -46,14 +46,14 @@ class ModelParams(Table):
 class TargetParams(Table):
     """Target: its budget, budgets for single models, which win over it, and the choices of its libraries.
 
-    `threads` run a library. `opt` weighs the size of its code against its speed. `index-checks` answers indices out of
+    `threads` run a library. `opt` weighs the size of its code against its speed; None is the device's own. `index-checks` answers indices out of
     range and other values that operators forbid: a run fails, clamps them, or does not look.
     """
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
     budgets: Annotated[dict[str, Annotated[BudgetParams, Section]], Section] = Field(default_factory=dict)
     threads: PositiveInt = 1
-    opt: Optimisation = "balanced"
+    opt: Optimisation | None = None
     index_checks: IndexChecks = Field("fail", alias="index-checks")
 
     def apply(self, target: Target) -> Target:

@@ -10,7 +10,7 @@ from ..memory.footprint import FootprintReport, Measured
 from ..support.sizes import format_bytes
 from .fit import fitted, table
 
-_FIELDS = ("ram", "arena", "workspace", "weights", "flash")
+_FIELDS = ("ram", "arena", "workspace", "stack", "weights", "flash")
 
 _LOSSY = "lossy: the sequence has passes that change results by more than rounding"
 
@@ -19,7 +19,9 @@ def footprint_table(report: FootprintReport) -> RenderableType:
     """Show the footprint beside TVM's default, the measurements, and the verdict."""
     made = table(f"{report.model} @ {report.target}", "<", ">passfit", ">tvm-default", ">ratio")
     for field in _FIELDS:
-        ours, theirs = getattr(report.best, field), getattr(report.baseline, field)
+        ours, theirs = getattr(report.best, field), getattr(report.baseline, field, None)
+        if field == "stack" and not ours:
+            continue
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")

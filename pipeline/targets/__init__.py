@@ -3,6 +3,7 @@
 Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and `zig_cc` with its companions.
 """
 
+from .boards import emulated_board
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, how_to_run
 from .libc import bare_target, host_libc, program_libc
@@ -16,6 +17,7 @@ __all__ = [
     "Runner",
     "Target",
     "bare_target",
+    "emulated_board",
     "get_target",
     "host_libc",
     "how_to_run",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -11,6 +11,7 @@ import tomli
 
 from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
+from .memory import first_of, read_memories
 from .target import Target
 
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
@@ -66,10 +67,17 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     if not _NAME.fullmatch(name):
         raise TargetError(f"{where} has a malformed name.", "Use lower-case letters, digits and hyphens.")
     values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
+    memories = values.get("memories", ())
+    if memories:
+        values = {"ram": first_of(memories, "ram").size, "flash": first_of(memories, "flash").size} | values
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
         raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
-    return Target(name=name, **values)
+    target = Target(name=name, **values)
+    if target.bare != bool(memories):
+        system = "without" if target.bare else "with"
+        raise TargetError(f"{where} is a device {system} an operating system ({target.triple}).", "Give `memories` to one without, and only there.")
+    return replace(target, opt="size") if target.bare else target
 
 
 def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
@@ -100,6 +108,12 @@ def _value(key: str, value: Any, where: str) -> Any:
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise TargetError(f"{where}: features is {value!r}.", 'Give a list of words, such as ["+neon"].')
         return tuple(value)
+    if key == "mhz":
+        if type(value) is not int or value <= 0:
+            raise TargetError(f"{where}: mhz is {value!r}.", "Give a whole number above zero.")
+        return value
+    if key == "memories":
+        return read_memories(value, where)
     if key == "alignment":
         if type(value) is not int or value < 64 or value & (value - 1):
             raise TargetError(f"{where}: alignment is {value!r}.", "Give a power of two of at least 64.")

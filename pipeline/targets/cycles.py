@@ -69,13 +69,16 @@ class Core:
     call: float = 50.0
 
 
-#: by architecture, a typical core of the catalogue: Haswell, Cortex-A72, Cortex-A8, SiFive U74. Sources: Fog, Instruction
+#: by architecture, a typical core of the catalogue: Haswell, Cortex-A72, Cortex-A8, Cortex-M4, a core of rv32imc, SiFive U74.
+#: Sources: Fog, Instruction
 #: tables (2022); Intel, Optimization Reference Manual (2023), sustained bandwidths; Arm, Cortex-A72 Software Optimization
-#: Guide (2015); Cortex-A8 TRM, ch. 16; SiFive, U74 manual (21G1)
+#: Guide (2015); Cortex-A8 TRM, ch. 16; Cortex-M4 TRM, ch. 3.3; SiFive, U74 manual (21G1)
 CORES = {
     "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=18, memory=4, refill=48),
     "aarch64": Core(1, 1, 1, 3, latency=7, window=128, cache=1 << 20, cached=8, memory=2, refill=8),
     "arm": Core(0.5, 1, 1, 2, latency=9, window=8, cache=1 << 18, cached=8, memory=1, refill=4),
+    "thumb": Core(1, 0.5, 1, 1, latency=2, window=1, cache=1 << 18, cached=4, memory=4, refill=4, call=20),
+    "riscv32": Core(1, 0.5, 1, 1, latency=1, window=1, cache=1 << 18, cached=4, memory=4, refill=4, call=20),
     "riscv64": Core(1, 1, 1, 2, latency=5, window=8, cache=1 << 20, cached=8, memory=2, refill=8),
 }
 _OTHER = CORES["aarch64"]

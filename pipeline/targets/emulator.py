@@ -1,4 +1,4 @@
-"""Choose how this machine runs a target's program: natively, under qemu-user, or not at all."""
+"""Choose how this machine runs a target's program: natively, under an emulator, or not at all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from .machine import riscv_vector_bits
 from .target import Target
 
 _CPUINFO = Path("/proc/cpuinfo")
+#: options by which qemu runs an image: files of this machine by semihosting, and a clock of one nanosecond an instruction
+_IMAGE_OPTIONS = (
+    "-nographic", "-monitor", "none", "-serial", "none", "-semihosting-config", "enable=on,target=native", "-icount", "shift=0",
+    "-kernel",
+)  # fmt: skip
+#: Debian's packages of emulators, by the beginning of a name, the first that fits
+_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system": "qemu-system-misc", "": "qemu-user-static"}
 #: flags of /proc/cpuinfo each level adds (x86-64 psABI, micro-architecture levels); Linux calls LZCNT `abm`, SSE3 `pni`
 _LEVEL_FLAGS = (
     ("x86-64", ("cx8", "cmov", "fxsr", "mmx", "sse", "sse2")),
@@ -28,7 +35,7 @@ _ARM_PARTS = {"0xd03": "cortex-a53", "0xd08": "cortex-a72", "0xd07": "cortex-a57
 
 @dataclass(frozen=True)
 class Runner:
-    """Command prefix for running a program: empty for a native run, None if it cannot run here.
+    """Command prefix for running a program, or an image: empty for a native run, None if it cannot run here.
 
     `how` is footprint.json's word: "native", "qemu-aarch64", or "not-run: <reason, next step>".
     """
@@ -55,8 +62,11 @@ def how_to_run(target: Target) -> Runner:
     for program in (f"{name}-static", name):
         path = shutil.which(program)
         if path:
+            if target.bare:
+                return Runner([path, *options, *_IMAGE_OPTIONS], f"{name} as {target.emulated_on or target.name}")
             return Runner([path, *options], name)
-    return Runner(None, f"not-run: {name} is not installed; install it with: apt-get install qemu-user-static")
+    package = next(package for start, package in _PACKAGES.items() if name.startswith(start))
+    return Runner(None, f"not-run: {name} is not installed; install it with: apt-get install {package}")
 
 
 def _why_not_native(target: Target) -> str:
@@ -65,6 +75,8 @@ def _why_not_native(target: Target) -> str:
     A native run needs the target's architecture and every feature its code may use.
     """
     machine = platform.machine()
+    if target.bare:
+        return "the device has no operating system"
     if target.architecture != machine:
         return f"the host is {machine}"
     flags, parts = _host_cpu()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: bytes of a float32, the unit of the rules
 _FLOAT = 4
@@ -30,7 +30,7 @@ class Machine:
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
     summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
-    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned. `rolled`
+    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `rolled`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
     before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
     to tile. Buffers of up to `stack` bytes lie on the stack, where LLVM may keep them in registers.
@@ -79,6 +79,8 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
 
     An unlisted architecture gets the default, which is slower than need be at worst.
     """
+    if architecture in ("riscv32", "thumb"):
+        return replace(_SCALAR, dots="+dsp" in features)
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR

@@ -8,6 +8,7 @@ from typing import Literal, cast, get_args
 
 from ..errors import ConfigError
 from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
+from .memory import Memory
 
 Optimisation = Literal["size", "balanced", "speed"]
 #: forbidden values in data: a run fails, takes the nearest allowed ones, or trusts its inputs
@@ -46,7 +47,10 @@ class Target:
 
     `triple`, `cpu`, `features`, `float_abi` and `abi` are LLVM's words and choose TVM's code; `zig_target` chooses
     the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
-    program file, or "copied" to RAM first. `emulator` is a qemu-user command, with options if it needs any.
+    program file, or "copied" to RAM first. `emulator` is a qemu command, with options if it needs any.
+    A device without an operating system has `memories`, and `ram` and `flash` are the first of each kind. It runs images;
+    those of a device without an emulator of its own are linked for the board `emulated_on`, which runs its instructions. `mhz` is
+    the clock of its core.
     `source` names the origin of these facts. `threads`, `opt` and `index_checks` are choices, not facts: how many threads
     run a library's loops, the weight of its code's size against its speed, and its answer to values that operators forbid.
     """
@@ -65,6 +69,9 @@ class Target:
     weights: Literal["in-place", "copied"] = "in-place"
     alignment: int = 64
     emulator: str | None = None
+    memories: tuple[Memory, ...] = ()
+    mhz: int | None = None
+    emulated_on: str | None = None
     threads: int = 1
     opt: Optimisation = "balanced"
     index_checks: IndexChecks = "fail"
@@ -78,6 +85,17 @@ class Target:
             found = replace(found, lanes=16, registers=WIDE_REGISTERS, rolled=False, near=_WIDE_NEAR, stack=WIDE_STACK)
         dots = found.dots or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
         return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs, dots=dots)
+
+    @property
+    def zig_cpu(self) -> str:
+        """Return cpu and features in words of zig, such as `cortex_m4+vfp4d16sp`."""
+        features = "".join(each[0] + each[1:].replace("-", "_").replace(".", "_") for each in self.features)
+        return self.cpu.replace("-", "_") + features
+
+    @property
+    def bare(self) -> bool:
+        """Tell whether the device has no operating system, and so no libc: LLVM's system is `none`."""
+        return "none" in self.triple.split("-")
 
     def with_threads(self, threads: int) -> Target:
         """Return the device with libraries run by `threads` threads.
@@ -93,8 +111,13 @@ class Target:
             )
         return replace(self, threads=threads)
 
-    def with_opt(self, opt: str) -> Target:
-        """Return the device with libraries built for `size`, `balanced` or `speed`. Raises ConfigError for other words."""
+    def with_opt(self, opt: str | None) -> Target:
+        """Return the device with libraries built for `size`, `balanced` or `speed`; None keeps the device's own choice.
+
+        Raises ConfigError for other words.
+        """
+        if opt is None:
+            return self
         if opt not in _LLVM_LEVELS:
             raise ConfigError(f"opt is '{opt}'.", f"Give one of {', '.join(_LLVM_LEVELS)}.")
         return replace(self, opt=cast("Optimisation", opt))
@@ -128,6 +151,6 @@ class Target:
 
     @property
     def architecture(self) -> str:
-        """Return the first word of the triple as Linux spells it: x86_64, aarch64, arm, riscv64."""
+        """Return the first word of the triple without its version: x86_64, aarch64, arm, riscv64, riscv32; thumb for Cortex-M."""
         word = self.triple.split("-")[0]
-        return "arm" if word.startswith(("armv", "thumb")) else word
+        return next((each for each in ("armv", "thumb") if word.startswith(each)), word).removesuffix("v")

@@ -31,16 +31,17 @@ def toolchain_version() -> str:
         raise _missing() from error
 
 
-def zig_cc(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> None:
-    """Compile or link for `target` in the folder `cwd`.
+def zig_cc(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> str:
+    """Compile or link for `target` in the folder `cwd`; return what the compiler prints: the map of a link, if asked.
 
     Outputs then hold relative names only. `zig_target` replaces the target's own, for another libc. Raises
     ToolchainError with zig's error lines, else its last.
     """
-    _run(["cc", "-target", zig_target or target.zig_target, *args], cwd)
+    cpu = [f"-mcpu={target.zig_cpu}"] if target.bare else []
+    return _run(["cc", "-target", zig_target or target.zig_target, *cpu, *args], cwd)
 
 
-def zig_link(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> None:
+def zig_link(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> str:
     """Link for `target` in the folder `cwd`, with the compiler's runtime if a symbol needs it.
 
     zig builds that runtime in 4 s, and one for sanitizers in as many without -O2, for each target and place of its
@@ -48,9 +49,9 @@ def zig_link(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str 
     """
     linked = ["-O2", "-g0", *args]
     try:
-        zig_cc([*linked, "-rtlib=none"], target, cwd, zig_target=zig_target)
+        return zig_cc([*linked, "-rtlib=none"], target, cwd, zig_target=zig_target)
     except ToolchainError:  # the second link tells any other fault
-        zig_cc([*linked, "-rtlib=compiler-rt"], target, cwd, zig_target=zig_target)
+        return zig_cc([*linked, "-rtlib=compiler-rt"], target, cwd, zig_target=zig_target)
 
 
 def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
@@ -69,7 +70,7 @@ def without_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = (
     _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
 
 
-def _run(args: list[str], cwd: Path) -> None:
+def _run(args: list[str], cwd: Path) -> str:
     if importlib.util.find_spec("ziglang") is None:
         raise _missing()
     environment = {key: value for key, value in os.environ.items() if key not in _LEAKY}
@@ -90,6 +91,7 @@ def _run(args: list[str], cwd: Path) -> None:
         ) from error
     if done.returncode != 0:
         raise ToolchainError(f"zig {args[0]} failed: {_reason(done.stderr or done.stdout) or done.returncode}")
+    return done.stdout
 
 
 @functools.lru_cache(maxsize=8)

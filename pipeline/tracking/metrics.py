@@ -81,6 +81,8 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
         yield Figure("verify/instructions", ran.instructions)
     if ran.ram is not None:
         yield Figure("verify/measured_ram_kib", ran.ram / KIB)
+    if best.stack:
+        yield Figure("verify/stack_kib", best.stack / KIB)
     if ran.throughput is not None:
         yield Figure("verify/throughput_per_s", ran.throughput)
     if ran.energy is not None and ran.energy.mj_per_run is not None:

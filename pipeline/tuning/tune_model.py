@@ -41,6 +41,8 @@ def check_measurable(target: Target) -> None:
             f"Kernels for {target.name} cannot be measured here: {runner.how}.",
             "Make the target runnable here, or set seconds to 0.",
         )
+    if target.bare:
+        raise ConfigError(f"Kernels for {target.name} cannot be measured one by one: it has no operating system.", "Set seconds to 0.")
 
 
 def find_tuning(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..codegen.build_library import build_library, refuse_large_library
+from ..codegen.library import state_stack
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..support.progress import Progress
@@ -63,10 +64,14 @@ def build_and_run(
                 return cases.result()
 
         with step_limit("Compiling the kernels", imported.name):
-            library = build_library(imported.name, lowered, plan, workspace, target, folder)
+            digest = str(imported.record.get("model", ""))
+            library = build_library(imported.name, lowered, plan, workspace, target, folder, model_sha256=digest)
         expected()
         work_aside()
         progress("running", 0, 0)
+        kept = folder if settings.image else None
         second_look = partial(with_plain_sums, imported.onnx, given=imported.given)
-        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, kept)
+    if target.bare and measured.stack is not None:
+        state_stack(library, measured.stack)
     return measured, library.code_bytes

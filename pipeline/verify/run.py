@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 from ..codegen.library import Library
 from ..errors import NumericError
@@ -18,7 +19,7 @@ from .compare import Difference, compare
 from .integers.given_outputs import GivenOutputs
 from .measure.energy import Counter, energy_of, rapl_counters
 from .measure.instructions import instructions
-from .runner import link
+from .runner import LinkedImage, link
 
 #: native: enough runs for a median; emulated: the cases alone, as an emulator's time says little about the device
 _NATIVE_REPEATS, _NATIVE_SECONDS, _EMULATED_REPEATS = 10, 0.3, 0
@@ -32,6 +33,7 @@ def verify_library(
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
     given: Callable[[], GivenOutputs | None] = lambda: None,
+    kept: Path | None = None,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
@@ -39,15 +41,18 @@ def verify_library(
     `cases.with_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
     if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
-    the library; the stack is measured separately.
+    the library, or that of the image; the stack is measured separately.
 
-    Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
+    An image is copied to the folder `kept`, with its sources, and the inputs and outputs of a run. Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
-        runner = linked.runner
+        if isinstance(linked, LinkedImage) and kept is not None:
+            linked.copy_image(kept)
+        runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
+        flash = None if image is None else image.flash
         if runner.command is None:
-            return Measured(ran=False, how=runner.how)
+            return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash)
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
@@ -58,18 +63,22 @@ def verify_library(
         with ThreadPoolExecutor(1) as aside, ExitStack() as leaving:
             leaving.callback(ended.set)  # if the cases fail, the count ends too
             counted = None
-            if not runner.native:
+            if not (runner.native or target.bare):
                 counted = aside.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
-            count = None if counted is None else counted.result()
+            count = report.get("instructions") if counted is None else counted.result()
         outputs, further = results[: len(chosen)], results[len(chosen) :]
+        if isinstance(linked, LinkedImage) and kept is not None:
+            linked.copy_run(kept)
         twin = linked.run([])[0] if runner.native else report
+    ram = _ram(report, twin, library, target) if runner.native else None
     difference = _compared(outputs, chosen, tolerance, second_look)
     agreement = as_given.agreement(further) if as_given is not None and not as_given.unknown else None
     return Measured(
         ran=True,
         how=runner.how,
-        ram=_ram(report, twin, library, target) if runner.native else None,
+        ram=ram if image is None else image.ram,
+        flash=flash,
         stack=report["stack"],
         page=report["page"] if runner.native else None,
         latency_ms=report["median_ns"] / 1e6 if runner.native else None,

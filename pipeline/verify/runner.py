@@ -1,10 +1,11 @@
-"""Link a library into a program, and run it natively or under the target's emulator."""
+"""Link a library into a program or an image, and run it natively or under the target's emulator."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import signal
+import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +17,18 @@ import numpy as np
 from ..codegen.library import Library
 from ..codegen.template import render
 from ..errors import ModelError, NumericError, PassfitError, ToolchainError
+from ..image import Image, link_image
+from ..image.image_sizes import why_too_large
 from ..program import Port, Program, Tensor
-from ..targets import Runner, Target, how_to_run
+from ..targets import Runner, Target, emulated_board, how_to_run
 from .link_program import link_program
 
 #: enough for a few cases, also under an emulator
 _TIMEOUT_SECONDS = 600
 #: exit code of runner.c for a failure of the library
 _STOPPED = 3
+#: nanoseconds of an emulator's clock in a microsecond; an instruction takes one of them
+_MICROSECOND = 1000
 #: integers in the program's report: anonymous memory, runs, and times
 _REPORTED = ("before_kib", "after_kib", "runs", "min_ns", "median_ns", "total_ns")
 
@@ -68,9 +73,9 @@ class Linked:
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             if self.runner.command and done.returncode != _STOPPED:
-                raise self._garbled(f"{where} ended with exit code {done.returncode}: {last[:200]}")
+                raise self.garbled(f"{where} ended with exit code {done.returncode}: {last[:200]}")
             raise NumericError(f"{where} failed: {last}")
-        return self._report(done.stdout, where), self._outputs(len(inputs), where)
+        return self.report(done.stdout, where), self._outputs(len(inputs), where)
 
     def copied(self, name: str) -> Linked:
         """Copy the program into the subfolder `name`, so that both may run at once."""
@@ -79,14 +84,14 @@ class Linked:
         shutil.copy(self.folder / "runner", place)
         return replace(self, folder=place)
 
-    def _report(self, text: str, where: str) -> dict[str, int]:
+    def report(self, text: str, where: str) -> dict[str, int]:
         """Parse the program's report: a JSON object of integers. Raises ToolchainError, NumericError."""
         try:
             report = json.loads(text)
         except (json.JSONDecodeError, RecursionError):
             report = None
         if not isinstance(report, dict) or any(type(report.get(word)) is not int for word in _REPORTED):
-            raise self._garbled(f"{where} printed {text.strip()[:80]!r} instead of its report")
+            raise self.garbled(f"{where} printed {text.strip()[:80]!r} instead of its report")
         return report
 
     def _outputs(self, cases: int, where: str) -> list[dict[str, np.ndarray]]:
@@ -96,11 +101,11 @@ class Linked:
         file = self.folder / "outputs.bin"
         found = file.stat().st_size if file.is_file() else 0
         if found != expected:
-            raise self._garbled(f"{where} wrote {found} bytes of outputs instead of {expected}")
+            raise self.garbled(f"{where} wrote {found} bytes of outputs instead of {expected}")
         with file.open("rb") as stream:
             return [{name: _read(stream, tensor) for name, tensor in ports} for _ in range(cases)]
 
-    def _garbled(self, what: str) -> PassfitError:
+    def garbled(self, what: str) -> PassfitError:
         """Return the error of a garbled result: the emulator's fault if there is one, else a bug of passfit."""
         if self.runner.command:
             return ToolchainError(f"{what}.", f"Check the emulator, {self.runner.command[0]}.")
@@ -111,19 +116,59 @@ class Linked:
 
         With negative `seconds` nothing is timed, written or reported.
         """
-        with (self.folder / "inputs.bin").open("wb") as file:
-            for case in inputs:
-                for port in self.program.inputs:
-                    file.write(_checked(case, port, self.program).tobytes())
+        self.write_inputs(inputs)
         arguments = ["inputs.bin", "outputs.bin", str(len(inputs)), str(repeats), str(int(seconds * 1e9))]
         return [*(self.runner.command or []), str(self.folder / "runner"), *arguments]
 
+    def write_inputs(self, inputs: list[dict[str, np.ndarray]], header: bytes = b"") -> None:
+        """Write inputs.bin to `folder`: all inputs of all cases, behind a header."""
+        with (self.folder / "inputs.bin").open("wb") as file:
+            file.write(header)
+            for case in inputs:
+                for port in self.program.inputs:
+                    file.write(_checked(case, port, self.program).tobytes())
+
+
+@dataclass(frozen=True)
+class LinkedImage(Linked):
+    """Library in the image `emulated`, which `runner` runs; `image` is that of the device itself."""
+
+    image: Image
+    emulated: Image
+
+    def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
+        """Write the inputs to `folder` and return the command to run there; an image is neither timed nor repeated."""
+        self.write_inputs(inputs, len(inputs).to_bytes(4, "little"))
+        (self.folder / "report.bin").unlink(missing_ok=True)
+        return [*(self.runner.command or []), self.emulated.elf.name]
+
+    def report(self, text: str, where: str) -> dict[str, int]:
+        """Read the image's report: its stack in bytes, and the instructions of a run. Raises ToolchainError."""
+        try:
+            stack, ticks = struct.unpack("<QQ", (self.folder / "report.bin").read_bytes())
+        except (OSError, struct.error):
+            raise self.garbled(f"{where} wrote no report") from None
+        mhz = self.emulated.board.mhz
+        return {"stack": stack, "instructions": ticks if mhz is None else ticks * _MICROSECOND // mhz}
+
+    def copy_image(self, folder: Path) -> None:
+        """Copy the device's image, its map and its sources to a folder."""
+        for file in self.image.files:
+            shutil.copy(file, folder)
+
+    def copy_run(self, folder: Path) -> None:
+        """Copy the inputs and outputs of the last run to a folder."""
+        for name in ("inputs.bin", "outputs.bin"):
+            shutil.copy(self.folder / name, folder)
+
 
 def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:
-    """Link runner.c and the archive into `folder`/runner. Raises ToolchainError.
+    """Link runner.c and the archive into `folder`/runner, or into an image without an operating system. Raises ToolchainError.
 
     It is linked even if it cannot run: that proves the library complete.
     """
+    if target.bare:
+        return _link_images(library, program, target, folder)
     for file in (library.archive, library.header):
         (folder / file.name).write_bytes(file.read_bytes())
     sizes = {
@@ -134,6 +179,21 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
     (folder / "runner.c").write_text(text, encoding="utf-8")
     link_program(["runner.c", library.archive.name, *(["-lpthread"] if library.threads > 1 else [])], "runner", target, folder)
     return Linked(library, program, how_to_run(target), folder)
+
+
+def _link_images(library: Library, program: Program, target: Target, folder: Path) -> LinkedImage:
+    """Link a library into the image of a device, and of the board that runs it here. Raises ToolchainError."""
+    board = emulated_board(target)
+    image = link_image(library, program, target, folder)
+    emulated = image
+    if board != target:
+        place = folder / "emulated"
+        place.mkdir()
+        emulated = link_image(library, program, board, place)
+    runner, large = how_to_run(board), why_too_large(emulated.sizes, board)
+    if large:
+        runner = Runner(None, f"not-run: {large}")
+    return LinkedImage(library, program, runner, emulated.elf.parent, image, emulated)
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:

@@ -10,10 +10,12 @@ class VerifySettings:
     """Settings of a comparison with the model in double precision, or else with ONNX Runtime.
 
     An error up to `tolerance`, relative to the range of its output, always passes; up to `max_error` if the sequence has
-    lossy passes. A larger one passes only as far as rounding explains it: see `verify/error_bounds.py`.
+    lossy passes. A larger one passes only as far as rounding explains it: see `verify/error_bounds.py`. `image` keeps the image
+    of a target without an operating system, with the inputs of the comparison and its outputs.
     """
 
     seed: int = 0
     cases: int = 3
     tolerance: float = 1e-4
     max_error: float = 0.01
+    image: bool = False

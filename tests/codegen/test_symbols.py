@@ -3,6 +3,9 @@ import pytest
 from passfit.codegen.elf import ElfObject, Symbol
 from passfit.codegen.symbols import check_symbols, uses_threads, uses_workspace
 from passfit.errors import ModelError
+from passfit.targets import get_target
+
+HOST, BOARD = get_target("x86-64"), get_target("mps2-an386")
 
 
 def kernels(undefined=(), defined=(), users=None) -> ElfObject:
@@ -16,7 +19,7 @@ def kernels(undefined=(), defined=(), users=None) -> ElfObject:
      "__extendhfsf2", "__aeabi_ldivmod"],
 )  # fmt: skip
 def test_what_a_c_compiler_or_the_library_supplies_is_allowed(name):
-    check_symbols(kernels([name]))
+    check_symbols(kernels([name]), HOST)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +27,18 @@ def test_what_a_c_compiler_or_the_library_supplies_is_allowed(name):
 )
 def test_anything_else_is_refused_with_the_kernel_that_uses_it(name):
     with pytest.raises(ModelError, match=f"Kernel 'm_sort' needs the symbol '{name}'"):
-        check_symbols(kernels([name], users={name: ("m_sort",)}))
+        check_symbols(kernels([name], users={name: ("m_sort",)}), HOST)
+
+
+@pytest.mark.parametrize("name", ["expf", "log", "nearbyintf", "memcpy", "__aeabi_fadd", "__addsf3"])
+def test_a_library_without_libc_has_functions_of_its_own(name):
+    check_symbols(kernels([name]), BOARD)
+
+
+@pytest.mark.parametrize("name", ["abort", "lgammaf", "frexp", "malloc"])
+def test_a_library_without_libc_calls_no_other_function(name):
+    with pytest.raises(ModelError, match=f"Kernel 'm_sort' needs the symbol '{name}'"):
+        check_symbols(kernels([name], users={name: ("m_sort",)}), BOARD)
 
 
 def test_packed_functions_are_refused_by_their_name():
@@ -33,21 +47,21 @@ def test_packed_functions_are_refused_by_their_name():
         users={"__TVMFFIFunctionCall": ("m_sort",)},
     )
     with pytest.raises(ModelError, match="'m_sort' needs the function 'tvm.contrib.sort.argsort'"):
-        check_symbols(found)
+        check_symbols(found, HOST)
 
 
 def test_other_runtime_pointers_are_refused_and_workspace_is_not():
-    check_symbols(kernels(defined=["__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace"]))
+    check_symbols(kernels(defined=["__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace"]), HOST)
     with pytest.raises(ModelError, match="TVMBackendParallelLaunch"):
-        check_symbols(kernels(defined=["__TVMBackendParallelLaunch"]))
+        check_symbols(kernels(defined=["__TVMBackendParallelLaunch"]), HOST)
 
 
 def test_shared_loops_need_a_library_of_threads():
     found = kernels(defined=["__TVMBackendParallelLaunch"])
-    check_symbols(found, threads=2)
+    check_symbols(found, HOST.with_threads(2))
     assert uses_threads(found) and not uses_threads(kernels(["expf"]))
     with pytest.raises(ModelError, match="TVMBackendParallelBarrier"):
-        check_symbols(kernels(defined=["__TVMBackendParallelBarrier"]), threads=2)
+        check_symbols(kernels(defined=["__TVMBackendParallelBarrier"]), HOST.with_threads(2))
 
 
 def test_workspace_is_seen():

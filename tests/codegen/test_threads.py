@@ -24,6 +24,7 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 PLACES = [
     name if how_to_run(target).native else pytest.param(name, marks=pytest.mark.nightly)
     for name, target in load_catalogue().items()
+    if not target.bare
 ]
 ROWS, COLUMNS = 37, 700
 

@@ -1,9 +1,11 @@
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from passfit.errors import TargetError
-from passfit.targets import Target, get_target, load_catalogue
+from passfit.targets import Target, emulated_board, get_target, load_catalogue
+from passfit.targets.memory import first_of
 
 KIB = 1024
 
@@ -26,6 +28,24 @@ def test_every_entry_is_complete(target: Target):
     assert target.weights in ("in-place", "copied")
     assert target.zig_target.split("-")[0] == target.architecture
     assert target.tvm_config()["mtriple"] == target.triple
+    assert target.bare == bool(target.memories) == (target.emulator or "").startswith("qemu-system")
+
+
+@pytest.mark.parametrize("target", [each for each in load_catalogue().values() if each.bare], ids=lambda t: t.name)
+def test_memories_of_a_board_do_not_overlap_and_its_emulated_board_runs_them(target: Target):
+    places = sorted((each.start, each.start + each.size) for each in target.memories)
+    assert all(end <= start for (_, end), (start, _) in pairwise(places))
+    assert {kind: first_of(target.memories, kind).size for kind in ("ram", "flash")} == {"ram": target.ram, "flash": target.flash}
+    board = emulated_board(target)
+    assert emulated_board(board).memories == board.memories and board.emulator == target.emulator
+    assert (board.triple, board.cpu, board.features) == (target.triple, target.cpu, target.features)
+    assert target.opt == "size" and target.machine.compact
+
+
+def test_the_toolchain_gets_the_cores_floating_point():
+    assert get_target("mps2-an386").zig_cpu == "cortex_m4+dsp+vfp4d16sp"
+    assert get_target("stm32f746").zig_cpu == "cortex_m7+dsp+fp_armv8d16sp-fp64"
+    assert get_target("mps3-an547").zig_cpu == "cortex_m55-mve_fp+mve+fp_armv8d16"
 
 
 def test_hard_float_and_abi_reach_tvm():
@@ -84,6 +104,16 @@ def test_an_unknown_target_names_the_near_one():
         ('base = "rpi44"', "unknown base 'rpi44'.*Did you mean 'rpi4'"),
         ("base = 4", "unknown base 4"),
         ('base = "mine"', "unknown base 'mine'"),
+        ('base = "rpi4"\ntriple = "thumbv7em-none-eabihf"', "device without an operating system.*Give `memories`"),
+        ('base = "rpi4"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0}]', "no memory is of the kind flash"),
+        ('base = "mps2-an386"\nmhz = 0', "mhz is 0"),
+        ('base = "mps2-an386"\nmemories = "64KiB"', "memories is '64KiB'"),
+        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "rom", size = "1KiB", start = 0}]', "memory 0: kind is 'rom'"),
+        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB"}]', "memory 0 lacks the keys start"),
+        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 4294967295}]', "within 32 bits"),
+        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "lots", start = 0}]', "size: 'lots' is not a size"),
+        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = -1}]', "start is -1"),
+        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0, speed = 1}]', "unknown key 'speed'"),
         ('ram = "1KiB"', "lacks the keys triple, cpu"),
     ],
 )

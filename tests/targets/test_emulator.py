@@ -56,6 +56,20 @@ def test_either_name_of_an_emulator_is_found(host, program):
     assert runner.how == "qemu-arm" and runner.command == [f"/bin/{program}", "-cpu", "cortex-a8"]
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "arm", "riscv32"])
+def test_an_image_never_runs_natively(host, machine):
+    host(machine, programs=["qemu-system-riscv32"])
+    runner = how_to_run(get_target("esp32-c3"))
+    assert runner.how == "qemu-system-riscv32 as rv32-virt"
+    assert runner.command[:3] == ["/bin/qemu-system-riscv32", "-M", "virt"] and runner.command[-1] == "-kernel"
+
+
+@pytest.mark.parametrize(("name", "package"), [("rpi4", "qemu-user-static"), ("rp2040", "qemu-system-arm"), ("esp32-c3", "qemu-system-misc")])
+def test_each_emulator_has_its_package(host, name, package):
+    host("x86_64")
+    assert how_to_run(get_target(name)).how.endswith(f"apt-get install {package}")
+
+
 def test_a_missing_emulator_says_what_to_install(host):
     host("x86_64")
     runner = how_to_run(get_target("rpi4"))

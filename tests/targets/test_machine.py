@@ -18,6 +18,9 @@ from passfit.targets import Machine, get_target
         ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True)),
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
+        ("mps2-an386", Machine(1, 20, compact=True, dots=True)),
+        ("rv32-virt", Machine(1, 20, compact=True)),
+        ("rp2040", Machine(1, 20, compact=True)),
         ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
     ],
 )

@@ -20,6 +20,10 @@ HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 
 
+#: one target of each core and emulator
+CORES = list({(each.triple, each.cpu, each.features, each.emulator): name for name, each in reversed(load_catalogue().items())}.values())
+
+
 def library(model, folder: Path, target=HOST):
     name = model.program.name
     built = models.build_object(model.kernels, name, target, folder / "kernels.o")
@@ -32,14 +36,15 @@ def verify(model, folder: Path, target=HOST, tolerance=1e-4):
 
 
 @pytest.mark.parametrize("make", [models.matmul_exp, models.empty_program, models.comparison, models.whole_numbers])
-@pytest.mark.parametrize("name", load_catalogue())
-def test_every_target_computes_what_onnx_runtime_does(tmp_path, name, make):
+@pytest.mark.parametrize("name", CORES)
+def test_every_core_computes_what_onnx_runtime_does(tmp_path, name, make):
     measured = verify(make(), tmp_path, get_target(name))
     if not measured.ran:
         pytest.skip(measured.how)
-    assert measured.max_rel_error <= 1e-4 and 0 < measured.stack < 1 << 20
+    assert measured.max_rel_error <= 1e-4 and 0 <= measured.stack < 1 << 20
     # an emulator's memory and time are not the device's
-    assert (measured.ram is not None) == (measured.latency_ms is not None) == (measured.how == "native")
+    assert (measured.latency_ms is not None) == (measured.how == "native")
+    assert (measured.ram is not None) == (measured.how == "native" or get_target(name).bare)
 
 
 @native

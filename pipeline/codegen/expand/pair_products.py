@@ -17,6 +17,7 @@ from tvm.target.codegen import target_has_features
 from tvm.tirx import PrimFunc
 
 from ...tir.operators.pairs import FOURS, PAIRS
+from ..bare.arm_dsp import has_smlad, smlad_products
 
 #: vpmaddwd by its lanes, and the feature it needs
 _INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
@@ -37,6 +38,8 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
 
     def expanded(call: Call) -> Expr:
         if _name(call) == FOURS:
+            if has_smlad(kernel):
+                return smlad_products(*call.args, signed=False)
             return _dots(*call.args, known=dots)
         if _name(call) != PAIRS:
             return call

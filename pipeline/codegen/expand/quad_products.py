@@ -16,6 +16,7 @@ from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
+from ..bare.arm_dsp import has_smlad, smlad_products
 from .neon import intrinsics_of, less_products, neighbour_sums, with_neighbour_sums
 from .shuffle import taken
 
@@ -36,7 +37,7 @@ def with_quad_products(kernel: PrimFunc) -> PrimFunc:
         if name == QUADS:
             return _sum(*call.args, neon=neon)
         if name == DOTS:
-            return _dots(*call.args, native=neon == "aarch64")
+            return smlad_products(*call.args) if has_smlad(kernel) else _dots(*call.args, native=neon == "aarch64")
         return _WRITERS[name](call) if name in _WRITERS else call
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))

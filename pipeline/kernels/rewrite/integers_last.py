@@ -21,6 +21,7 @@ from ..rules.integer.quad_products import quad_products
 from ..rules.integer.runs.dot_runs import dot_runs
 from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
+from ..rules.integer.runs.word_runs import word_runs
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
 from .channels_last import (
@@ -35,7 +36,7 @@ from .channels_last import (
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
-_PRODUCTS: tuple[Rule, ...] = (channel_windows, dot_runs, long_runs, run_products, byte_runs, quad_products)
+_PRODUCTS: tuple[Rule, ...] = (channel_windows, word_runs, dot_runs, long_runs, run_products, byte_runs, quad_products)
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
@@ -43,7 +44,7 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
 
     The tensors `kept` stay as they are.
     """
-    if not (lowered.machine.pairs or lowered.machine.quads):
+    if not (lowered.machine.pairs or lowered.machine.quads or lowered.machine.dots):
         return lowered
     program = lowered.program
     writers = {
@@ -77,8 +78,9 @@ def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: fr
     if any("float" in each for each in sums):
         return False
     free = weights - {each.parameter for each in repacks}
+    planes = (*_PRODUCTS, sliding_windows) if lowered.machine.lanes > 1 else _PRODUCTS  # lines of planes are for vectors
     return not sums or any(_matches(rule, moved, free, lowered.machine) for rule in _PRODUCTS) or not any(
-        _matches(rule, plain, weights, lowered.machine) for rule in (*_PRODUCTS, sliding_windows)
+        _matches(rule, plain, weights, lowered.machine) for rule in planes
     )
 
 

@@ -35,6 +35,7 @@ from ..rules.integer.quad_products import quad_products
 from ..rules.integer.runs.dot_runs import dot_runs
 from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
+from ..rules.integer.runs.word_runs import word_runs
 from ..rules.narrow.narrow_window import narrow_windows
 from ..rules.narrow.small_plane import small_planes
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
@@ -54,7 +55,7 @@ RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
     separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows,
-    dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
+    word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
 _PART = 4

@@ -5,9 +5,11 @@ design.md, section 1, defines the words.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...program import Program
 from ...targets import Target
-from ..footprint import Footprint
+from ..footprint import Footprint, Measured
 from .plan_arena import ArenaPlan
 
 
@@ -48,7 +50,14 @@ def sum_of_tensors(program: Program) -> int:
     return tensors + sum(weight.nbytes for weight in program.weights)
 
 
-def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
-    """Return the footprint of a program's library with known `workspace` and `code`, in bytes."""
+def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target, measured: Measured | None = None) -> Footprint:
+    """Return the footprint of a program's library with known `workspace` and `code`, in bytes.
+
+    Without an operating system, ram and flash are those of the image, once it is linked, and the stack as far as `measured`.
+    """
     in_place = target.weights == "in-place"
-    return account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)
+    found = account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)
+    if measured is None or measured.ram is None or measured.flash is None:
+        return found
+    stack = measured.stack or 0
+    return replace(found, ram=measured.ram + stack, stack=stack, flash=measured.flash, code=measured.flash - found.weights)

@@ -56,7 +56,7 @@ class Programs:
         names = {f"kernel_{number}": each.kernel for number, each in enumerate(new)}
         build_object(names, self._target, self._folder / f"{program}.o")
         kernels = read_object((self._folder / f"{program}.o").read_bytes())
-        check_symbols(kernels)
+        check_symbols(kernels, self._target)
         text = render(
             "one_kernel.c.j2",
             kernels=[_call(name, kernel) for name, kernel in names.items()],

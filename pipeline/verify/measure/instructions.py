@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import ToolchainError
-from ..runner import Linked
+from ..runner import Linked, LinkedImage
 
 #: most executed blocks to count; each is a handful of instructions
 MOST_BLOCKS = 4_000_000
@@ -39,6 +39,8 @@ def instructions(
     Set `ended` to end the emulator early. Raises ToolchainError if the emulator cannot be started, or its log names no functions.
     """
     assert linked.runner.command, "counted under an emulator only"
+    if isinstance(linked, LinkedImage):
+        return linked.run([inputs])[0]["instructions"]
     command = linked.command([inputs], 1, -1)[len(linked.runner.command) :]
     with log_of(linked.runner.command, command, linked.folder, ended) as log:
         return between_calls(log, _RUN, most)

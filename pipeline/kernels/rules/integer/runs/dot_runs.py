@@ -35,9 +35,6 @@ from ..product_schedule import product_schedule
 from .run_products import RunProducts
 
 _SERIAL, _GROUP = 0, 4
-_OFFSET = 128
-#: lanes of a vector that fills the lines
-_FILLED = 32
 
 
 def dot_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -52,6 +49,8 @@ class DotRuns(RunProducts):
 
     #: a value: sums take in the products
     beside = 1
+    #: added to int8, whose products need one unsigned factor; lanes of a vector that fills the lines
+    offset, filled = 128, 32
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
@@ -67,10 +66,10 @@ class DotRuns(RunProducts):
         self.dtype = str(value.value.ty.dtype)
         if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
             raise Unknown("the factors are no bytes")
-        offset = _OFFSET if self.dtype == "int8" else 0
+        offset = self.offset if self.dtype == "int8" else 0
         #: the zero point of the unsigned data: its number, or an expression
         self.zero = int(zero) + offset if isinstance(zero, IntImm) else zero.astype("int32") + offset
-        self.in_place = self.padding is None and self.run % _GROUP == 0 and self.dtype == "uint8"
+        self.in_place = self.padding is None and self.run % _GROUP == 0 and (self.dtype == "uint8" or not self.offset)
 
     def _repacked(self, in_run: list[Var]) -> RepackPairs:
         plain = super()._repacked(in_run)
@@ -99,21 +98,23 @@ class DotRuns(RunProducts):
             value = self._padding() if empty else self._unsigned({**outer, **rows}, start * self.stride, at)
             return BufferStore(self.lines, value, [*rows.values(), at])
 
-        filled, nothings = in_vectors(first, end, _FILLED, stored), partial(stored, empty=True)
-        edges = [stmt for low, high in ((0, first), (end, self._values_of(span))) for stmt in in_vectors(low, high, _FILLED, nothings)]
-        body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, _FILLED, nothings))
+        filled, nothings = in_vectors(first, end, self.filled, stored), partial(stored, empty=True)
+        edges = [stmt for low, high in ((0, first), (end, self._values_of(span))) for stmt in in_vectors(low, high, self.filled, nothings)]
+        body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, self.filled, nothings))
         body = sequence([*edges, body])
         for var, loop in reversed(rows.items()):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
         return [body]
 
     def _padding(self) -> Expr:
-        return tirx.const(self.zero, "uint8") if isinstance(self.zero, int) else self.zero.astype("uint8")
+        dtype = str(self.lines.ty.dtype)
+        return tirx.const(self.zero, dtype) if isinstance(self.zero, int) else self.zero.astype(dtype)
 
     def _unsigned(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
         """Return the value `at` so many from a column, as uint8."""
         load = self._raw_at(values, column, at)
-        return load if self.dtype == "uint8" else tirx.reinterpret("uint8", load) ^ tirx.const(_OFFSET, "uint8")
+        keeps = self.dtype == "uint8" or not self.offset
+        return load if keeps else tirx.reinterpret("uint8", load) ^ tirx.const(self.offset, "uint8")
 
     def _raw_at(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
         channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}

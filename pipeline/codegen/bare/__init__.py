@@ -1,0 +1,1 @@
+"""Generate code for targets without an operating system."""

@@ -1,0 +1,66 @@
+"""Clamp floats that are rounded to bytes as integers, on cores without vectors.
+
+    max(min(x, 255.0), 0.0) + 1.5 · 2**23, as bits
+        ─►  min(max(vcvtr x, 0), 255) + bits of 1.5 · 2**23                        Arm's instruction, which rounds to even
+        ─►  float of the bits min(max(bits of x, 0), bits of 255.0) + 1.5 · 2**23          without floating point
+
+Both are exact: bounds are whole numbers, and bits of floats that are not negative grow with them, while negative floats have
+negative bits. These cores compare floats in four instructions, or by a call. The byte of NaN is undefined in ONNX.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import partial
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr
+from tvm.tirx import Add, FloatImm, Max, Min, PrimFunc
+
+#: triples of cores without vectors
+_CORES = ("thumb", "riscv32")
+#: added to a float, it rounds to a whole number in the low bits
+_ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
+#: Arm's features of floating point
+_FLOATING = ("+vfp4", "+fp-armv8")
+
+
+def with_integer_clamps(kernel: PrimFunc) -> PrimFunc:
+    """Return a lowered kernel that clamps so what it rounds; the same one on other processors."""
+    target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
+    if not str(target.get("mtriple", "")).startswith(_CORES):
+        return kernel
+    converts = any(str(each).startswith(_FLOATING) for each in target.get("mattr", ()))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, partial(_clamped, converts=converts))))
+
+
+def _clamped(call: Call, converts: bool) -> Expr:
+    """Return a rounded, clamped float as bits; `converts` if the core has an instruction that rounds to an integer."""
+    rounded = call.args[0] if getattr(call.op, "name", "") == "tirx.reinterpret" and str(getattr(call.ty, "dtype", "")) == "int32" else None
+    if not isinstance(rounded, Add) or _number(rounded.b) != _ROUND:
+        return call
+    low, inner = _bound(rounded.a, Max)
+    high, value = _bound(inner, Min)
+    if low != 0.0 or high is None or high <= 0:
+        return call
+    if converts and high == int(high) < 1 << 22:
+        whole = tirx.reinterpret("int32", tirx.call_llvm_pure_intrin("float32", "llvm.arm.vcvtr.f32", value))
+        bytes_ = tirx.min(tirx.max(whole, tirx.const(0, "int32")), tirx.const(int(high), "int32"))
+        return bytes_ + tirx.const(_ROUND_BITS, "int32")
+    (most,) = struct.unpack("<i", struct.pack("<f", high))
+    bits = tirx.min(tirx.max(tirx.reinterpret("int32", value), tirx.const(0, "int32")), tirx.const(most, "int32"))
+    return tirx.reinterpret("int32", tirx.reinterpret("float32", bits) + rounded.b)
+
+
+def _bound(expr: Expr, kind: type[Max] | type[Min]) -> tuple[float | None, Expr]:
+    """Return the constant operand of an extreme, and the other one."""
+    if isinstance(expr, kind):
+        for bound, value in ((expr.b, expr.a), (expr.a, expr.b)):
+            if (number := _number(bound)) is not None:
+                return number, value
+    return None, expr
+
+
+def _number(expr: Expr) -> float | None:
+    return float(expr.value) if isinstance(expr, FloatImm) else None

@@ -1,0 +1,70 @@
+"""Describe the memories of a device without an operating system, and read them from the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from ..errors import PassfitError, TargetError, did_you_mean
+from ..support.sizes import parse_size
+
+Kind = Literal["ram", "flash"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of a device: `size` bytes from the address `start`.
+
+    `kind` says what it holds: "ram" data, and "flash" code and weights, which keep their content without power.
+    `wait_states` are the cycles that a read takes beyond the first at the rated clock of the core; None where a cache or a
+    serial bus lies between, so that no one number holds.
+    """
+
+    name: str
+    kind: Kind
+    size: int
+    start: int
+    wait_states: int | None = None
+
+
+def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
+    """Read the key `memories` of a target: a list of tables. Raises TargetError, whose message starts with `where`."""
+    if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
+        raise TargetError(f"{where}: memories is {value!r}.", 'Give tables such as {name = "sram", kind = "ram", size = "64KiB", start = 0x20000000}.')
+    memories = tuple(_memory(each, f"{where}: memory {number}") for number, each in enumerate(value))
+    if len({each.name for each in memories}) < len(memories):
+        raise TargetError(f"{where}: two memories have one name.", "Give each its own.")
+    for kind in get_args(Kind):
+        if kind not in {each.kind for each in memories}:
+            raise TargetError(f"{where}: no memory is of the kind {kind}.", "Give one of each kind.")
+    return memories
+
+
+def first_of(memories: tuple[Memory, ...], kind: Kind) -> Memory:
+    """Return the first memory of a kind: an image uses that one."""
+    return next(each for each in memories if each.kind == kind)
+
+
+def _memory(entry: dict[str, Any], where: str) -> Memory:
+    known = [each.name for each in fields(Memory)]
+    for key in entry:
+        if key not in known:
+            raise TargetError(f"{where} has the unknown key '{key}'.", did_you_mean(key, known))
+    if missing := [key for key in known if key not in entry and key != "wait_states"]:
+        raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", "Add them.")
+    name, kind, size = entry["name"], entry["kind"], entry["size"]
+    if not isinstance(name, str) or not name:
+        raise TargetError(f"{where}: name is {name!r}.", "Give a text in quotes.")
+    if kind not in get_args(Kind):
+        raise TargetError(f"{where}: kind is {kind!r}.", did_you_mean(str(kind), get_args(Kind)))
+    numbers = {key: entry[key] for key in ("start", "wait_states") if key in entry}
+    for key, number in numbers.items():
+        if type(number) is not int or number < 0:
+            raise TargetError(f"{where}: {key} is {number!r}.", "Give a whole number of at least 0.")
+    try:
+        nbytes = parse_size(size) if isinstance(size, (int, str)) and not isinstance(size, bool) else 0
+    except PassfitError as error:
+        raise TargetError(f"{where}: size: {error.what}", error.hint) from error
+    if nbytes <= 0 or numbers["start"] + nbytes > 1 << 32:
+        raise TargetError(f"{where}: size is {size!r} from {numbers['start']:#x}.", "Give a size above zero, within 32 bits of address.")
+    return Memory(name, kind, nbytes, **numbers)
