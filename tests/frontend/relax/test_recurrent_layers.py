@@ -140,18 +140,19 @@ def test_a_layer_of_500_steps_takes_little_beside_its_input_and_its_result(tmp_p
     assert plan_arena(lowered.program).arena <= sequence * (1 if directions == 1 else 3) + states + sums + 64
 
 
-def test_a_layer_in_float16_is_close_to_the_float_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", [{}, {"activations": ["Sigmoid", "Elu", "ThresholdedRelu"] * 2, "activation_alpha": [0.5, 0.1] * 2}])
+def test_a_layer_in_float16_is_close_to_the_float_one(tmp_path: Path, chosen: dict) -> None:
     from ...kernels.programs import run
     from ...models import model_of
 
     weights = weights_of("LSTM", 12, 9, 2)
-    layer = helper.make_node("LSTM", ["x", *weights], ["y"], hidden_size=12, direction="bidirectional")
+    layer = helper.make_node("LSTM", ["x", *weights], ["y"], hidden_size=12, direction="bidirectional", **chosen)
     x = np.random.default_rng(8).standard_normal((7, 2, 9)).astype(np.float32)
     half = {name: each.astype(np.float16) for name, each in weights.items()}
     model = model_of([layer], {"x": [7, 2, 9]}, ["y"], half, dtype=TensorProto.FLOAT16)
     (got,) = run(_lowered(model, tmp_path), [x.astype(np.float16)])
     (expected,) = run_onnx(model_of([layer], {"x": [7, 2, 9]}, ["y"], weights), {"x": x})
-    np.testing.assert_allclose(got.astype(np.float32), expected, atol=2e-3)
+    np.testing.assert_allclose(got.astype(np.float32), expected, atol=4e-3)
 
 
 def _lowered(model: onnx.ModelProto, folder: Path, lanes: int = 8, passes: Sequence[str] = ()) -> Lowered:

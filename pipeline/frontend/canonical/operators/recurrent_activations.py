@@ -30,11 +30,16 @@ class Activation(NamedTuple):
 
     def build(self, build: NodeBuilder, value: str, dtype: np.dtype) -> str:
         """Build the activation of a value of `dtype`."""
-        alpha, beta = (build.constant(np.asarray(each, dtype)) if self.name in ("Affine", "ScaledTanh") else "" for each in self[1:])
-        if self.name == "Affine":
-            return build.node("Add", build.node("Mul", value, alpha), beta)
-        if self.name == "ScaledTanh":
-            return build.node("Mul", build.node("Tanh", build.node("Mul", value, beta)), alpha)
+        if self.name in ("Affine", "Elu", "ScaledTanh", "ThresholdedRelu"):
+            alpha, beta, zero, one = (build.constant(np.asarray(each, dtype)) for each in (*self[1:], 0, 1))
+            if self.name == "Affine":
+                return build.node("Add", build.node("Mul", value, alpha), beta)
+            if self.name == "ScaledTanh":
+                return build.node("Mul", build.node("Tanh", build.node("Mul", value, beta)), alpha)
+            if self.name == "ThresholdedRelu":
+                return build.node("Where", build.node("Greater", value, alpha), value, zero)
+            below = build.node("Sub", build.node("Exp", build.node("Min", value, zero)), one)
+            return build.node("Add", build.node("Relu", value), build.node("Mul", below, alpha))
         numbers: dict[str, Any] = {key: number for key, number in zip(("alpha", "beta"), self[1:]) if self.takes(key)}
         return build.node(self.name, value, **numbers)
 
