@@ -189,35 +189,40 @@ def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixe
     first = next(found)
     held = held_bytes_of(kernel)
     if held:
-        yield from (each for each in _staged(kernel, repackable, machine, held) if each.speed <= first.speed and first.speed > Speed.FAST)
+        yield from (each for each in _staged(kernel, repackable, machine, held, fixed_shapes) if each.speed <= first.speed and first.speed > Speed.FAST)
     elif first.speed is Speed.LOOPS and _reduces(kernel):
         # a mean behind a convolution: no rule takes two sums
-        yield from _stages_beside_loops(kernel, repackable, machine, first)
+        yield from _stages_beside_loops(kernel, repackable, machine, first, fixed_shapes)
     yield first
     yield from found
 
 
-def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int) -> Iterator[Schedule]:
+def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int, fixed_shapes: bool) -> Iterator[Schedule]:
     """Yield the schedule of `kernel` in stages, each by its own rule, with `held` bytes between."""
-    for found in run_stages(kernel.without_attr(HELD), repackable, held, _scheduler(machine)):
+    for found in run_stages(kernel.without_attr(HELD), repackable, held, _scheduler(machine, fixed_shapes)):
         yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
 
 
-def _stages_beside_loops(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, loops: Schedule) -> Iterator[Schedule]:
+def _stages_beside_loops(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, loops: Schedule, fixed_shapes: bool
+) -> Iterator[Schedule]:
     """Yield the schedules in stages that are faster than plain loops; if small ones do not suffice, of more bytes than these."""
     for sizes in ((loops.workspace // _PART, RULE_WORKSPACE), (loops.workspace,), (held_bytes(kernel),)):
-        found = [each for held in sizes for each in _staged(kernel, repackable, machine, held) if each.speed < loops.speed]
+        found = [each for held in sizes for each in _staged(kernel, repackable, machine, held, fixed_shapes) if each.speed < loops.speed]
         yield from found
         if found:
             return
 
 
-def _scheduler(machine: Machine) -> ScheduleStage:
-    """Return the function that schedules a stage of a kernel, for one thread."""
+def _scheduler(machine: Machine, fixed_shapes: bool) -> ScheduleStage:
+    """Return the function that schedules a stage of a kernel, for one thread.
+
+    Stages of a kernel of `fixed_shapes` keep their axes too: rows of its result may lie apart in memory.
+    """
     alone = replace(machine, threads=1)
 
-    def stage(kernel: PrimFunc, free: frozenset[int], fixed_shapes: bool) -> StageSchedule:
-        found = schedules(kernel, free, alone, fixed_shapes).within(RULE_WORKSPACE, RULE_WORKSPACE)
+    def stage(kernel: PrimFunc, free: frozenset[int], fixed: bool) -> StageSchedule:
+        found = schedules(kernel, free, alone, fixed or fixed_shapes).within(RULE_WORKSPACE, RULE_WORKSPACE)
         return StageSchedule(found.kernel, found.repacks, found.speed)
 
     return stage
