@@ -39,6 +39,11 @@ class ImportedModel:
     record: Mapping[str, object] = field(default_factory=dict)
     given: onnx.ModelProto | None = None
 
+    @property
+    def drawn_for(self) -> onnx.ModelProto:
+        """Return the model whose operators say which inputs are legal: that of the file, if there is one."""
+        return self.onnx if self.given is None else self.given
+
 
 def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
     """Import a model by path or source: its canonical form, and the metric of the file as given.

@@ -92,7 +92,7 @@ def find_sequence(
         return link(library, lowered.program, target, place)
 
     work_aside()
-    return least_ram_within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
+    return least_ram_within(limit, result, imported.drawn_for, target, built, lambda done, all: progress("timing", done, all))
 
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:

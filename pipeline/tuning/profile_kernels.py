@@ -93,7 +93,7 @@ def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> 
 def _values(imported: ImportedModel, program: Program) -> list[np.ndarray]:
     from ..verify.inputs import make_input
 
-    made = make_input(imported.onnx, 0, 0)
+    made = make_input(imported.drawn_for, 0, 0)
     return [np.ascontiguousarray(made[port.name]) for port in program.inputs]
 
 

@@ -143,7 +143,7 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
             folder.mkdir()
             library = build_library(imported.name, program, checked_plan(program.program, target), workspace, target, folder)
             linked.append(link(library, program.program, target, folder))
-        inputs = make_input(imported.onnx, 0, 0)
+        inputs = make_input(imported.drawn_for, 0, 0)
         found = compare_speed(linked, inputs)
         if found is None:
             return None

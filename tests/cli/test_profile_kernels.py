@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from passfit.targets import get_target, how_to_run
 from tests.models import model_of, save
@@ -46,6 +46,15 @@ def test_a_target_that_does_not_run_natively_is_refused(refused: Callable[..., s
     (tmp_path / "pyproject.toml").write_text(bare)
     said = refused("profile", "none.onnx", "--kernels", "--target", "bare", "--out", "k.json")
     assert "bare" in said and "natively" in said
+
+
+@native
+def test_inputs_are_legal_for_the_file(passfit: Callable, tmp_path: Path):
+    weights = {name: np.ones((1, 3, extent), np.float32) for name, extent in (("w", 2), ("r", 3))}
+    layer = helper.make_node("RNN", ["x", "w", "r", "", "lengths"], ["y"], hidden_size=3)
+    model = model_of([layer], {"x": [5, 2, 2], "lengths": [2]}, ["y"], weights, dtypes={"lengths": TensorProto.INT32})
+    save(model, tmp_path, "lengths.onnx")
+    assert passfit("profile", "lengths.onnx", "--kernels", "--out", "k.json").code == 0
 
 
 def test_a_sequence_belongs_to_kernels(refused: Callable[..., str]):
