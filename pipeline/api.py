@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
+from .artifacts.write import comparison_kept, deliver_first, write_footprint, write_library, write_manifest, write_search
 from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
@@ -23,7 +23,7 @@ from .search.settings import SearchSettings
 from .support.aside import aside
 from .support.interrupts import patient
 from .support.progress import Progress, silent
-from .support.result_folder import check_file_place, move_files, result_folder
+from .support.result_folder import check_file_place, result_folder
 from .support.result_store import shared_store
 from .support.sizes import format_bytes
 from .support.text_files import json_lines, write_text
@@ -210,7 +210,7 @@ def compile_imported(
             (place := folder.with_name("first")).mkdir()  # beside the files of the library that is built at last
             report = write(built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place)
             write_manifest(imported, built.lowered, target, plan, untuned, verify, place)
-            move_files(place, out)
+            deliver_first(place, out)
             return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
         def build(plan: PassSequence) -> BuiltPlan:

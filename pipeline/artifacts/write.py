@@ -16,6 +16,7 @@ from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measu
 from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
 from ..support.digests import digest_of
+from ..support.result_folder import move_files
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -119,6 +120,13 @@ def write_library(
     write_footprint(report, folder)
     write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
     return report
+
+
+def deliver_first(folder: Path, out: Path) -> None:
+    """Move a library built during its search to `out`; remove the files of an earlier search there."""
+    move_files(folder, out)
+    for name in ("search.json", "trajectory.json", "front.json"):
+        (out / name).unlink(missing_ok=True)
 
 
 def write_pictures(

@@ -242,6 +242,8 @@ def test_a_search_that_is_interrupted_leaves_a_verified_library(cnn: Path, tmp_p
             raise KeyboardInterrupt
 
     imported = api.load(cnn, None, None, None)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "search.json").write_text("of another model")
     found = find_sequence.find_sequence
 
     def again_and_again(*arguments):
@@ -254,5 +256,6 @@ def test_a_search_that_is_interrupted_leaves_a_verified_library(cnn: Path, tmp_p
     report = read_report(tmp_path / "out" / "footprint.json")
     assert report.measured.ran and report.measured.compile_seconds > 0
     assert {file.name for file in (tmp_path / "out").iterdir()} >= FILES - {"search.json", "trajectory.json"}
+    assert not (tmp_path / "out" / "search.json").exists()
     api.compile_model(cnn, HOST, sequence=tmp_path / "out" / "sequence.json", out=tmp_path / "again")
     assert (tmp_path / "again" / "libcnn.a").read_bytes() == (tmp_path / "out" / "libcnn.a").read_bytes()
