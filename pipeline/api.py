@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.write import comparison_kept, deliver_first, write_footprint, write_library, write_manifest, write_search
+from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
 from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
@@ -25,7 +25,6 @@ from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
 from .support.result_store import shared_store
-from .support.sizes import format_bytes
 from .support.text_files import json_lines, write_text
 from .targets import Target
 from .tuning.settings import TuneSettings
@@ -186,6 +185,7 @@ def compile_imported(
     progress: Progress = silent,
 ) -> FootprintReport:
     """Compile a model already imported; see `compile_model`."""
+    from .artifacts.write import deliver_first
     from .search.deliver import deliver
     from .search.evaluate.tvm_default import tvm_default
     from .search.evaluate.tvm_default_code import default_code_task
@@ -210,8 +210,7 @@ def compile_imported(
             (place := folder.with_name("first")).mkdir()  # beside the files of the library that is built at last
             report = write(built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place)
             write_manifest(imported, built.lowered, target, plan, untuned, verify, place)
-            deliver_first(place, out)
-            return f"a first library of {format_bytes(report.best.ram)} is in {out}"
+            return deliver_first(place, out, report)
 
         def build(plan: PassSequence) -> BuiltPlan:
             tuning = tuned if plan is asked else untuned  # its layout is that of one sequence

@@ -17,6 +17,7 @@ from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
+from ..support.sizes import format_bytes
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -122,11 +123,12 @@ def write_library(
     return report
 
 
-def deliver_first(folder: Path, out: Path) -> None:
-    """Move a library built during its search to `out`; remove the files of an earlier search there."""
+def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
+    """Move a library built during its search to `out`, say so, and remove the files of an earlier search there."""
     move_files(folder, out)
     for name in ("search.json", "trajectory.json", "front.json"):
         (out / name).unlink(missing_ok=True)
+    return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
 
 def write_pictures(
