@@ -150,7 +150,8 @@ def test_threads_that_are_no_number(passfit, cnn: Path, threads: str):
 
 
 def test_threads_on_a_device_that_has_none(refused: Refused, cnn: Path, tmp_path: Path):
-    bare = '[tool.passfit.targets.bare]\nbase = "rpi4"\ntriple = "aarch64-none-elf"\n'
+    memories = 'memories = [{name = "f", kind = "flash", size = "4MiB", start = 0}, {name = "r", kind = "ram", size = "4MiB", start = 0x20000000}]\n'
+    bare = f'[tool.passfit.targets.bare]\nbase = "rpi4"\ntriple = "aarch64-none-elf"\n{memories}'
     (tmp_path / "pyproject.toml").write_text(bare)
     said = refused("compile", cnn, "--target", "bare", "--threads", "2", "--out", "out")
     assert "'bare' (aarch64-none-elf) has no POSIX threads" in said
