@@ -8,16 +8,14 @@ for every board. Verification compares integers one by one, floats within 1e-4 o
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
-from head import HERE, begin
 from main_tables import LIMIT, run_passfit
-from mlperf_tiny import FOLDER, INPUTS
+from mlperf_tiny import INPUTS, write_page
 from models import Model
 
 BOARDS = ("mps2-an386", "mps2-an500", "mps3-an547", "rv32-virt")
@@ -81,24 +79,5 @@ def _line(name: str, board: str, found: dict) -> str:
     return f"| {name} | {board}{'' if found['fits'] else ' (does not fit)'} | {sizes} | {ratio} | {found['error']} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("models", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of the ONNX models")
-    files = sorted(parser.parse_args().models.glob("*.onnx"))
-    if not files:
-        print("There are no models: results/boards.md is left as it is.")
-        return
-    origin, folder = begin("boards")
-    rows = {}
-    for path in files:
-        kept = folder / f"{path.stem}.json"
-        if not kept.exists():
-            kept.write_text(json.dumps(measure(path), indent=1) + "\n", encoding="utf-8")
-        rows[path.stem] = json.loads(kept.read_text(encoding="utf-8"))
-        print(f"{path.stem}: {json.dumps(rows[path.stem])}", flush=True)
-    text = table(rows, origin.lines(".venv/bin/python benchmarks/boards.py"))
-    (HERE / "results" / "boards.md").write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_page("boards", str(__doc__), measure, table)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from pathlib import Path
 
@@ -155,24 +155,25 @@ def _agreement(given: dict | None) -> str:
     return f"{first['max_lsb']}{decisions}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def write_page(name: str, description: str, measured: Callable[[Path], dict], table: Callable[[dict, Iterable[str]], str]) -> None:
+    """Measure the models of the folder given on the command line, keep their rows, and write the results file `name`.md."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("models", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of the ONNX models")
     files = sorted(parser.parse_args().models.glob("*.onnx"))
     if not files:
-        print("There are no models: results/mlperf_tiny.md is left as it is.")
+        print(f"There are no models: results/{name}.md is left as it is.")
         return
-    origin, folder = begin("mlperf_tiny")
+    origin, folder = begin(name)
     rows = {}
     for path in files:
         kept = folder / f"{path.stem}.json"
         if not kept.exists():
-            kept.write_text(json.dumps(measure(path), indent=1) + "\n", encoding="utf-8")
+            kept.write_text(json.dumps(measured(path), indent=1) + "\n", encoding="utf-8")
         rows[path.stem] = json.loads(kept.read_text(encoding="utf-8"))
         print(f"{path.stem}: {json.dumps(rows[path.stem])}", flush=True)
-    text = table(rows, origin.lines(".venv/bin/python benchmarks/mlperf_tiny.py"))
-    (HERE / "results" / "mlperf_tiny.md").write_text(text, encoding="utf-8")
+    text = table(rows, origin.lines(f".venv/bin/python benchmarks/{name}.py"))
+    (HERE / "results" / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_page("mlperf_tiny", str(__doc__), measure, table)
