@@ -52,18 +52,9 @@ def compile_(
     Exit code 1: the footprint exceeds --budget, or the device's capacity.
     All results are written either way.
     """
-    from .. import api
-    from ..report.progress import console_progress
-
     if strict:
         be_strict()
-    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error)
-    with console_progress() as progress:
-        report = api.compile_model(
-            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
-        )  # fmt: skip
-    show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
+    _build(model, device, out, given, search, sequence, tuning=tuning)
 
 
 @grouped
@@ -80,17 +71,26 @@ def image(
     Writes what `compile` does, and the image with its map, its sources, and the inputs and outputs of a run. Exit code 1: the
     image exceeds --budget, or the device's memories.
     """
-    from .. import api
-    from ..report.progress import console_progress
-
     target = device.device()
     if not target.bare:
         raise ConfigError(f"{target.name} has an operating system, which loads programs.", "Use `passfit compile`, or a target that has memories.")
-    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=True)
+    _build(model, device, out, given, search, sequence, image=True)
+
+
+def _build(
+    model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None,
+    *, tuning: Path | None = None, image: bool = False,
+) -> None:  # fmt: skip
+    """Build and verify a library, and keep its `image`; show the report."""
+    from .. import api
+    from ..report.progress import console_progress
+
+    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image)
     with console_progress() as progress:
         report = api.compile_model(
-            model, target, device.limits(), out=out, sequence=sequence, search=search.settings(), verify=verify, progress=progress, **given.keywords()
-        )
+            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
+            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
+        )  # fmt: skip
     show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
 
 
