@@ -10,12 +10,13 @@ rnn_helpers.cc, one thread). Weights come as directions × inputs × 4·hidden, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..canonical.control_flow.build_scan import Value, build_scan
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.recurrent_step import Cell, layer_of
 from .context import Rule, Surroundings, inputs_of
@@ -23,7 +24,6 @@ from .context import Rule, Surroundings, inputs_of
 if TYPE_CHECKING:
     import onnx
 
-_DIRECTIONS = {"forward": (0,), "reverse": (1,), "bidirectional": (0, 1)}
 _ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh"})
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
 
@@ -38,9 +38,10 @@ class _Weights(NamedTuple):
 
 def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the layer; nothing for lengths, clipping, other activations, and weights that are no constants."""
+    from onnx import TensorProto
+
     x, w, r, bias, lengths, h, c, peephole, *scales = inputs_of(node, 12)
-    reverse = _DIRECTIONS.get(attributes.get("direction", "forward"), ())
-    activations = attributes.get("activations") or _DEFAULTS * len(reverse)
+    activations = attributes.get("activations") or _DEFAULTS
     given = {name: around.constant(name) for name in (w, r, *scales, bias, peephole) if name}
     for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
         if attributes.get(name):
@@ -55,23 +56,46 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     hidden = arrays[r].shape[1]
     quantised = _quantised(build, x)
     layer = layer_of("LSTM", attributes, (0, 0, 0), hidden, np.dtype(np.float32))  # its sizes are not known yet
-    body, cells = NodeBuilder(f"{build.stem}/step"), []
-    for number in range(len(reverse)):
-        products = {
-            each: _Weights(*(build.constant(np.asarray(arrays[name][number])) for name in (source, *scales[first : first + 2])))
-            for each, source, first in (("w", w, 0), ("r", r, 2))
-        }
-        held = dict(zip(("peephole_i", "peephole_o", "peephole_f"), np.split(arrays[peephole][number], 3))) if peephole else {}
-        if bias:
-            held["bias"] = np.add(*np.split(arrays[bias][number], 2))
-        operands = {name: build.constant(each) for name, each in held.items()}
-        cells.append(_Cell(body, layer, layer.activations[number], operands, products, quantised))
-    starts = [_start(build, state, number, x, hidden) for number in range(len(reverse)) for state in (h, c)]
-    rows, ends = _scan(build, body, starts, cells, reverse)
-    for result, parts, axis in zip(node.output, (rows, ends[::2], ends[1::2]), (1, 0, 0)):
+    cells = [
+        _Cell(build, layer, layer.activations[number], *_parameters(build, arrays, number, (w, r), scales, bias, peephole), quantised)
+        for number in range(len(layer.reverse))
+    ]
+    states = {
+        f"{state}_{number}": Value(_start(build, given_state, number, x, hidden), None, TensorProto.FLOAT)
+        for number in range(len(layer.reverse))
+        for state, given_state in (("h", h), ("c", c))
+    }
+    rows = {f"x_{number}": Value(quantised[0], None, TensorProto.UINT8, backwards) for number, backwards in enumerate(layer.reverse)}
+
+    def step(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
+        after, made = {}, []
+        for number, cell in enumerate(cells):
+            inside = replace(cell, build=body)
+            following = inside.next(inside.shares(values[f"x_{number}"]), {state: values[f"{state}_{number}"] for state in layer.states})
+            after |= {f"{state}_{number}": value for state, value in following.items()}
+            made.append(Value(body.node("Identity", following["h"]), None, TensorProto.FLOAT, layer.reverse[number]))
+        return after, made
+
+    ends, y = build_scan(build, states, {}, rows, step)
+    last = [[ends[f"{state}_{number}"] for number in range(len(cells))] for state in layer.states]
+    for result, parts, axis in zip(node.output, (y, *last), (1, 0, 0)):
         if result:
             build.node("Concat", *parts, result=result, axis=axis)
     return None
+
+
+def _parameters(
+    build: NodeBuilder, arrays: Mapping[str, np.ndarray], number: int, weights: Sequence[str], scales: Sequence[str], bias: str, peephole: str
+) -> tuple[dict[str, str], dict[str, _Weights]]:
+    """Return the operands of a direction's cell by name, and the weights of its products."""
+    products = {
+        each: _Weights(*(build.constant(np.asarray(arrays[name][number])) for name in (source, *scales[first : first + 2])))
+        for each, source, first in zip(("w", "r"), weights, (0, 2))
+    }
+    held = dict(zip(("peephole_i", "peephole_o", "peephole_f"), np.split(arrays[peephole][number], 3))) if peephole else {}
+    if bias:
+        held["bias"] = np.add(*np.split(arrays[bias][number], 2))
+    return {name: build.constant(each) for name, each in held.items()}, products
 
 
 @dataclass(frozen=True)
@@ -111,30 +135,6 @@ def _start(build: NodeBuilder, state: str, number: int, x: str, hidden: int) -> 
     batch = build.node("Slice", build.node("Shape", x), *(build.integers(each) for each in (1, 2, 0)))
     shape = build.node("Concat", build.integers(1), batch, build.integers(hidden), axis=0)
     return build.node("Expand", build.constant(np.zeros((1, 1, hidden), np.float32)), shape)
-
-
-def _scan(build: NodeBuilder, body: NodeBuilder, starts: list[str], cells: list[_Cell], reverse: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Build the steps of all directions; return the states of all steps of each, and the last h and c of each."""
-    from onnx import TensorProto, helper
-
-    states = [f"{body.stem}/state_{place}" for place in range(len(starts))]
-    rows = [f"{body.stem}/x_{number}" for number in range(len(cells))]
-    after, made = [], []
-    for cell, row, h, c in zip(cells, rows, states[::2], states[1::2]):
-        following = cell.next(cell.shares(row), {"h": h, "c": c})
-        after += [following["h"], following["c"]]
-        made.append(body.node("Identity", following["h"]))
-    kinds = dict.fromkeys(rows, TensorProto.UINT8)
-    inputs, outputs = (
-        [helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), None) for name in names]
-        for names in ((*states, *rows), (*after, *made))
-    )
-    graph = helper.make_graph(body.nodes, body.stem, inputs, outputs, body.initializers)
-    found = build.many(
-        "Scan", [*starts, *(cell.x[0] for cell in cells)], len(outputs), body=graph, num_scan_inputs=len(rows),
-        scan_input_directions=reverse, scan_output_directions=reverse,
-    )  # fmt: skip
-    return found[len(states) :], found[: len(states)]
 
 
 RULES: dict[str, Rule] = {"DynamicQuantizeLSTM": _lstm}

@@ -9,13 +9,13 @@ from ..node_builder import NodeBuilder
 
 
 class Value(NamedTuple):
-    """Value by name, with its shape and the number of its dtype in ONNX.
+    """Value by name, with its shape, None if it is unknown, and the number of its dtype in ONNX.
 
     Of one that a Scan slices, or makes of slices, `backwards` tells whether it begins with the last.
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     element: int
     backwards: bool = False
 
@@ -34,7 +34,7 @@ def build_scan(
     from onnx import helper
 
     body = NodeBuilder(f"{build.stem}/scan_{len(build.nodes)}")
-    slices = {key: each._replace(shape=each.shape[1:]) for key, each in sequences.items()}
+    slices = {key: each._replace(shape=each.shape and each.shape[1:]) for key, each in sequences.items()}
     inputs = {key: each._replace(name=f"{body.stem}/{key}") for key, each in (*states.items(), *held.items(), *slices.items())}
     after, made = write(body, {key: each.name for key, each in inputs.items()})
     outputs = [*(each._replace(name=after[key]) for key, each in states.items()), *(inputs[key] for key in held), *made]
