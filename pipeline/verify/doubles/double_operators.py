@@ -232,7 +232,6 @@ class GatherElements(OpRun):
         return (np.take_along_axis(data[within], wrapped, axis),)
 
 
-#: replacements for the evaluator's own operators
 class Scan(OpRun):
     """Scan-11 of a canonical model: along leading axes, in both directions, with a closed body."""
 
@@ -252,4 +251,5 @@ def _turned(sequence: np.ndarray, place: int, directions: list[int] | None) -> n
     return sequence[::-1] if directions and directions[place] else sequence
 
 
+#: replacements for the evaluator's own operators
 OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, LRN, Relu, GatherElements, Scan)

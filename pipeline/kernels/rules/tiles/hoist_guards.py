@@ -13,6 +13,7 @@ from __future__ import annotations
 import tvm_ffi
 from tvm.ir import TensorLoad, Var
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, IntImm, PrimFunc, Select, Stmt
+from tvm.tirx.analysis import undefined_vars
 
 from ....tir.rolled_loops import ROLLED
 
@@ -64,7 +65,7 @@ def _only_sums(stmt: Stmt, nest: list[For]) -> bool:
     own = {each.loop_var for each in nest}
 
     def see(store: BufferStore) -> None:
-        found.append(_adds(store) and not any(_variables(index) & own for index in store.indices))
+        found.append(_adds(store) and own.isdisjoint(var for index in store.indices for var in undefined_vars(index)))
 
     tvm_ffi.structural_walk(stmt, [(BufferStore, see)])
     return bool(found) and all(found)
@@ -84,15 +85,9 @@ def _deciding(stmt: Stmt) -> set[Var]:
     tvm_ffi.structural_walk(
         stmt,
         [
-            (IfThenElse, lambda each: found.update(_variables(each.condition))),
-            (Select, lambda each: found.update(_variables(each.condition))),
-            ((FloorMod, FloorDiv), lambda each: found.update(_variables(each))),
+            (IfThenElse, lambda each: found.update(undefined_vars(each.condition))),
+            (Select, lambda each: found.update(undefined_vars(each.condition))),
+            ((FloorMod, FloorDiv), lambda each: found.update(undefined_vars(each))),
         ],
     )
-    return found
-
-
-def _variables(expression: object) -> set[Var]:
-    found: set[Var] = set()
-    tvm_ffi.structural_walk(expression, [(Var, found.add)])
     return found

@@ -34,7 +34,9 @@ from ..padded_data import guarded, in_vectors
 from ..product_schedule import product_schedule
 from .run_products import RunProducts
 
-_SERIAL, _GROUP = 0, 4
+#: values of a group
+GROUP = 4
+_SERIAL = 0
 
 
 def dot_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -58,7 +60,7 @@ class DotRuns(RunProducts):
 
     def _check_run(self) -> None:
         """Read the zero point, and whether data is read in place. Raises Unknown for a run of few values."""
-        if self.run < _GROUP:
+        if self.run < GROUP:
             raise Unknown("no run of fours")
         zero, value = _zero(self.inside)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
@@ -69,18 +71,18 @@ class DotRuns(RunProducts):
         offset = self.offset if self.dtype == "int8" else 0
         #: the zero point of the unsigned data: its number, or an expression
         self.zero = int(zero) + offset if isinstance(zero, IntImm) else zero.astype("int32") + offset
-        self.in_place = self.padding is None and self.run % _GROUP == 0 and (self.dtype == "uint8" or not self.offset)
+        self.in_place = self.padding is None and self.run % GROUP == 0 and (self.dtype == "uint8" or not self.offset)
 
     def _repacked(self, in_run: list[Var]) -> RepackPairs:
         plain = super()._repacked(in_run)
         zero = self.zero if isinstance(self.zero, int) else 1
-        return RepackPairs(plain.parameter, plain.dimension, plain.width, run=plain.run, extents=plain.extents, group=_GROUP, zero=zero)
+        return RepackPairs(plain.parameter, plain.dimension, plain.width, run=plain.run, extents=plain.extents, group=GROUP, zero=zero)
 
     def _extents(self, places: int) -> list[int]:
         return [*(self.axes[var] for var in self.rows), self._values_of(self.span(places))]
 
     def _values_of(self, columns: int) -> int:
-        return columns * self.channels + -self.run % _GROUP
+        return columns * self.channels + -self.run % GROUP
 
     def _bytes(self, places: int) -> int:
         return 0 if self.in_place else prod(self._extents(places))
@@ -124,20 +126,24 @@ class DotRuns(RunProducts):
 
     def start(self, block: Expr, lane: Expr) -> Expr:
         ends = self.repack.shape(self.repack.extents)[1] - 1
-        held = neighbours(*(tirx.BufferLoad(self.packed, [block, int64(ends), lane * _GROUP + n]) for n in range(_GROUP)))
+        held = neighbours(*(tirx.BufferLoad(self.packed, [block, int64(ends), lane * GROUP + n]) for n in range(GROUP)))
         return held if isinstance(self.zero, int) else held * self.zero
 
     def group(self, values: dict[Var, Expr], start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
         if not self.in_place:
             lines = [values[var] for var in self.rows]
-            return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * _GROUP + n)]) for n in range(_GROUP)))
+            return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * GROUP + n)]) for n in range(GROUP)))
         # neighbours in memory: of the first place's indices, only the last one grows
         first = self._raw_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
         *rest, last = first.indices
-        return neighbours(*(tirx.BufferLoad(first.source, [*rest, last + (group * _GROUP + n)]) for n in range(_GROUP)))
+        return neighbours(*(tirx.BufferLoad(first.source, [*rest, last + (group * GROUP + n)]) for n in range(GROUP)))
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
-        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * _GROUP + n]) for n in range(_GROUP)))
+        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
+        return self.products(sum_, weights, values)
+
+    def products(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
+        """Add the products of four weights with four values."""
         return fours(sum_, weights, values)
 
 

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tvm import tirx
 from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
 from .....targets import Machine
 from .....tir.loop_nests import buffer_of
 from .....tir.operators.pairs import fours
-from .....tir.operators.quads import dots, neighbours
+from .....tir.operators.quads import dots
 from ...rule import RuleResult
 from ..product_schedule import product_schedule
-from .dot_runs import DotRuns
+from .dot_runs import GROUP, DotRuns
 from .run_products import RunProducts
 
-_GROUP = 4
 #: registers for sums, and a row of weights beside them: of 13, others hold addresses, counters and spread words
 _REGISTERS = 8
 
@@ -38,12 +36,11 @@ class WordRuns(DotRuns):
     """Build the kernel; data keeps its dtype. Raises Unknown for other forms."""
 
     offset = 0
-    filled = _GROUP
+    filled = GROUP
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         RunProducts.__init__(self, kernel, repackable, machine)
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), self.dtype)
 
-    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
-        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * _GROUP + n]) for n in range(_GROUP)))
+    def products(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
         return (dots if self.dtype == "int8" else fours)(sum_, weights, values)
