@@ -27,7 +27,7 @@ _FLOATING = ("+vfp4", "+fp-armv8")
 
 
 def with_integer_clamps(kernel: PrimFunc) -> PrimFunc:
-    """Return a lowered kernel that clamps so what it rounds; the same one on other processors."""
+    """Clamp rounded floats as integers in a lowered kernel; other processors keep theirs."""
     target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
     if not str(target.get("mtriple", "")).startswith(_CORES):
         return kernel

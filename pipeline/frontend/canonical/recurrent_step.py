@@ -65,7 +65,7 @@ class Operand(NamedTuple):
 
 
 def parameters(build: NodeBuilder, layer: Layer, number: int, w: str, r: str, bias: str, peephole: str) -> dict[str, Operand]:
-    """Build the operands of a direction's steps from those of the node; constants are folded later.
+    """Build the operands of a direction's steps; constants are folded later.
 
     `w` becomes (inputs, gates · hidden), `r` (hidden, gates · hidden), `bias` the sum of both, (gates · hidden). A GRU has
     the columns of its new state apart if it resets h before the product (`r_new`), and their bias if it resets after it
@@ -113,7 +113,7 @@ class Cell:
         return self.build.node("Add", sums, self.operands["bias"]) if "bias" in self.operands else sums
 
     def next(self, shares: str, states: Mapping[str, str]) -> dict[str, str]:
-        """Build the states behind a step from those before it, all (1, batch, hidden)."""
+        """Build the next states of a step, all (1, batch, hidden)."""
         cells: dict[str, Callable[..., dict[str, str]]] = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}
         return cells[self.layer.op](shares, **states)
 
@@ -150,7 +150,7 @@ class Cell:
         return [self.build.node("Slice", sums, *map(self.build.integers, (place * size, (place + 1) * size, -1))) for place in range(count)]
 
     def _seen(self, sums: str, gate: str, c: str) -> str:
-        """Add what a gate sees of the cell."""
+        """Add the peephole of a gate."""
         peephole = self.operands.get(f"peephole_{gate}")
         return self.build.node("Add", sums, self.build.node("Mul", peephole, c)) if peephole else sums
 

@@ -100,7 +100,7 @@ def _parameters(
 
 @dataclass(frozen=True)
 class _Cell(Cell):
-    """One step of a direction, whose products are those of integers; `x` is the sequence, quantised once."""
+    """Compute one step of a direction by products of integers; `x` is the sequence, quantised once."""
 
     products: Mapping[str, _Weights]
     x: list[str]

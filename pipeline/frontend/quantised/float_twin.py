@@ -46,7 +46,7 @@ def integer_share(model: onnx.ModelProto) -> float:
 
 
 def multiplications(model: onnx.ModelProto) -> int:
-    """Count the multiplications of convolutions and products of a canonical model, those in loops too."""
+    """Count the multiplications of convolutions and products of a canonical model, in loops too."""
     return sum(count for _, count in _products(model))
 
 

@@ -78,7 +78,7 @@ def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel
 
 
 def read_in_rows(stages: Sequence[SBlock], number: Var) -> set[Var]:
-    """Collect the buffers all of whose accesses are in slices by the `number` of the trip, each in one row of its slice."""
+    """Collect the buffers accessed only in slices by the trip's `number`, in one row each."""
     found: dict[Var, list[Sequence[Expr]]] = {}
     for block in stages:
         for buffer, indices in accesses_of(block).items():

@@ -106,7 +106,7 @@ class RowKernel:
     continues: bool = False
 
     def bind(self, kernel: PrimFunc) -> PrimFunc:
-        """Rewrite a scheduled kernel to take the number of a call, if it takes a row, and the memory of its tensors.
+        """Bind a scheduled kernel to the number of a call, if it takes a row, and its memory.
 
         Where rows just computed are not all, both are operands: those just computed come after all others.
         """

@@ -52,7 +52,7 @@ def specialise_kernels(lowered: Lowered) -> Lowered:
 
 
 def with_slices_in_place(program: Program) -> Program:
-    """Return the program with one buffer in a body for an operand and the result of the loop in whose place it lies.
+    """Give an operand of a loop, and the result in its place, one buffer in the body.
 
     Copies between the two go away, and leave views.
     """

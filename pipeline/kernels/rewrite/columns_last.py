@@ -20,7 +20,7 @@ from .channels_last import (
 
 
 def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
-    """Store the rings of floats with channels last where all kernels allow it; axes of the stages follow."""
+    """Store rings of floats with channels last if all kernels allow it; axes of the stages follow."""
     if region.replacement is not None or lowered.machine.lanes == 1:
         return lowered, region
     program = lowered.program

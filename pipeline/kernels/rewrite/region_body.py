@@ -185,7 +185,7 @@ class RegionBody:
         return found
 
     def _place(self, tensor: int, reader: Stage, lead: int, last: int | None) -> RowPlace | None:
-        """Return where a stage finds the rows of an operand; None for one that is whole and lies as it is."""
+        """Locate the rows of a stage's operand; None for one that is whole and lies as it is."""
         stage = self._stages.get(tensor)
         if stage is None:
             place = self._whole(tensor) if self._grows(tensor) else None
@@ -198,7 +198,7 @@ class RegionBody:
         return place if place.held is not None or place.turned else None
 
     def _written(self, tensor: int) -> RowPlace | None:
-        """Return where a stage writes its result; None for rows just computed."""
+        """Locate the result of a stage; None for rows just computed."""
         return None if tensor in self._fresh else self._waits_for(tensor) or self._whole(tensor)
 
     def _waits_for(self, tensor: int) -> RowPlace | None:

@@ -16,7 +16,7 @@ _Step = TypeVar("_Step", bound=Step)
 
 
 def region_step(program: Program, region: Region) -> Step:
-    """Return one step for those of the region, with its operands, its results and its name."""
+    """Return one step for all of the region, with its operands, results and name."""
     steps = [program.steps[stage.step] for stage in region.stages]
     made = {*region.results, *region.rings}
     reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in made and program.tensors[t].weight is None))

@@ -73,7 +73,7 @@ def _check_results(program: Program, loop: Loop, outside: frozenset[int]) -> Non
 
 
 def _written(loop: Loop, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the half-open byte ranges that trips write in an operand or result, those that are left in place too."""
+    """Yield the half-open byte ranges that trips write, or leave in place, in a result."""
     views = {view.tensor for view in loop.body.views}
     for window in loop.windows:
         if window.place != place:
