@@ -126,7 +126,7 @@ def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(cnn: Path, 
 
 @native
 def test_optimizing_predicts_what_compiling_reports(compiled: Path, cnn: Path, tmp_path: Path):
-    predicted = api.optimize(cnn, HOST, out=tmp_path)
+    predicted = api.optimize(cnn, HOST, BUDGET, out=tmp_path)
     found = read_report(compiled / "footprint.json")
     assert {file.name for file in tmp_path.iterdir()} == {"sequence.json", "footprint.json", "search.json", "trajectory.json"}
     assert predicted.best == replace(found.best, code=0, flash=found.best.weights)

@@ -18,11 +18,15 @@ from ...targets import Machine
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ..weights.repack import Repack
+from ..weights.repack_pairs import RepackPairs
+from ..weights.repack_quads import RepackQuads
+from ..weights.repack_runs import RepackRuns
 from .candidates import Schedule, Schedules, fits, is_scheduled, reads_machine, schedules
 from .largest_default import largest_default
 from .row_schedules import row_schedule
 from .shared_log import SharedLog
 
+_REPACKS: dict[str, Callable[..., Repack]] = {each.__name__: each for each in (Repack, RepackPairs, RepackQuads, RepackRuns)}
 #: name, key, and schedules on demand, of a kernel
 _Asked = tuple[str, str, Callable[[], Schedules]]
 
@@ -63,10 +67,10 @@ class ScheduleSummaries:
 
         def written() -> list:
             found = row_schedule(kernel, repackable, machine, continues)
-            return [found.workspace, found.threads, [astuple(each) for each in found.repacks]]
+            return [found.workspace, found.threads, [[type(each).__name__, *astuple(each)] for each in found.repacks]]
 
         workspace, threads, repacks = self.remembered(f"rows {continues} {_key(kernel, repackable, machine)}", written)
-        return ScheduleSummary(workspace, threads, Sharing(), tuple(Repack(*each) for each in repacks))
+        return ScheduleSummary(workspace, threads, Sharing(), tuple(_read_repack(*each) for each in repacks))
 
     def figures(
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine,
@@ -141,3 +145,7 @@ def _written(schedule: Schedule) -> list:
 def _read(line: list) -> ScheduleSummary:
     workspace, threads, results, *overlays = line
     return ScheduleSummary(workspace, threads, Sharing(results, *(tuple(Overlay(*each) for each in kind) for kind in overlays)))
+
+
+def _read_repack(kind: str, *fields: Any) -> Repack:
+    return _REPACKS[kind](*(tuple(each) if isinstance(each, list) else each for each in fields))

@@ -86,7 +86,7 @@ def _plain(name: str, lowered: Lowered) -> dict:
 
     def add(within: Program, places: Sequence[int], trip: int) -> None:
         for step in within.steps:
-            if step.once and trip:
+            if not step.runs_in(trip):
                 continue
             if isinstance(step, Loop):
                 for each in range(step.trips):
@@ -96,18 +96,19 @@ def _plain(name: str, lowered: Lowered) -> dict:
 
     def in_trip(loop: Loop, places: Sequence[int], trip: int) -> list[int]:
         """Add the tensors of a body in one trip; return their numbers."""
-        room = tensors[places[loop.writes[-1]]]
         around = [tensors[places[each]] for each in (*loop.reads, *loop.results)]
         windows = {window.tensor: window for window in loop.windows}
         found = []
         for number, each in enumerate(loop.body.tensors):
             window = windows.get(number)
-            buffer, weight, start = room[0], None, room[2] + loop.offsets[each.buffer or 0] + each.offset
             if window is not None:
                 buffer, weight, start, _ = around[window.place]
                 start += window.offset + trip * window.stride
             elif each.buffer is None:
                 buffer, weight, start = None, each.weight, 0
+            else:
+                room = tensors[places[loop.workspace_of(each.buffer)]]
+                buffer, weight, start = room[0], None, room[2] + loop.offsets[each.buffer] + each.offset
             found.append(len(tensors))
             tensors.append((buffer, weight, start, each.nbytes))
         return found

@@ -15,6 +15,10 @@ from passfit.kernels.schedule import candidates, summaries
 from passfit.kernels.schedule.candidates import schedules
 from passfit.kernels.schedule.shared_log import SharedLog
 from passfit.kernels.schedule.summaries import ScheduleSummaries
+from passfit.kernels.weights.repack import Repack
+from passfit.kernels.weights.repack_pairs import RepackPairs
+from passfit.kernels.weights.repack_quads import RepackQuads
+from passfit.kernels.weights.repack_runs import RepackRuns
 from passfit.support.result_store import ResultStore
 from passfit.targets import Machine, get_target
 from passfit.tir.structural_key import structural_key
@@ -102,7 +106,10 @@ def test_a_process_tells_the_others(monkeypatch):
     told.end()
     assert summarise_schedules(program, told)[0].program == found.program  # known summaries stay
     monkeypatch.undo()
-    assert (found.program, workspace) == (summarise_schedules(program, ScheduleSummaries())[0].program, summarise_schedules(program, ScheduleSummaries())[1])
+    assert (found.program, workspace) == (
+        summarise_schedules(program, ScheduleSummaries())[0].program,
+        summarise_schedules(program, ScheduleSummaries())[1],
+    )
 
 
 def test_lines_of_all_are_seen_once_by_each():
@@ -142,3 +149,22 @@ def test_kernels_without_sums_have_one_schedule_on_all_machines(passes):
     assert not any(map(candidates.reads_machine, program.kernels.values()))
     found = [summarise_schedules(replace(program, machine=each), ScheduleSummaries()) for each in MACHINES]
     assert all((each.program, needed) == (found[0][0].program, found[0][1]) for each, needed in found)
+
+
+@pytest.mark.parametrize(
+    "repack",
+    [
+        Repack(0, 1, 4, inner=8), RepackPairs(1, 0, 8, run=(1, 2), extents=(8, 3, 4), group=4, zero=3),
+        RepackQuads(1, 0, 8, channels=1, extents=(8, 4), dots=True), RepackRuns(2, 0, 8, channels=1, extents=(8, 64)),
+    ],
+)  # fmt: skip
+def test_a_summary_of_rows_keeps_layouts_of_every_kind(repack, monkeypatch):
+    monkeypatch.setattr(summaries, "row_schedule", lambda *_: candidates.Schedule(None, 64, (repack,)))
+    program = lowered([(1, 3, 12, 12)], _network, ("legalize",))
+    (kernel, *_) = program.kernels.values()
+    for known in (ScheduleSummaries(), ScheduleSummaries()):  # the second reads what the first has stored
+        assert known.of_rows(kernel, frozenset({len(repr(repack))}), MACHINES[0], continues=False).repacks == (repack,)
+
+
+def test_every_kind_of_layout_is_known():
+    assert set(Repack.__subclasses__()) < set(summaries._REPACKS.values())
