@@ -157,13 +157,13 @@ def _limits(params: Params, result: FootprintReport, capacity: Capacity) -> Iter
 def _measured(result: FootprintReport) -> Iterator[Verdict]:
     if result.measured.ran and result.measured.ram is not None:
         limit = _agreement(result.best, result.measured.page or _PAGE)
-        what = f"the predicted {format_bytes(result.best.ram)} and its tolerance"
+        what = f"the predicted {format_bytes(result.best.planned_ram)} and its tolerance"
         yield _compare(result, "ram", "measured", result.measured.ram, limit, what)
 
 
 def _agreement(best: Footprint, page: int) -> int:
-    """Return the largest acceptable measured ram, in bytes: the prediction + 2 % + 2 pages."""
-    return best.ram + best.ram * 2 // 100 + 2 * page
+    """Return the largest acceptable measured ram, in bytes and without the stack: the prediction + 2 % + 2 pages."""
+    return best.planned_ram + best.planned_ram * 2 // 100 + 2 * page
 
 
 def _growth(result: FootprintReport, before: FootprintReport, growth: Growth) -> Iterator[Verdict]:

@@ -22,7 +22,7 @@ class Start:
 class Footprint:
     """Footprint of the compiled model or the baseline; design.md, section 1, defines the words.
 
-    `stack` is 0 until it is measured, and on targets with an operating system, where it is not part of `ram`.
+    `ram` is arena + workspace + stack, and the weights where a target copies them. `stack` is 0 until it is measured.
     """
 
     ram: int
@@ -37,6 +37,11 @@ class Footprint:
     kernels: int
     sum: int
     stack: int = 0
+
+    @property
+    def planned_ram(self) -> int:
+        """Return ram without the stack, which no plan knows."""
+        return self.ram - self.stack
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ UNTIL = ("minimum", "fits")
 class Aim:
     """Objective besides the least ram at any price, with the limits it counts within: budgets, else capacities, in bytes.
 
+    The stack is not part of `ram` here.
+
     `max_slowdown` bounds the cycles of the objective RAM, relative to those of the fastest plan whose kernels are whole.
     """
 
@@ -70,7 +72,7 @@ def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> 
     if settings.until != "fits":
         return None
     allowed = budget or Budget()
-    return Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash)
+    return Budget(ram=_planned(allowed.ram or target.ram, target), flash=allowed.flash or target.flash)
 
 
 def objective_of(settings: SearchSettings, budget: Budget | None) -> str:
@@ -100,7 +102,12 @@ def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> A
     if objective == RAM and slowdown is None:
         return None
     allowed = budget or Budget()
-    return Aim(objective, _or(allowed.ram, target.ram), _or(allowed.flash, target.flash), slowdown)
+    return Aim(objective, _planned(_or(allowed.ram, target.ram), target), _or(allowed.flash, target.flash), slowdown)
+
+
+def _planned(ram: int, target: Target) -> int:
+    """Return the ram that a plan may take, in bytes: the stack needs the rest."""
+    return max(0, ram - target.stack_reserve)
 
 
 def _or(limit: int | None, capacity: int) -> int:

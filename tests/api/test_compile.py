@@ -59,11 +59,11 @@ def test_the_report_is_of_one_piece(compiled: Path):
     report = read_report(compiled / "footprint.json")
     best, measured = report.best, report.measured
     assert (report.model, report.target, report.budget, report.fits) == ("cnn", "x86-64", BUDGET, True)
-    assert best.ram == best.arena + best.workspace and best.flash == best.weights + best.code and best.code > 0
+    assert best.ram == best.arena + best.workspace + best.stack and best.flash == best.weights + best.code and best.code > 0
     assert best.floor <= best.bound <= best.arena <= report.baseline.arena
     assert measured.ran and measured.how == "native" and measured.max_rel_error <= 1e-4 and measured.latency_ms > 0
-    assert abs(measured.ram - best.ram) <= 0.02 * best.ram + 2 * measured.page
-    assert 0 < measured.stack < 1 << 20
+    assert abs(measured.ram - best.planned_ram) <= 0.02 * best.ram + 2 * measured.page
+    assert 0 < measured.stack == best.stack < 1 << 20
     assert measured.error.reference == "double" and measured.error.library_to_double <= 1e-5
     assert report.baseline.code > 0 and report.baseline.flash == report.baseline.weights + report.baseline.code
 
@@ -129,7 +129,7 @@ def test_optimizing_predicts_what_compiling_reports(compiled: Path, cnn: Path, t
     predicted = api.optimize(cnn, HOST, BUDGET, out=tmp_path)
     found = read_report(compiled / "footprint.json")
     assert {file.name for file in tmp_path.iterdir()} == {"sequence.json", "footprint.json", "search.json", "trajectory.json"}
-    assert predicted.best == replace(found.best, code=0, flash=found.best.weights)
+    assert predicted.best == replace(found.best, ram=found.best.planned_ram, stack=0, code=0, flash=found.best.weights)
     assert predicted.baseline == replace(found.baseline, code=None, flash=None)
     assert predicted.start == found.start
     assert not predicted.measured.ran and predicted.measured.how.startswith("not-run: ")

@@ -118,9 +118,9 @@ def test_the_objective_is_the_fastest_where_there_is_a_budget(settings, budget, 
 
 def test_without_a_budget_the_capacity_is_the_limit():
     target = get_target("rpi4")
-    assert aim_of(SearchSettings(objective=FASTEST), None, target) == Aim(FASTEST, target.ram, target.flash)
-    assert aim_of(SearchSettings(), Budget(ram=7), target) == Aim(FASTEST, 7, target.flash)
-    assert aim_of(SearchSettings(), None, target) == Aim(RAM, target.ram, target.flash, 1.25)
+    assert aim_of(SearchSettings(objective=FASTEST), None, target) == Aim(FASTEST, target.ram - target.stack_reserve, target.flash)
+    assert aim_of(SearchSettings(), Budget(ram=7 + target.stack_reserve), target) == Aim(FASTEST, 7, target.flash)
+    assert aim_of(SearchSettings(), None, target) == Aim(RAM, target.ram - target.stack_reserve, target.flash, 1.25)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_without_a_budget_the_capacity_is_the_limit():
 def test_the_least_ram_is_within_reason_unless_the_time_is_limited_otherwise(settings, slowdown):
     target = get_target("rpi4")
     expected = None if slowdown is None else Aim(RAM, 7, target.flash, slowdown)
-    assert aim_of(settings, Budget(ram=7), target) == expected
+    assert aim_of(settings, Budget(ram=7 + target.stack_reserve), target) == expected
 
 
 def test_contradicting_objectives_are_refused():

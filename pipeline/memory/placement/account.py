@@ -53,11 +53,13 @@ def sum_of_tensors(program: Program) -> int:
 def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target, measured: Measured | None = None) -> Footprint:
     """Return the footprint of a program's library with known `workspace` and `code`, in bytes.
 
-    Without an operating system, ram and flash are those of the image, once it is linked, and the stack as far as `measured`.
+    The stack is part of ram once it is `measured`. Without an operating system, ram and flash are those of the linked image.
     """
     in_place = target.weights == "in-place"
     found = account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)
-    if measured is None or measured.ram is None or measured.flash is None:
+    if measured is None:
         return found
+    if target.bare and measured.ram is not None and measured.flash is not None:
+        found = replace(found, ram=measured.ram, flash=measured.flash, code=measured.flash - found.weights)
     stack = measured.stack or 0
-    return replace(found, ram=measured.ram + stack, stack=stack, flash=measured.flash, code=measured.flash - found.weights)
+    return replace(found, ram=found.ram + stack, stack=stack)
