@@ -33,7 +33,7 @@ def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         best, baseline, measured = (row["footprint"][part] for part in ("best", "baseline", "measured"))
         return [
             format_bytes(_planned(best)), format_bytes(baseline["ram"]), f"{ram_ratio(row):.3f}",
-            _known(measured["ram"], format_bytes), _known(measured["stack"], format_bytes), _known(measured["max_rel_error"], "{:.1e}".format),
+            _known(measured["ram"], format_bytes), _known(measured.get("stack"), format_bytes), _known(measured["max_rel_error"], "{:.1e}".format),
             format_bytes(best["bound"]), format_bytes(best["flash"]), _known(flash_ratio(row), "{:.3f}".format),
             f"{row['search']['extra_compute']:.1%}", str(best["kernels"]),
             format_bytes(_cheapest(row)["ram"]), f"{price_ratio(row):.3f}", f"{slowdown(row):.2f}",
