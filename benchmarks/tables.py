@@ -33,14 +33,14 @@ def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         best, baseline, measured = (row["footprint"][part] for part in ("best", "baseline", "measured"))
         return [
             format_bytes(_planned(best)), format_bytes(baseline["ram"]), f"{ram_ratio(row):.3f}",
-            _known(measured["ram"], format_bytes), _known(measured.get("stack"), format_bytes), _known(measured["max_rel_error"], "{:.1e}".format),
+            _known(measured["ram"], format_bytes), _known(measured["max_rel_error"], "{:.1e}".format), _known(measured.get("stack"), format_bytes),
             format_bytes(best["bound"]), format_bytes(best["flash"]), _known(flash_ratio(row), "{:.3f}".format),
             f"{row['search']['extra_compute']:.1%}", str(best["kernels"]),
             format_bytes(_cheapest(row)["ram"]), f"{price_ratio(row):.3f}", f"{slowdown(row):.2f}",
         ]  # fmt: skip
 
     titles = (
-        "ram", "tvm-default", "ratio", "measured", "stack", "error", "bound", "flash", "flash ratio", "arithmetic", "kernels",
+        "ram", "tvm-default", "ratio", "measured", "error", "stack", "bound", "flash", "flash ratio", "arithmetic", "kernels",
         "at any price", "ratio at any price", "its time",
     )  # fmt: skip
     means = {"ratio": (ram_ratio, ".3f"), "flash ratio": (flash_ratio, ".3f"), "ratio at any price": (price_ratio, ".3f"), "its time": (slowdown, ".2f")}

@@ -46,9 +46,9 @@ def test_memory(rows):
     assert text.startswith("# Memory\n\n* head\n* models: 4, 1 of them failed\n")
     assert cells(text, "a ")[1:6] == ["25 B", "100 B", "0.250", "–", "1.0e-07"]
     assert cells(text, "**geometric mean, all**")[3] == "**0.794**"
-    assert cells(text, "**geometric mean, all**")[8] == "**0.500** (of 2)"
+    assert cells(text, "**geometric mean, all**")[9] == "**0.500** (of 2)"
     assert cells(text, "**geometric mean, zoo**")[3] == "**4.000**"
-    assert cells(text, "a ")[11:] == ["20 B", "0.200", "1.50"]
+    assert cells(text, "a ")[12:] == ["20 B", "0.200", "1.50"]
     assert "Arena equal to the bound: 3 of 3 models." in text
     assert "| **geometric mean** (3) | **0.794** |" in text
 
