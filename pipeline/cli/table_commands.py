@@ -29,6 +29,7 @@ def explain(
     from ..report.arena.explain_bodies import bodies_table, explain_bodies
     from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
+    from ..report.front_table import tradeoff_table
     from ..report.levers import read_levers
 
     saved = read_plan(folder / "plan.json")
@@ -38,6 +39,8 @@ def explain(
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
     print_table(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
+    if levers is not None and levers.tradeoff is not None:
+        print_table(tradeoff_table(levers.tradeoff))
     if bodies := explain_bodies(saved.program):
         print_table(bodies_table(bodies, wide))
     if (folder / "footprint.json").is_file():

@@ -6,6 +6,7 @@ import math
 
 from rich.console import RenderableType
 
+from ..search.settings import FASTEST, RAM
 from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
 from .levers import WORDS, percent
@@ -50,8 +51,19 @@ def tradeoff_lines(found: dict) -> list[str]:
         return [*(slowdown_needed(found) or [f"{fitting}the least ram within {most} is taken"]), *saved_by_time(found)]
     if not found["within"]:
         return [f"NOTHING that was tried fits {limits}; the least ram is taken"]
-    what = "fastest" if found["objective"] == "fastest-within-budget" else "least flash"
-    return [f"the {what} within {limits} is taken; a smaller budget costs the time shown"]
+    what = "fastest" if found["objective"] == FASTEST else "least flash"
+    return [f"the {what} within {limits} is taken", *least_possible(found)]
+
+
+def least_possible(found: dict) -> list[str]:
+    """Say which less ram was found where another objective was taken, and how to get it."""
+    points = found["points"]
+    chosen, least = points[found["chosen"]], min(points, key=lambda each: (each["ram"], each["cycles"]))
+    if found["objective"] == RAM or not found["within"] or least["ram"] >= chosen["ram"]:
+        return []
+    why = "a budget asks for time, not for the least ram" if found["objective"] == FASTEST else "the objective is flash"
+    time = f" at {least['cycles'] / chosen['cycles']:.2f} × the time" if chosen["cycles"] else ""
+    return [f"{why}: ram {format_bytes(chosen['ram'])}; the least found is {format_bytes(least['ram'])}{time}: --objective ram"]
 
 
 def slowdown_needed(found: dict) -> list[str]:

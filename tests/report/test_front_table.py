@@ -54,6 +54,13 @@ def test_the_time_of_a_smaller_budget_is_beside_the_chosen_one():
     assert "the least flash within" in tradeoff(objective="flash")
 
 
+def test_a_budget_that_costs_ram_says_so_with_the_least_ram():
+    expected = "a budget asks for time, not for the least ram: ram 4.0 KiB; the least found is 1.0 KiB at 1.50 × the time: --objective ram"
+    assert expected in " ".join(tradeoff().split())
+    assert "--objective ram" in tradeoff(objective="flash")
+    assert "--objective ram" not in tradeoff(chosen=0) + tradeoff(objective="ram", max_slowdown=1.25, whole=1600)
+
+
 def test_what_more_time_would_save_is_said_and_that_a_slowdown_was_needed():
     reason = {"objective": "ram", "max_slowdown": 1.25, "whole": 1600}
     text = tradeoff(**reason)

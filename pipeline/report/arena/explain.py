@@ -13,7 +13,6 @@ from ...memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
 from ...memory.liveness import Parts, aligned
 from ...program import Program
 from ...support.sizes import format_bytes
-from ..front_table import saved_by_time
 from ..kernel_names import is_region, kernel_label
 from ..levers import LeversFound, percent
 
@@ -239,5 +238,3 @@ def _further(plan: ArenaPlan, levers: LeversFound | None) -> Iterator[str]:
         )
     else:
         yield "Twice the extra compute allowed was tried, and would not lower it."
-    if levers.tradeoff is not None:
-        yield from (f"By the model of cycles, {each}." for each in saved_by_time(levers.tradeoff))
