@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,17 +14,33 @@ from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
 from ..support.rare_collection import collect_rarely
 from .model_commands import compile_, image, learn, optimize, profile, tune
-from .output import BAD_INPUT, BUG
+from .output import BAD_INPUT, BUG, CLOSED_PIPE
 from .repo_commands import add, gate, init, track
 from .table_commands import explain, passes, rebench, targets
 
 app = typer.Typer(
     name="passfit",
-    help="Compile ONNX models into C libraries that fit a device, and prove it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"passfit {version('passfit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show the version and exit")] = False,
+) -> None:
+    """Compile ONNX models into C libraries that fit a device, and prove it."""
+
+
 for command in (init, add, optimize):
     app.command()(command)
 app.command(name="compile")(compile_)
@@ -37,12 +56,18 @@ def main() -> None:
     """Run the command; turn errors into exit codes.
 
     User errors: one line on stderr, exit code 2. Bugs: a traceback, exit code 3. Ctrl-C: 130; a termination signal: 128
-    + its number (see `support/interrupts.py`).
+    + its number (see `support/interrupts.py`). A reader that closes stdout ends it as SIGPIPE would: 141.
     """
     collect_rarely()
+    nowhere = Path(os.devnull).open("w")  # noqa: SIM115  in place of streams that the caller closed: Python has none then
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     try:
         with interruptible():
             app(prog_name="passfit")
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError) or _stdout_is_closed():
+            raise SystemExit(CLOSED_PIPE) from None  # libraries exit with 1, which is the gate's
+        raise
     except NumericError as error:
         _fail(str(error), BUG)
     except PlanError as error:
@@ -54,6 +79,16 @@ def main() -> None:
             _fail(str(used_up), BAD_INPUT)
         traceback.print_exc()
         _fail("a bug in passfit. Report it with the lines above.", BUG)
+
+
+def _stdout_is_closed() -> bool:
+    """Tell whether nobody reads what is left to print; drop it then, or Python would complain at its end."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _fail(message: str, code: int) -> None:

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
 
-#: exit codes: a result exceeds its limits; bad usage or input; a bug of passfit
-DOES_NOT_FIT, BAD_INPUT, BUG = 1, 2, 3
+#: exit codes: a result exceeds its limits; bad usage or input; a bug of passfit; nobody reads the output, as by SIGPIPE
+DOES_NOT_FIT, BAD_INPUT, BUG, CLOSED_PIPE = 1, 2, 3, 141
 _WIDE = 1000
 
 
