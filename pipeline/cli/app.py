@@ -15,7 +15,7 @@ from ..support.interrupts import interruptible
 from ..support.rare_collection import collect_rarely
 from .model_commands import compile_, image, learn, optimize, profile, tune
 from .output import BAD_INPUT, BUG, CLOSED_PIPE
-from .repo_commands import add, gate, init, track
+from .repo_commands import add, gate, init, remove, track
 from .table_commands import explain, passes, rebench, targets
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ def options(
     """Compile ONNX models into C libraries that fit a device, and prove it."""
 
 
-for command in (init, add, optimize):
+for command in (init, add, remove, optimize):
     app.command()(command)
 app.command(name="compile")(compile_)
 for command in (image, tune, profile, learn, gate, track, explain, passes, targets):

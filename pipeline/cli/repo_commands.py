@@ -40,6 +40,21 @@ def add(
     typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")
 
 
+def remove(
+    model: Annotated[list[str] | None, typer.Argument(help="models of params.yaml, by name or file")] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
+) -> None:
+    """Take models and targets out of params.yaml and dvc.yaml."""
+    from ..scaffold import remove_from_repo
+
+    written, left = remove_from_repo(Path(), model or [], target or [])
+    for path in written:
+        typer.echo(f"wrote {path}")
+    if left:
+        typer.echo(f"Results that remain on disk: {', '.join(map(str, left))}")
+        typer.echo("Next: delete them (`git rm -r` those in footprints/), then `dvc repro`.")
+
+
 def gate(
     against: Annotated[
         str | None, typer.Option("--against", help="compare with this git revision; default: none")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..errors import ConfigError
 from ..params.params import ModelParams, Params, params_of
-from ..support.yaml_file import parse_yaml, read_yaml_text
+from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
 from .declare import declare, repo_root, source_in
 from .dvc_file import FETCH, IMPORT, part, side_paths, watched_files
-from .edit_yaml import Entry, insert, remove
+from .edit_yaml import Entry
+from .edited_file import EditedFile
 from .names import model_name
 from .render import (
     checked_file,
@@ -53,7 +51,7 @@ def add_to_repo(
     if name is not None and len(models) != 1:
         raise ConfigError(f"--name {name} is for one model, not for {len(models)}.", "Add them one by one.")
     root, shapes = repo_root(repo), dict(shapes or {})
-    params_yaml, dvc_yaml = _Edited.read(repo / "params.yaml"), _Edited.read(repo / "dvc.yaml")
+    params_yaml, dvc_yaml = EditedFile.read(repo / "params.yaml"), EditedFile.read(repo / "dvc.yaml")
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
     for key, model in _new(repo, sources, shapes, params).items():
@@ -66,68 +64,6 @@ def add_to_repo(
         _add_stages(dvc_yaml, key, source, [] if is_fetched(source) else side_paths(repo, source))
     params_of(params_yaml.data, params_yaml.path)
     return write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)})
-
-
-@dataclass
-class _Edited:
-    """YAML file as text, with its parsed data."""
-
-    path: Path
-    text: str
-    data: Any
-
-    @classmethod
-    def read(cls, path: Path) -> _Edited:
-        """Read and parse the file. Raises ConfigError."""
-        text = read_yaml_text(path)
-        return cls(path, text, parse_yaml(text, path))
-
-    def add(self, place: tuple[str, ...], key: str, value: object, entry: Entry, before: str | None = None) -> None:
-        """Insert `key: value`, or the item `key` if `value` is None, into the section `place`.
-
-        Raises ConfigError if the new text holds anything but the same data and the new entry.
-        """
-        text = insert(self.text, place, entry, before)
-        expected = copy.deepcopy(self.data)
-        if text is None or not _put(expected, place, key, value) or not _holds(text, expected, self.path):
-            lines = entry.flow or " ".join(entry.block)
-            raise ConfigError(
-                f"{self.path}: nothing can be inserted under '{'.'.join(place)}' as it is written there.",
-                f"Write it as a block of lines, or add by hand: {lines}",
-            )
-        self.text, self.data = text, expected
-
-    def drop(self, place: tuple[str, ...], key: str) -> None:
-        """Remove the entry `key` of the section `place`. Raises ConfigError if the text would lose anything else."""
-        text = remove(self.text, place, key)
-        expected = copy.deepcopy(self.data)
-        if text is None or part(expected, place).pop(key, None) is None or not _holds(text, expected, self.path):
-            raise ConfigError(f"{self.path}: '{key}' cannot be removed from '{'.'.join(place)}'.", "Remove it by hand.")
-        self.text, self.data = text, expected
-
-
-def _holds(text: str, expected: object, path: Path) -> bool:
-    """Tell whether the text parses to the expected data."""
-    try:
-        return parse_yaml(text, path) == expected
-    except ConfigError:
-        return False
-
-
-def _put(data: Any, place: tuple[str, ...], key: str, value: object) -> bool:
-    """Put the entry into parsed data; False if the section is none."""
-    above, section = part(data, place[:-1]), part(data, place)
-    if not isinstance(above, dict) or place[-1] not in above:
-        return False
-    if section is None:
-        section = above[place[-1]] = {} if value is not None else []
-    if isinstance(section, dict) and value is not None:
-        section[key] = value
-    elif isinstance(section, list) and value is None:
-        section.append(key)
-    else:
-        return False
-    return True
 
 
 def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str, str]:
@@ -166,7 +102,7 @@ def _new(
     return {}
 
 
-def _add_stages(dvc_yaml: _Edited, name: str, source: str, beside: Sequence[str]) -> None:
+def _add_stages(dvc_yaml: EditedFile, name: str, source: str, beside: Sequence[str]) -> None:
     """Add a model's file under `import`, and its name under `fetch` if packaged.
 
     A model with the side files `beside` is imported by a stage of its own: one in the section is moved.
@@ -203,7 +139,7 @@ def _add_stages(dvc_yaml: _Edited, name: str, source: str, beside: Sequence[str]
         dvc_yaml.add(IMPORT, name, file, file_entry(name, file))
 
 
-def _add_fetched(dvc_yaml: _Edited, name: str) -> None:
+def _add_fetched(dvc_yaml: EditedFile, name: str) -> None:
     fetched = part(dvc_yaml.data, FETCH)
     if part(dvc_yaml.data, FETCH[:-1]) is None:
         stage = fetch_stage([name])

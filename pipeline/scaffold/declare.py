@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ConfigError, ModelError
-from ..frontend.canonical.bind_shapes import bind_inputs
 from ..frontend.canonical.read_onnx import read_model
+from ..frontend.imported_model import import_onnx
 from ..frontend.source.source import resolve_source
 from ..params.params import ModelParams
 from .render import is_fetched
@@ -47,15 +47,16 @@ def source_in(repo: Path, root: Path, model: str) -> str:
 def declare(repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]]) -> dict[str, ModelParams]:
     """Declare the models, each with the `shapes` of its own inputs, checked against the file.
 
-    Raises ModelError for a model that cannot be read or leaves a shape open, and for a shape of no model's input.
+    Raises ModelError for a model that import refuses, and for a shape of no model's input.
     """
     declared, inputs = {}, set()
     for name, source in sources.items():
-        model = read_model(resolve_source(source if is_fetched(source) else str(repo / source)))
+        file = resolve_source(source if is_fetched(source) else str(repo / source))
+        model = read_model(file)
         own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
         inputs |= own.keys()
         try:
-            bind_inputs(model, own, {})
+            import_onnx(file, own)
         except ModelError as error:
             raise ModelError(f"{source}: {error.what}", error.hint) from error
         declared[name] = ModelParams(source=source, shapes=own)

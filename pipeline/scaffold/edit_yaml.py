@@ -47,20 +47,22 @@ def insert(text: str, place: Sequence[str], entry: Entry, before: str | None = N
 
 
 def remove(text: str, place: Sequence[str], name: str) -> str | None:
-    """Remove the entry `name` of the table `place`, its last one too; return the text.
+    """Remove the entry `name` of the table or list `place`, its last one too; return the text.
 
     Returns None if the file does not have that entry. The removal is textual, so parse the result and compare.
     """
     found = _section(text, place)
-    if found is None or found[1].id != "mapping":
+    if found is None or found[1].id == "scalar":
         return None
-    (owner, node), entries = found, found[1].value
+    owner, node = found
+    entries = node.value if node.id == "mapping" else [(item, item) for item in node.value]
+    empty = "{}" if node.id == "mapping" else "[]"
     i = next((i for i, (key, _) in enumerate(entries) if key.value == name), None)
     if i is None:
         return None
     last = i + 1 == len(entries)
     if node.flow_style and len(entries) == 1:
-        return f"{text[: node.start_mark.index]}{{}}{text[node.end_mark.index :]}"
+        return f"{text[: node.start_mark.index]}{empty}{text[node.end_mark.index :]}"
     if node.flow_style:
         start = entries[i][0].start_mark.index if i == 0 else entries[i - 1][1].end_mark.index
         end = entries[1][0].start_mark.index if i == 0 and not last else entries[i][1].end_mark.index
@@ -70,7 +72,7 @@ def remove(text: str, place: Sequence[str], name: str) -> str | None:
     if len(entries) > 1:
         return text[:start] + text[end:]
     colon = text.index(":", owner.end_mark.index) + 1
-    return f"{text[:colon]} {{}}{text[colon:start]}{text[end:]}"
+    return f"{text[:colon]} {empty}{text[colon:start]}{text[end:]}"
 
 
 def _line_of(text: str, node: Node) -> int:
