@@ -1,8 +1,10 @@
 """Run libraries of this machine under the address and undefined-behaviour sanitizers; write results/sanitizers.md.
 
-    .venv/bin/python benchmarks/sanitizers.py                       all models, and those of MLPerf Tiny, small ones first
+    .venv/bin/python benchmarks/sanitizers.py [DIR]                 all models, small ones first
     .venv/bin/python benchmarks/sanitizers.py --model wake-alexa    only this one; its row is printed
     .venv/bin/python benchmarks/sanitizers.py --table               the page of the rows at hand
+
+DIR holds the models of MLPerf Tiny; default: ../shared/mlperf_tiny, if it is there.
 
 Each model is searched once by `passfit optimize`. The library's C is compiled by gcc with both sanitizers, its kernels by
 the toolchain's clang, which adds checks of addresses to LLVM's code of them:
@@ -243,13 +245,13 @@ def float_functions(folder: Path) -> str:
     return "" if done.returncode == 0 else _finding(done.stderr)
 
 
-def listed() -> list[Model]:
-    """Return the models of the benchmarks, and those of MLPerf Tiny if they are there."""
-    tiny = [
+def listed(tiny: Path) -> list[Model]:
+    """Return the models of the benchmarks, and those of MLPerf Tiny in the folder `tiny`."""
+    more = [
         Model(file.stem, str(file), shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[file.stem.partition("-")[0]]]})
-        for file in sorted(FOLDER.glob("*.onnx"))
+        for file in sorted(tiny.glob("*.onnx"))
     ]
-    return models() + tiny
+    return models() + more
 
 
 def said(row: dict) -> str:
@@ -278,6 +280,7 @@ def table(rows: Mapping[Model, dict], count: int, functions: str, head: Iterable
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("tiny", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of MLPerf Tiny's ONNX models")
     parser.add_argument("--model", action="append", help="only this one, and print its row; repeatable")
     parser.add_argument("--again", action="store_true", help="run again what is known at this commit")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds until a search is given up (default: 900)")
@@ -285,7 +288,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if shutil.which("gcc") is None:
         parser.error("gcc is not installed.")
-    everything = listed()
+    everything = listed(arguments.tiny)
     if unknown := set(arguments.model or ()) - {model.name for model in everything}:
         parser.error(f"no model '{min(unknown)}': choose from {', '.join(model.name for model in everything)}.")
     chosen = [model for model in everything if not arguments.model or model.name in arguments.model]
