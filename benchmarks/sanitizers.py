@@ -153,7 +153,7 @@ def sanitized(lowered: Lowered, target: Target, cases: Iterable[Case], folder: P
     kernels = {symbol(name, kernel): function for kernel, function in lowered.kernels.items()}
     code = build_module(kernels, target.llvm_config() | {"opt-level": 0}, RAW).inspect_source("ll")
     (folder / "kernels.ll").write_text(_FUNCTIONS.sub(r"\1 sanitize_address", code), encoding="utf-8")
-    zig_cc([*_CLANG, f"-O{target.llvm_config()['opt-level']}", "kernels.ll", "-o", "kernels.o"], target, folder, zig_target=host_libc(target))
+    zig_cc([*_CLANG, f"-mcpu={target.zig_cpu}", f"-O{target.llvm_config()['opt-level']}", "kernels.ll", "-o", "kernels.o"], target, folder, zig_target=host_libc(target))
     addresses = tensor_addresses(lowered.program, plan)
     workspace = sum(each.nbytes for each in lowered.program.buffers)  # more than any kernel needs
     values = library_values(lowered.program.name, lowered.program, plan, workspace, addresses, read_object((folder / "kernels.o").read_bytes()), target, reasons)
