@@ -12,7 +12,7 @@ from .densenet import densenet121
 from .efficientnet import efficientnet_b0
 from .mobilenet import mobilenet_v1, mobilenet_v2
 from .nasnet import nasnet
-from .quantised import minilm_int8
+from .quantised import mcunet_vww_int8, minilm_int8, mobilenet_v2_int8
 from .randwire import randwire
 from .resnet import resnet50
 from .squeezenet import squeezenet1_1
@@ -42,10 +42,16 @@ TRANSFORMERS: dict[str, Callable[[], onnx.ModelProto]] = {
     "minilm-int8": minilm_int8,
 }
 
+#: networks for microcontrollers, in int8
+MICRO: dict[str, Callable[[], onnx.ModelProto]] = {
+    "mobilenet_v2-0.35-int8": mobilenet_v2_int8,
+    "mcunet-vww-int8": mcunet_vww_int8,
+}
+
 
 def build(name: str, folder: Path) -> Path:
-    """Return the file of a model of BUILDERS or TRANSFORMERS in `folder`; write it if it is missing."""
-    return write(folder / f"{name}.onnx", (BUILDERS | TRANSFORMERS)[name])
+    """Return the file of a model of BUILDERS, TRANSFORMERS or MICRO in `folder`; write it if it is missing."""
+    return write(folder / f"{name}.onnx", (BUILDERS | TRANSFORMERS | MICRO)[name])
 
 
 def write(path: Path, build: Callable[[], onnx.ModelProto]) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import BUILDERS, TRANSFORMERS, build
+from . import BUILDERS, MICRO, TRANSFORMERS, build
 
-ALL = BUILDERS | TRANSFORMERS
+ALL = BUILDERS | TRANSFORMERS | MICRO
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description="Write models of the zoo.")
 parser.add_argument("folder", type=Path)

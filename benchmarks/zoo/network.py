@@ -179,10 +179,10 @@ class Network:
             mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric",
         )  # fmt: skip
 
-    def classifier(self, x: str) -> onnx.ModelProto:
+    def classifier(self, x: str, classes: int = CLASSES) -> onnx.ModelProto:
         """Append the end of most networks, and return the network: means of the channels, then a layer of one unit a class."""
         with self.scope("classifier"):
-            x = self.dense(self.flatten(self.global_average_pool(x)), CLASSES)
+            x = self.dense(self.flatten(self.global_average_pool(x)), classes)
         return self.model(x)
 
     def model(self, *outputs: str) -> onnx.ModelProto:

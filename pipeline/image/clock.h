@@ -38,12 +38,12 @@ static inline void start_clock(void) {
 }
 
 static inline uint64_t read_clock(void) {
-  uint32_t before, ticks;
+  uint32_t before, since;
   do {
     before = clock_wraps;
-    ticks = CLOCK_PERIOD - 1 - CLOCK_TIMER[2];
+    since = CLOCK_PERIOD - 1 - CLOCK_TIMER[2];
   } while (before != clock_wraps);
-  return (uint64_t)before * CLOCK_PERIOD + ticks;
+  return (uint64_t)before * CLOCK_PERIOD + since;
 }
 
 static inline uint32_t *stack_pointer(void) {

@@ -10,7 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks.zoo import BUILDERS, TRANSFORMERS, build
+from benchmarks.zoo import BUILDERS, MICRO, TRANSFORMERS, build
+from benchmarks.zoo.mcunet import mcunet_vww
+from benchmarks.zoo.mobilenet import mobilenet_v2
 from benchmarks.zoo.randwire import NEIGHBOURS, NODES, watts_strogatz
 
 #: learnt numbers, in millions, as published (of NASNet and RandWire, for networks of these cells and graphs)
@@ -103,6 +105,35 @@ def test_every_transformer_is_valid_the_same_twice_and_its_results_are_of_order_
     }
     for result in session.run(None, inputs):
         assert np.isfinite(result).all() and 0.1 < result.std() < 10
+
+
+#: millions of learnt numbers and of multiply-adds, as published in MCUNet's model zoo: mbv2-320kB, mcunet-5fps-vww
+SMALL = {"mobilenet_v2-0.35-int8": (lambda: mobilenet_v2(0.35, 144), 0.75, 23.5), "mcunet-vww-int8": (mcunet_vww, 0.43, 11.6)}
+
+
+@pytest.mark.parametrize("name", MICRO)
+def test_networks_of_microcontrollers_are_of_the_published_sizes(name):
+    make, parameters, multiplications = SMALL[name]
+    graph = onnx.shape_inference.infer_shapes(make()).graph
+    sizes = {each.name: tuple(each.dims) for each in graph.initializer}
+    results = dict(zip([each.name for each in graph.value_info], shapes(graph.value_info))) | dict(zip([each.name for each in graph.output], shapes(graph.output)))
+    layers = [node for node in graph.node if node.op_type in ("Conv", "Gemm")]
+    counted = sum(math.prod(results[node.output[0]]) * math.prod(sizes[node.input[1]][1:]) for node in layers)
+    learnt = sum(math.prod(size) for title, size in sizes.items() if title.endswith((".weight", ".bias")))
+    assert (round(learnt / 1e6, 2), round(counted / 1e6, 1)) == (parameters, multiplications)
+
+
+@pytest.mark.parametrize("name", MICRO)
+def test_networks_of_microcontrollers_take_and_return_bytes_and_are_the_same_twice(name):
+    import onnxruntime as ort
+
+    first, second = MICRO[name](), MICRO[name]()
+    assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
+    onnx.checker.check_model(first, full_check=True)
+    session = ort.InferenceSession(first.SerializeToString(), providers=["CPUExecutionProvider"])
+    (port,) = session.get_inputs()
+    (result,) = session.run(None, {port.name: np.random.default_rng(0).integers(-128, 128, port.shape).astype(np.int8)})
+    assert result.dtype == np.int8 and result.std() > 10
 
 
 @every_model
