@@ -1,4 +1,4 @@
-"""Commands on models: optimize, compile, tune, profile, learn."""
+"""Commands on models: optimize, compile, image, package, tune, profile, learn."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from .output import print_table, show_report
 
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
+Packages = Annotated[
+    list[str] | None, typer.Option("--package", help="write the library as a package, too, to OUT/package/KIND: see `passfit package`; repeatable")
+]
 SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")]
 
 
@@ -45,6 +48,7 @@ def compile_(
     search: SearchOptions,
     sequence: SequenceFile = None,
     tuning: Annotated[Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")] = None,
+    package: Packages = None,
     strict: Annotated[bool, typer.Option("--strict", help="fail on a plan that crashes or computes wrong, instead of building the next best", envvar=STRICT)] = False,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
@@ -54,7 +58,7 @@ def compile_(
     """
     if strict:
         be_strict()
-    _build(model, device, out, given, search, sequence, tuning=tuning)
+    _build(model, device, out, given, search, sequence, package or [], tuning=tuning)
 
 
 @grouped
@@ -65,6 +69,7 @@ def image(
     given: ModelOptions,
     search: SearchOptions,
     sequence: SequenceFile = None,
+    package: Packages = None,
 ) -> None:
     """Link the library into an image that boots without an operating system, and run it under an emulator.
 
@@ -74,24 +79,43 @@ def image(
     target = device.device()
     if not target.bare:
         raise ConfigError(f"{target.name} has an operating system, which loads programs.", "Use `passfit compile`, or a target that has memories.")
-    _build(model, device, out, given, search, sequence, image=True)
+    _build(model, device, out, given, search, sequence, package or [], image=True)
 
 
 def _build(
-    model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None,
+    model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None, packages: list[str],
     *, tuning: Path | None = None, image: bool = False,
 ) -> None:  # fmt: skip
-    """Build and verify a library, and keep its `image`; show the report."""
+    """Build and verify a library, keep its `image`, write its packages; show the report."""
     from .. import api
+    from ..package import check_kind, write_package
     from ..report.progress import console_progress
 
+    for kind in packages:
+        check_kind(kind, device.device())
     verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image)
     with console_progress() as progress:
         report = api.compile_model(
             model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
             search=search.settings(), verify=verify, progress=progress, **given.keywords(),
         )  # fmt: skip
+    for kind in packages:
+        write_package(out, kind, out / "package" / kind)
     show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
+
+
+def package(
+    folder: Annotated[Path, typer.Argument(help="result folder of `passfit compile` or `passfit image`", metavar="DIR")],
+    kind: Annotated[str, typer.Option("--kind", help="build system: cmake, zephyr, platformio, arduino or cmsis-pack")],
+    out: Out,
+    version: Annotated[str, typer.Option("--version", help="version of the package, as its build system shows it")] = "1.0.0",
+    cases: Annotated[int, typer.Option("--cases", min=1, help="golden vectors of at most this many cases in the self test")] = 1,
+) -> None:
+    """Write a library as a folder that a build system takes, with an example and a self test over golden vectors."""
+    from ..package import write_package
+
+    write_package(folder, kind, out, version, cases)
+    typer.echo(f"wrote {out}: see {out / 'README.md'}")
 
 
 @grouped

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError
@@ -52,10 +54,11 @@ def check_arguments(lowered: Lowered) -> None:
 
 def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path, timed: bool = False,
-    model_sha256: str = "",
+    model_sha256: str = "", scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
 ) -> Library:
     """Build the library of a lowered program in `folder`; `workspace` is in bytes, `timed` is for profiles.
 
+    The header states `model_sha256` and `scales`: see `write_library`.
     Kernels are checked as `target.index_checks` says. Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
@@ -71,4 +74,4 @@ def build_library(
     with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
         objects = build_objects(kernels, target, scratch)
-        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder, timed, reasons, model_sha256)
+        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder, timed, reasons, model_sha256, scales)

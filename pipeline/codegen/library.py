@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 COMPILE_FLAGS = (
     "-std=c11", "-O2", "-g0", "-fno-sanitize=all", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
     "-fdata-sections", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-ffile-prefix-map=.=.",
-    "-Wall", "-Wextra", "-Werror",
+    "-fno-unwind-tables", "-Wall", "-Wextra", "-Werror",
 )  # fmt: skip
 
 #: on a target without an operating system: plain addresses, small code, no call of a C library but memcpy and memset
-_BARE_FLAGS = ("-ffreestanding", "-Os", "-fno-unwind-tables")
+_BARE_FLAGS = ("-ffreestanding", "-Os")
 
 
 def compile_flags(target: Target) -> tuple[str, ...]:
@@ -78,6 +79,7 @@ def write_library(
     timed: bool = False,
     reasons: Mapping[str, tuple[str, ...]] | None = None,
     model_sha256: str = "",
+    scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
@@ -86,7 +88,7 @@ def write_library(
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
     `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`. The header states `model_sha256`,
-    the digest of the model's file.
+    the digest of the model's file, and `scales`, scale and zero point of inputs and outputs by name.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
@@ -94,7 +96,8 @@ def write_library(
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target)
     addresses = tensor_addresses(program, plan)
-    values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": timed, "model_sha256": model_sha256}
+    values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons)
+    values |= {"timed": timed, "model_sha256": model_sha256, "scales": scales}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -230,9 +233,10 @@ def _build(
     for file in sources:
         member = f"{identifier}_{file.split('.')[0]}.o"
         flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
-        compiled = f"tables_{member}" if target.bare else member  # of clang's, no option leaves out the tables
+        tables = target.bare or target.architecture == "arm"  # of clang's, no option leaves out the tables, which call an unwinder
+        compiled = f"tables_{member}" if tables else member
         zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
-        if target.bare:
+        if tables:
             without_debug(compiled, member, folder)
         members.append(member)
     zig_ar(f"lib{identifier}.a", members, folder)

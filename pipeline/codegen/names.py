@@ -22,6 +22,12 @@ def c_string(text: str) -> str:
     return "".join(chr(each) if each in plain else f"\\{each:03o}" for each in text.encode())
 
 
+def c_float(value: float) -> str:
+    """Write a finite number as a float of C, with the nine digits that tell all float32 apart."""
+    text = f"{value:.9g}"
+    return f"{text}f" if set(text) & set(".e") else f"{text}.0f"
+
+
 def c_comment(text: str) -> str:
     """Escape `text` for a C comment: ASCII on one line, without comment marks or trigraphs."""
     ascii_only = text.encode("unicode_escape").decode("ascii")

@@ -43,7 +43,7 @@ def link_objects(
     kernels = together([read_object(path.read_bytes()) for path in objects])
     check_symbols(kernels, target)
     addresses = tensor_addresses(program, plan)
-    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": False, "model_sha256": ""}
+    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": False, "model_sha256": "", "scales": {}}
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
     options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .names import c_comment, c_string
+from .names import c_comment, c_float, c_string
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,5 +30,6 @@ def _environment(folder: Path) -> Environment:
         autoescape=False,  # C, not HTML; user text goes through c_comment
     )
     environment.filters["c_comment"] = c_comment
+    environment.filters["c_float"] = c_float
     environment.filters["c_string"] = c_string
     return environment

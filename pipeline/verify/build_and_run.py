@@ -41,6 +41,7 @@ def build_and_run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    from ..frontend.quantised.port_scales import port_scales
     from .cases import with_plain_sums
     from .integers.given_outputs import given_outputs
     from .run import verify_library
@@ -65,7 +66,8 @@ def build_and_run(
 
         with step_limit("Compiling the kernels", imported.name):
             digest = str(imported.record.get("model", ""))
-            library = build_library(imported.name, lowered, plan, workspace, target, folder, model_sha256=digest)
+            scales = port_scales(imported.drawn_for)
+            library = build_library(imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales)
         expected()
         work_aside()
         progress("running", 0, 0)

@@ -86,7 +86,7 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
         for name in names:
             _check_form(f"output '{name}' of case {number}", result[name], case.expected[name])
-    floats = [name for name in names if _is_float(cases[0].expected[name])]
+    floats = [name for name in names if is_float(cases[0].expected[name])]
     errors = {name: errors_of(name, results, cases, tolerance) for name in floats}
     told = tuple(asdict(each) for each in errors.values())
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
@@ -119,11 +119,11 @@ def errors_of(
     truths = [_truth(case, name) for case in cases]
     library = _distance([result[name] for result in results], truths)
     own = Distance.most(_distance([getattr(case, kind)[name] for case in cases], truths) for kind in ("expected", "optimized"))
-    scale, magnitude = output_range(values), _magnitude(truths)
+    scale, magnitude = output_range(values), largest_magnitude(truths)
     plain = Distance()
     if all(case.plain is not None for case in cases):
         plain = _distance([case.plain[name] for case in cases], truths)
-    limit = allowed(tolerance, scale, magnitude, _eps(values[0]), Distance.most([own, plain]))
+    limit = allowed(tolerance, scale, magnitude, eps_of(values[0]), Distance.most([own, plain]))
     if any(case.double is None for case in cases):
         limit = Distance(max(limit.largest, REFERENCE_ERROR), max(limit.rms, REFERENCE_ERROR))
     return OutputErrors(name, sum(each.size for each in values), scale, magnitude, library, own, plain, limit)
@@ -145,15 +145,18 @@ def _apart(value: np.ndarray, witness: np.ndarray, units: int) -> np.ndarray:
     return np.abs(value.astype(np.int64) - witness.astype(np.int64)) > units
 
 
-def _is_float(value: np.ndarray) -> bool:
+def is_float(value: np.ndarray) -> bool:
+    """Tell whether elements are floats of any width."""
     return value.dtype.kind not in "iub"
 
 
-def _eps(value: np.ndarray) -> float:
+def eps_of(value: np.ndarray) -> float:
+    """Return the distance of 1 from the next float of that dtype."""
     return float(ml_dtypes.finfo(value.dtype).eps)
 
 
-def _magnitude(values: Sequence[np.ndarray]) -> float:
+def largest_magnitude(values: Sequence[np.ndarray]) -> float:
+    """Return the largest absolute value among finite elements; 0 without any."""
     return max((float(np.abs(each[np.isfinite(each)]).max(initial=0.0)) for each in values), default=0.0)
 
 
@@ -199,7 +202,7 @@ def _check_elements(
     _refuse_first(~same, where, result, expected, "the same infinities and NaN", told)
     errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
     # one unit in the last place of the output's dtype always passes: for float16, 1e-3 of the value
-    unit = _eps(expected) * np.abs(np.where(finite, truth, 0))
+    unit = eps_of(expected) * np.abs(np.where(finite, truth, 0))
     _refuse_first(errors > np.maximum(unit, limit), where, result, expected, f"{limit:.3g}", told)
 
 

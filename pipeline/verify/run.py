@@ -16,6 +16,7 @@ from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case
 from .compare import Difference, compare
+from .golden import keep_golden
 from .integers.given_outputs import GivenOutputs
 from .measure.energy import Counter, energy_of, rapl_counters
 from .measure.instructions import instructions
@@ -37,13 +38,14 @@ def verify_library(
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
-    `cases` is called only if the library can run; `second_look` adds outputs to them if the library seems wrong (see
+    `second_look` adds outputs to them if the library seems wrong (see
     `cases.with_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
     if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
 
-    An image is copied to the folder `kept`, with its sources, and the inputs and outputs of a run. Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
+    Golden vectors are written beside the library: see `golden.py`. An image is copied to the folder `kept`, with its sources.
+    Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
@@ -52,6 +54,7 @@ def verify_library(
         runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
         flash = None if image is None else image.flash
         if runner.command is None:
+            keep_golden(library.archive.parent, program, cases(), runner.how, None, tolerance)
             return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash)
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
@@ -68,11 +71,10 @@ def verify_library(
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
             count = report.get("instructions") if counted is None else counted.result()
         outputs, further = results[: len(chosen)], results[len(chosen) :]
-        if isinstance(linked, LinkedImage) and kept is not None:
-            linked.copy_run(kept)
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
     difference = _compared(outputs, chosen, tolerance, second_look)
+    keep_golden(library.archive.parent, program, chosen, runner.how, outputs, tolerance)
     agreement = as_given.agreement(further) if as_given is not None and not as_given.unknown else None
     return Measured(
         ran=True,

@@ -156,11 +156,6 @@ class LinkedImage(Linked):
         for file in self.image.files:
             shutil.copy(file, folder)
 
-    def copy_run(self, folder: Path) -> None:
-        """Copy the inputs and outputs of the last run to a folder."""
-        for name in ("inputs.bin", "outputs.bin"):
-            shutil.copy(self.folder / name, folder)
-
 
 def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:
     """Link runner.c and the archive into `folder`/runner, or into an image without an operating system. Raises ToolchainError.

@@ -61,11 +61,25 @@ def test_a_library_calls_nothing_but_memory_functions_and_the_compilers_runtime(
     assert not [section.name for section in members.sections if section.name.startswith((".ARM.ex", ".eh_frame", ".init_array"))]
 
 
+def test_an_archive_for_linux_on_arm_needs_no_unwinder(tmp_path):
+    made = library(models.matmul_exp(), tmp_path, get_target("beaglebone"))
+    members = together([read_object(body) for _, body in archive_members(made.archive.read_bytes())])
+    assert not [symbol for symbol in members.undefined if "unwind" in symbol]
+    assert not [section.name for section in members.sections if ".ARM.ex" in section.name]
+
+
 def test_the_header_states_stack_survivors_version_and_model(tmp_path):
     target, model = get_target("mps2-an386"), models.matmul_exp()
     built = models.build_object(model.kernels, "m", target, tmp_path / "kernels.o")
-    made = write_library("m", model.program, model.plan, model.workspace, model.weights, [built], target, tmp_path, model_sha256="ab12")
+    name = model.program.inputs[0].name
+    made = write_library(
+        "m", model.program, model.plan, model.workspace, model.weights, [built], target, tmp_path, model_sha256="ab12", scales={name: (0.1, -7)}
+    )
     text = made.header.read_text()
+    assert "#define M_INPUT0_SCALE 0.1f /*" in text and "#define M_INPUT0_ZERO_POINT -7\n" in text and "M_OUTPUT0_SCALE" not in text
+    assert re.search(r'#define M_INPUT0_NAME "x \*/ [^"]*"', text)
+    version = text.partition('#define M_PASSFIT_VERSION "')[2].partition('"')[0]
+    assert f"passfit {version}: m, sha256 ab12\0".encode() in made.archive.read_bytes()
     assert '#define M_MODEL_SHA256 "ab12"' in text and "#define M_PASSFIT_VERSION" in text and "Not re-entrant" in text
     assert "#define M_STACK_BYTES 0 /* not measured" in text
     assert re.search(r"input 0: .*; (kept until it is written again|lost by a run) \*/", text)

@@ -1,0 +1,92 @@
+"""Read the result of a compilation: library, header, inputs and outputs, golden vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..support.digests import digest_of
+from ..support.text_files import decode, read_text
+from ..targets import Target, get_target
+from ..verify.golden import GOLDEN, INPUTS, OUTPUTS
+from ..verify.runner import numpy_dtype
+
+_REMAKE = "Give a folder of `passfit compile` or `passfit image`, or make it again."
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Golden vectors: bytes of each input and output by case, the largest difference of each output, and their source."""
+
+    inputs: Sequence[Sequence[bytes]]
+    outputs: Sequence[Sequence[bytes]]
+    tolerances: Sequence[float]
+    source: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Result in `folder`: the library `m` of a model for a target, its manifest and footprint, and its golden vectors."""
+
+    folder: Path
+    m: str
+    target: Target
+    manifest: dict[str, Any]
+    footprint: dict[str, Any]
+    golden: Golden | None
+
+    @property
+    def archive(self) -> Path:
+        """Return the path of the archive."""
+        return self.folder / f"lib{self.m}.a"
+
+    @property
+    def header(self) -> Path:
+        """Return the path of the header."""
+        return self.folder / f"{self.m}.h"
+
+    def ports(self, kind: str) -> list[dict[str, Any]]:
+        """Return name, shape, dtype and bytes of all `inputs` or `outputs`."""
+        return [port | {"nbytes": _nbytes(port)} for port in self.manifest["io"][kind]]
+
+
+def read_contents(folder: Path, repo: Path) -> Contents:
+    """Read a result; its target is one of the catalogue, or of `repo`.
+
+    Raises ConfigError for a missing, altered or malformed file, TargetError for an unknown target.
+    """
+    manifest, footprint = (decode(dict, read_text(folder / name, _REMAKE), str(folder / name), _REMAKE) for name in ("manifest.json", "footprint.json"))
+    if missing := [key for key in ("model", "target", "io", "files") if key not in manifest]:
+        raise ConfigError(f"'{folder / 'manifest.json'}' lacks {', '.join(missing)}.", _REMAKE)
+    m = manifest["io"]["name"]
+    needed = [f"lib{m}.a", f"{m}.h", "footprint.json", *(name for name in (INPUTS, OUTPUTS, GOLDEN) if GOLDEN in manifest["files"])]
+    for name in needed:
+        if not (folder / name).is_file() or digest_of(folder / name) != manifest["files"].get(name):
+            raise ConfigError(f"'{folder / name}' is missing, or was changed after it was made.", _REMAKE)
+    found = Contents(folder, m, get_target(manifest["target"], repo), manifest, footprint, None)
+    return Contents(folder, m, found.target, manifest, footprint, _golden(found)) if GOLDEN in manifest["files"] else found
+
+
+def _golden(contents: Contents) -> Golden:
+    recorded = decode(dict, read_text(contents.folder / GOLDEN, _REMAKE), str(contents.folder / GOLDEN), _REMAKE)
+    sizes = {kind: [port["nbytes"] for port in contents.ports(kind)] for kind in ("inputs", "outputs")}
+    inputs = _cut((contents.folder / INPUTS).read_bytes()[4:], sizes["inputs"], recorded["cases"])
+    outputs = _cut((contents.folder / OUTPUTS).read_bytes(), sizes["outputs"], recorded["cases"])
+    return Golden(inputs, outputs, recorded["tolerances"], recorded["outputs_of"])
+
+
+def _cut(data: bytes, sizes: list[int], cases: int) -> list[list[bytes]]:
+    """Cut the tensors of all cases out of a file, one after the other."""
+    ends = np.cumsum([0, *(sizes * cases)])
+    parts = [data[start:end] for start, end in pairwise(ends)]
+    return [parts[number * len(sizes) : (number + 1) * len(sizes)] for number in range(cases)]
+
+
+def _nbytes(port: dict[str, Any]) -> int:
+    return int(np.prod(port["shape"], dtype=np.int64)) * numpy_dtype(port["dtype"]).itemsize

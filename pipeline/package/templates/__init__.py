@@ -1,0 +1,1 @@
+"""Hold the templates of packages, for every kind and for one."""

@@ -1,0 +1,86 @@
+"""Write a package: the library with header, example and self test, as a folder that a build system takes."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen.template import render
+from ..errors import ConfigError, OutputError
+from ..image.link_image import write_board
+from ..support.result_folder import result_folder
+from ..targets import Target, how_to_run
+from .contents import Contents, read_contents
+from .cores import cmsis_core, fpu_of, zephyr_core
+from .kinds import Kind, check_kind, place
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+#: golden vectors in a self test: flash is small
+CASES = 1
+
+
+def write_package(folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()) -> None:
+    """Write a package of the result in `folder` to `out`, with golden vectors of at most so many `cases`.
+
+    The same result gives the same bytes. Raises ConfigError for a kind or version that does not exist, or a folder without
+    a whole result; TargetError, OutputError.
+    """
+    if not _VERSION.fullmatch(version):
+        raise ConfigError(f"The version is '{version}'.", "Give three numbers, such as 1.0.0.")
+    contents = read_contents(folder, repo)
+    chosen = check_kind(kind, contents.target)
+    if out.resolve() == folder.resolve():
+        raise OutputError(f"'{out}' holds the result itself.", "Choose another folder.")
+    with result_folder(out) as made:
+        _write_files(contents, chosen, package_values(contents, chosen, kind, version, cases), made)
+
+
+def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder: Path) -> None:
+    def at(name: str) -> Path:
+        file = folder / place(name, contents.m, contents.target)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return file
+
+    files = dict(kind.files) | {"README.md": "README.md.j2"}
+    if contents.golden is not None:
+        files |= {kind.selftest: "selftest.c.j2", kind.header.replace(".h", "_selftest.h"): "selftest.h.j2"}
+    for name, template in files.items():
+        at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
+    shutil.copyfile(contents.archive, at(kind.archive))
+    shutil.copyfile(contents.header, at(kind.header))
+    if kind.board and contents.target.bare:
+        write_board(contents.target, at(f"{kind.board}/link.ld").parent)
+
+
+def package_values(contents: Contents, kind: Kind, name: str, version: str, cases: int) -> dict[str, Any]:
+    """Return the values of the templates' variables, for a kind of that name."""
+    target, golden = contents.target, contents.golden
+    inputs, outputs = contents.ports("inputs"), contents.ports("outputs")
+    if golden is not None:
+        for port, values in zip(inputs, zip(*golden.inputs[:cases])):
+            port["values"] = values
+        for port, values, tolerance in zip(outputs, zip(*golden.outputs[:cases]), golden.tolerances):
+            port |= {"values": values, "tolerance": tolerance, "elements": int(np.prod(port["shape"], dtype=np.int64))}
+    return {
+        "model": contents.manifest["model"], "m": contents.m, "M": contents.m.upper(), "kind": name, "version": version,
+        "passfit": importlib.metadata.version("passfit"), "target": target, "threads": contents.manifest.get("threads", 1),
+        "ram": contents.footprint["best"]["ram"], "flash": contents.footprint["best"]["flash"],
+        "sha256": contents.manifest.get("made_from", {}).get("model", ""),
+        "inputs": inputs, "outputs": outputs, "golden": golden, "cases": 0 if golden is None else min(cases, len(golden.inputs)),
+        "dtypes": sorted({port["dtype"] for port in outputs if port.get("tolerance")}),
+        "exact": any(not port.get("tolerance") for port in outputs),
+        "emulator": _emulator(target), "fpu": fpu_of(target), "cmsis_core": cmsis_core(target), "zephyr_core": zephyr_core(target),
+        "archive": place(kind.archive, contents.m, target),
+    }  # fmt: skip
+
+
+def _emulator(target: Target) -> list[str]:
+    """Return the command that runs an image or a program of the target itself; empty where there is none here."""
+    command = how_to_run(target).command
+    return [Path(command[0]).name, *command[1:]] if command and not target.emulated_on else []

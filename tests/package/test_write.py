@@ -1,0 +1,64 @@
+"""Write packages of all kinds: the same bytes each time, and refusals that name what is wrong."""
+
+import json
+import shutil
+
+import pytest
+
+from passfit.errors import ConfigError, OutputError
+from passfit.package import KINDS, write_package
+
+pytestmark = [pytest.mark.slow, pytest.mark.tvm]
+BOARD = "mps2-an386"
+
+
+def files(folder):
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_result_gives_the_same_package_with_its_library(tmp_path, result, kind):
+    for name in "ab":
+        write_package(result(BOARD), kind, tmp_path / name)
+    one, two = (files(tmp_path / name) for name in "ab")
+    assert one == two and (result(BOARD) / "libsmall_net.a").read_bytes() in one.values()
+    assert {"README.md"} < set(one) and any(name.endswith("small_net_selftest.c") for name in one)
+    assert "small_net" in one["README.md"].decode() and not [name for name, data in one.items() if b"{{" in data and not name.endswith(".a")]
+
+
+def test_a_folder_that_was_changed_is_refused_by_the_name_of_its_file(tmp_path, result):
+    shutil.copytree(result(BOARD), tmp_path / "changed")
+    (tmp_path / "changed" / "outputs.bin").write_bytes(b"other")
+    with pytest.raises(ConfigError, match=r"outputs\.bin' is missing, or was changed"):
+        write_package(tmp_path / "changed", "cmake", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_result_without_golden_vectors_has_no_self_test(tmp_path, result):
+    folder = shutil.copytree(result(BOARD), tmp_path / "result")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["golden.json"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    for kind in KINDS:
+        write_package(folder, kind, tmp_path / kind)
+        assert not [name for name, data in files(tmp_path / kind).items() if "selftest" in name or (name[-2:] != ".a" and b"elftest()" in data)]
+
+
+@pytest.mark.parametrize(
+    "folder, kind, version, message",
+    [
+        (BOARD, "cmaek", "1.0.0", "no package 'cmaek'.*Did you mean 'cmake'"),
+        (BOARD, "cmake", "one", "The version is 'one'"),
+        ("x86-64", "zephyr", "1.0.0", "x86-64 .* is not a processor of zephyr"),
+        ("nowhere", "cmake", "1.0.0", "manifest.json' cannot be read"),
+    ],
+)
+def test_what_makes_no_package_is_said(tmp_path, result, folder, kind, version, message):
+    source = tmp_path / folder if folder == "nowhere" else result(folder)
+    with pytest.raises(ConfigError, match=message):
+        write_package(source, kind, tmp_path / "out", version)
+
+
+def test_a_package_does_not_overwrite_the_result(tmp_path, result):
+    with pytest.raises(OutputError, match="holds the result itself"):
+        write_package(result(BOARD), "cmake", result(BOARD))
