@@ -63,7 +63,7 @@ def test_a_library_calls_nothing_but_memory_functions_and_the_compilers_runtime(
     assert not [section.name for section in members.sections if section.name.startswith((".ARM.ex", ".eh_frame", ".init_array"))]
 
 
-@pytest.mark.parametrize("make", [models.matmul_exp, models.comparison, models.whole_numbers])
+@pytest.mark.parametrize("make", [models.matmul_exp, models.comparison, models.whole_numbers, models.over_two_memories])
 def test_library_and_header_compile_without_a_warning(tmp_path, make, monkeypatch):
     """Compile the generated sources as C99, and the header as C++17, with all warnings as errors."""
     from passfit.codegen import library as generating

@@ -53,11 +53,15 @@ def sum_of_tensors(program: Program) -> int:
 def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target, measured: Measured | None = None) -> Footprint:
     """Return the footprint of a program's library with known `workspace` and `code`, in bytes.
 
-    Without an operating system, ram and flash are those of the image, once it is linked, and the stack as far as `measured`.
+    Without an operating system, ram and flash are those of the image, once it is linked, and the stack, which is in the first ram,
+    as far as `measured`.
     """
     in_place = target.weights == "in-place"
     found = account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)
     if measured is None or measured.ram is None or measured.flash is None:
         return found
     stack = measured.stack or 0
-    return replace(found, ram=measured.ram + stack, stack=stack, flash=measured.flash, code=measured.flash - found.weights)
+    first = next((region for region in measured.regions if region.kind == "ram"), None)
+    regions = tuple(replace(region, used=region.used + stack) if region is first else region for region in measured.regions)
+    code = measured.flash - found.weights
+    return replace(found, ram=measured.ram + stack, stack=stack, flash=measured.flash, code=code, regions=regions)
