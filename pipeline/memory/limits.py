@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -27,9 +28,20 @@ class RegionUse:
     room: int | None = None
 
     @property
+    def limit(self) -> int:
+        """Return the bytes that may be used."""
+        return self.size if self.room is None else min(self.room, self.size)
+
+    @property
     def fits(self) -> bool:
         """Tell whether budget and memory hold what is used."""
-        return self.used <= (self.size if self.room is None else min(self.room, self.size))
+        return self.used <= self.limit
+
+
+def telling(regions: Sequence[RegionUse]) -> tuple[RegionUse, ...]:
+    """Return the regions that say more than `ram` and `flash` do: those with a budget, or one of several of their kind."""
+    kinds = [region.kind for region in regions]
+    return tuple(region for region in regions if region.room is not None or kinds.count(region.kind) > 1)
 
 
 def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:

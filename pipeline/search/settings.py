@@ -70,7 +70,7 @@ def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> 
     if settings.until != "fits":
         return None
     allowed = budget or Budget()
-    return Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash)
+    return Budget(ram=allowed.ram or target.usable("ram"), flash=allowed.flash or target.usable("flash"))
 
 
 def objective_of(settings: SearchSettings, budget: Budget | None) -> str:
@@ -100,7 +100,7 @@ def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> A
     if objective == RAM and slowdown is None:
         return None
     allowed = budget or Budget()
-    return Aim(objective, _or(allowed.ram, target.ram), _or(allowed.flash, target.flash), slowdown)
+    return Aim(objective, _or(allowed.ram, target.usable("ram")), _or(allowed.flash, target.usable("flash")), slowdown)
 
 
 def _or(limit: int | None, capacity: int) -> int:

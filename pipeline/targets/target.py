@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, did_you_mean
 from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
-from .memory import Memory
+from .memory import Kind, Memory, of_kind
 
 Optimisation = Literal["size", "balanced", "speed"]
 #: forbidden values in data: a run fails, takes the nearest allowed ones, or trusts its inputs
@@ -142,6 +142,11 @@ class Target:
                 hint = did_you_mean(name, names) if names else "A device with an operating system has no memories by name: limit ram or flash."
                 raise ConfigError(f"The target '{self.name}' has no memory '{name}'.", hint)
         return replace(self, memories=tuple(replace(each, room=rooms.get(each.name, each.room)) for each in self.memories)) if rooms else self
+
+    def usable(self, kind: Kind) -> int:
+        """Return the bytes of ram or flash that a library may use: no more than the rooms in its memories."""
+        capacity = self.ram if kind == "ram" else self.flash
+        return min(capacity, sum(each.usable for each in of_kind(self.memories, kind))) if self.memories else capacity
 
     def llvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's level for `opt`."""

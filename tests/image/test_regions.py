@@ -13,13 +13,17 @@ from passfit import api
 from passfit.image.image_sizes import image_sizes
 from passfit.memory import read_plan
 from passfit.memory.placement.place_weights import RESERVE as FLASH_RESERVE
-from passfit.memory.placement.plan_banks import RESERVE
+from passfit.memory.placement.plan_banks import RESERVES
+from passfit.report.footprint_table import footprint_table
 from passfit.targets import get_target, how_to_run
 from passfit.targets.memory import Memory
+from passfit.tracking.metrics import figures
 
 from ..models import model_of
+from ..report.rendered import rendered
 from .test_link_image import rows
 
+RESERVE = max(RESERVES)
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 KIB = 1024
 
@@ -86,6 +90,11 @@ def test_an_arena_over_two_memories_runs_and_each_is_judged_to_the_byte(tmp_path
     short = compiled(model, board(RESERVE + 8 * KIB, 4 * KIB - 1), tmp_path / "short", sequence)
     assert not short.fits and [region.name for region in short.best.regions if not region.fits] == ["psram"]
     assert used(short)["psram"] == 4 * KIB
+    lines = rendered(footprint_table(short)).splitlines()
+    assert any("psram" in line and "4,096 B" in line and "of 4,095 B" in line for line in lines)
+    assert lines[-1].strip() == "does NOT fit the device: psram over by 1 B"
+    said = [figure for figure in figures(short, []) if figure.name.startswith("regions/")]
+    assert [(figure.name, figure.value) for figure in said] == [("regions/ssram23_kib", used(short)["ssram23"] / KIB), ("regions/psram_kib", 4.0)]
     assert first < RESERVE + 8 * KIB
 
 

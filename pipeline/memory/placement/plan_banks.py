@@ -27,8 +27,9 @@ from .greedy import Box, Placement, neighbours, orders, promote
 from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, place_buffers, placed_buffers
 from .traffic import traffic
 
-#: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory
-RESERVE = 4096
+#: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
+#: the fewer if nothing fits otherwise
+RESERVES = (4096, 512)
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,21 @@ class Room:
     slowness: tuple[bool, int] = (False, 0)
 
 
-def rooms_of(target: Target, beside: int, alignment: int) -> tuple[Room, ...]:
-    """Return the room for an arena in each ram of a target, with `beside` more bytes in the first."""
-    found = []
+def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -> ArenaPlan:
+    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first."""
+    for reserve in RESERVES:
+        rooms = rooms_of(target, workspace + reserve)
+        found = plan_banks(program, plan, rooms, target.alignment)
+        if not excess_of(found, rooms):
+            break
+    return found
+
+
+def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
+    """Return the room for an arena in each ram of a target, with `beside` other bytes in the first."""
+    found, alignment = [], target.alignment
     for number, each in enumerate(of_kind(target.memories, "ram")):
-        free = each.usable - (0 if number else beside + RESERVE)
+        free = each.usable - (0 if number else beside)
         found.append(Room(each.name, max(0, free) // alignment * alignment, each.slowness))
     return tuple(found)
 

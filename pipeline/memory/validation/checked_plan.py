@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...program import Program
 from ...targets import Target
 from ..placement.plan_arena import ArenaPlan, plan_arena
-from ..placement.plan_banks import plan_banks, rooms_of
+from ..placement.plan_banks import plan_on
 from .validate_plan import validate_plan
 
 
@@ -13,6 +13,6 @@ def checked_plan(program: Program, target: Target, workspace: int = 0) -> ArenaP
     """Plan and validate the arena of a program in the memories of a target, beside `workspace` bytes. Raises PlanError, always a bug."""
     plan = plan_arena(program, target.alignment)
     if target.bare:
-        plan = plan_banks(program, plan, rooms_of(target, workspace, target.alignment), target.alignment)
+        plan = plan_on(program, plan, target, workspace)
     validate_plan(program, plan, target.alignment)
     return plan

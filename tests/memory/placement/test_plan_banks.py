@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import PlanError
 from passfit.memory import ALIGNMENT, Bank, SavedPlan, plan_arena, read_plan, share, validate_plan, write_plan
-from passfit.memory.placement.plan_banks import RESERVE, Room, excess_of, plan_banks, rooms_of
+from passfit.memory.placement.plan_banks import RESERVES, Room, excess_of, plan_banks, plan_on, rooms_of
 from passfit.memory.placement.traffic import traffic
 from passfit.targets import get_target
 
@@ -131,7 +131,15 @@ def test_a_plan_over_memories_survives_its_file(tmp_path):
 
 def test_the_room_of_a_target_is_its_memories_without_stack_and_workspace():
     target = get_target("stm32f746").with_rooms({"sram1": 64 << 10})
-    assert [(room.region, room.size) for room in rooms_of(target, 100, 64)] == [
-        ("sram1", ((64 << 10) - RESERVE - 100) // 64 * 64), ("dtcm", 64 << 10), ("sram2", 16 << 10)
+    assert [(room.region, room.size) for room in rooms_of(target, 100)] == [
+        ("sram1", ((64 << 10) - 100) // 64 * 64), ("dtcm", 64 << 10), ("sram2", 16 << 10)
     ]  # fmt: skip
-    assert min(rooms_of(target, 0, 64), key=lambda room: room.slowness).region == "dtcm"
+    assert min(rooms_of(target, 0), key=lambda room: room.slowness).region == "dtcm"
+
+
+def test_less_is_kept_for_the_stack_if_nothing_fits_otherwise():
+    program, target = chain(640, 1280, 64, 320), get_target("stm32f746")
+    plan, (most, least) = plan_arena(program), RESERVES
+    for kept, other, regions in ((most, 64, []), (most - 64, 1920, ["dtcm"]), (most - 64, 64, []), (least, 64, [])):
+        small = target.with_rooms({"sram1": kept + plan.arena, "dtcm": other, "sram2": 64})
+        assert [bank.region for bank in plan_on(program, plan, small, 0).banks] == regions
