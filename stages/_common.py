@@ -81,9 +81,9 @@ def budget_of(params: Params, model: str, target: str) -> Budget:
     return params.budget(model, target)
 
 
-def target_of(params: Params, name: str) -> Target:
-    """Return the device `name` with its choices in params.yaml. Raises TargetError; ConfigError for bad threads."""
-    return entry(params, "targets", name).apply(get_target(name, Path()))
+def target_of(params: Params, model: str, name: str) -> Target:
+    """Return the device `name` with its choices in params.yaml, for a model. Raises TargetError; ConfigError for bad threads."""
+    return entry(params, "targets", name).apply(get_target(name, Path()), model)
 
 
 def write_json(path: Path, data: dict) -> None:

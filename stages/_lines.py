@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..memory.footprint import FootprintReport
+from ..memory.limits import telling
 from ..report.footprint_table import error_phrase
 from ..report.front_table import slowdown_needed
 from ..report.spec_names import shown
-from ..support.sizes import format_bytes
+from ..support.sizes import format_bytes, format_pair
 
 if TYPE_CHECKING:
     import onnx
@@ -67,6 +68,7 @@ def fits_line(result: FootprintReport, ram: int, flash: int) -> str:
         whose = "the device's" if limit is None else "the budget's"
         used = format_bytes(getattr(result.best, quantity))
         parts.append(f"{quantity} {used} of {whose} {format_bytes(capacity if limit is None else limit)}")
+    parts += (f"{region.name} {' of '.join(format_pair(region.used, region.limit))}" for region in telling(result.best.regions))
     return f"{result.model} @ {result.target}: {'fits' if result.fits else 'does NOT fit'}: {', '.join(parts)}"
 
 

@@ -27,7 +27,7 @@ def compile_library(params: Params, model: str, target: str) -> str:
     with console_progress() as progress:
         report = api.compile_model(
             canonical_model(model),
-            target_of(params, target),
+            target_of(params, model, target),
             out=compile_dir(model, target),
             sequence=optimize_dir(model, target) / "sequence.json",
             tuning=tuning_file(model, target),

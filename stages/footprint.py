@@ -16,7 +16,7 @@ def footprint(params: Params, model: str, target: str) -> str:
     So a review shows the cost of a change, and the gate can compare revisions. A result over budget is no error here.
     """
     place = compile_dir(model, target) / "footprint.json"
-    budget, device = budget_of(params, model, target), target_of(params, target)
+    budget, device = budget_of(params, model, target), target_of(params, model, target)
     result = parse_result(read_text(place, REMAKE), str(place), model, target).within(budget, device.ram, device.flash)
     kept = kept_footprint(model, target)
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ def optimize(params: Params, model: str, target: str) -> str:
     The budget is passed on only if the search reads it; else footprint.json shows none.
     """
     search, budget = search_settings(params), budget_of(params, model, target)
-    device = target_of(params, target)
+    device = target_of(params, model, target)
     reads = goal_of(search, budget, device) is not None or aim_of(search, budget, device) is not None
     out = optimize_dir(model, target)
     with console_progress() as progress:

@@ -42,7 +42,7 @@ def toolchain(params: Params) -> str:
 
 def write_settings(params: Params, model: str, name: str) -> None:
     """Write the inputs of a search and of a compilation from params.yaml and the catalogue, and nothing else."""
-    folder, target = OUT / "settings" / model / name, target_of(params, name)
+    folder, target = OUT / "settings" / model / name, target_of(params, model, name)
     write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
     # the sequence is not known yet: it can be lossy only if the search allows that
     write_json(folder / "compile.json", verify_record(verify_settings(params), params.search.lossy, target))

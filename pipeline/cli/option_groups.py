@@ -66,7 +66,7 @@ class DeviceOptions:
     """Hold the target of a library, and its limits."""
 
     target: TargetName
-    budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB; repeatable; default: the device's capacity")] = None
+    budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB, or one memory of a board by name; repeatable; default: the device's capacity")] = None
     threads: Annotated[int, typer.Option("--threads", help="run the library on this many threads")] = 1
     opt: Annotated[
         str | None, typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: balanced, or size without an operating system")
@@ -77,14 +77,17 @@ class DeviceOptions:
     ] = "fail"
 
     def device(self) -> Target:
-        """Return the target of that name, here. Raises TargetError."""
+        """Return the target of that name, here, with the room in its memories. Raises TargetError, ConfigError."""
         from ..targets.catalogue import get_target
 
-        return get_target(self.target, Path()).with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks)
+        found = get_target(self.target, Path()).with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks)
+        return found.with_rooms(options.budget(self.budget, [each.name for each in found.memories])[1])
 
     def limits(self) -> Budget:
-        """Return the budget in bytes. Raises ConfigError."""
-        return options.budget(self.budget)
+        """Return the budget of ram and flash in bytes. Raises TargetError, ConfigError."""
+        from ..targets.catalogue import get_target
+
+        return options.budget(self.budget, [each.name for each in get_target(self.target, Path()).memories])[0]
 
 
 @dataclass(frozen=True)

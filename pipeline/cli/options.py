@@ -44,18 +44,19 @@ def fixed(items: Iterable[str] | None) -> dict[str, object]:
     return found
 
 
-def budget(items: Iterable[str] | None) -> Budget:
-    """Parse `ram=8MiB` and `flash=16MiB`. Raises ConfigError."""
+def budget(items: Iterable[str] | None, memories: Iterable[str] = ()) -> tuple[Budget, dict[str, int]]:
+    """Parse `ram=8MiB`, `flash=16MiB`, and limits of `memories` by name, such as `dtcm=64KiB`. Raises ConfigError."""
+    known = dict.fromkeys(("ram", "flash", *memories))
     limits: dict[str, int] = {}
     for item in items or ():
         quantity, equals, text = item.partition("=")
-        if quantity not in ("ram", "flash") or not equals:
-            raise ConfigError(f"--budget {item}: not a budget.", did_you_mean(quantity, ("ram", "flash")))
+        if quantity not in known or not equals:
+            raise ConfigError(f"--budget {item}: not a budget.", did_you_mean(quantity, known))
         try:
             limits[quantity] = parse_size(text)
         except ConfigError as error:
             raise ConfigError(f"--budget {item}: {error.what}", error.hint) from error
-    return Budget(**limits)
+    return Budget(limits.pop("ram", None), limits.pop("flash", None)), limits
 
 
 def slowdown(text: str) -> float | None:

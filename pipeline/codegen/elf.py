@@ -7,7 +7,7 @@ Layout: System V ABI, chapter 4 (object files); `ar` members: the common 60-byte
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -61,10 +61,10 @@ class ElfObject:
         """Collect the names of symbols that no object defines, sorted."""
         return tuple(sorted({s.name for s in self.symbols if s.name} - {s.name for s in self.symbols if s.section}))
 
-    def read_only_bytes(self, without: str = "") -> int:
-        """Count the bytes of text and read-only data, except the section named `without`."""
+    def read_only_bytes(self, without: Collection[str] = ()) -> int:
+        """Count the bytes of text and read-only data, except in the sections of the names in `without`."""
         return sum(
-            s.size for s in self.sections if s.flags & SHF_ALLOC and not s.flags & SHF_WRITE and s.name != without
+            s.size for s in self.sections if s.flags & SHF_ALLOC and not s.flags & SHF_WRITE and s.name not in without
         )
 
 

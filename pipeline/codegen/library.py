@@ -26,7 +26,7 @@ from .names import c_identifier, symbol
 from .shared import link_shared
 from .symbols import check_symbols, unused_sections, uses_threads, uses_workspace
 from .template import render
-from .tensor_addresses import TensorAddresses, addresses_in_loop, lost_inputs, lost_outputs, tensor_addresses
+from .tensor_addresses import Block, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -55,7 +55,8 @@ class Library:
     """Compiled model: `archive` lib<name>.a, `header` <name>.h, and `shared` lib<name>.so if the host runs it.
 
     `name` is the C prefix of all its symbols; with more than one of `threads` it needs -lpthread. `code_bytes` is the
-    text and read-only data of the archive without the weights, `weight_bytes` the section of the weights.
+    text and read-only data of the archive without the weights, `weight_bytes` the sections of the weights. `regions` are the
+    memories, other than the first of their kind, that hold a part of the arena or of the weights, in sections of their names.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Library:
     weight_bytes: int
     shared: Path | None = None
     threads: int = 1
+    regions: tuple[str, ...] = ()
 
 
 def write_library(
@@ -95,7 +97,7 @@ def write_library(
     """
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target)
-    addresses = tensor_addresses(program, plan)
+    addresses = addresses_on(program, plan, target, kernels.read_only_bytes())
     values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons)
     values |= {"timed": timed, "model_sha256": model_sha256, "scales": scales}
     identifier = values["m"]
@@ -103,7 +105,7 @@ def write_library(
         out.mkdir(parents=True, exist_ok=True)
         with temporary_folder(out, ".passfit-") as built:
             members = _build(built, identifier, values, weights, addresses, kernel_objects, target)
-            code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
+            code_bytes = _code_bytes(built / f"lib{identifier}.a", [block.section(identifier) for block in addresses.weight_blocks])
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
                 made.append(_shared(identifier, members, values, built, target))
@@ -112,8 +114,9 @@ def write_library(
     except OSError as error:
         raise OutputError(f"The library cannot be written to {out}: {error.strerror}.", "Check the folder.") from error
     shared = out / made[2] if len(made) > 2 else None
+    regions = tuple(block.region for block in (*addresses.arenas, *addresses.weight_blocks) if block.region)
     return Library(
-        identifier, out / made[0], out / made[1], code_bytes, addresses.weight_bytes, shared, values["threads"]
+        identifier, out / made[0], out / made[1], code_bytes, addresses.weight_bytes, shared, values["threads"], regions
     )
 
 
@@ -146,8 +149,9 @@ def library_values(
     scratch = workspace - (target.machine.thread_bytes if threads > 1 else 0)
     return {
         "model": name, "m": identifier, "M": identifier.upper(), "arena": plan.arena, "alignment": target.alignment,
+        "arenas": addresses.arenas, "weight_blocks": [(block, block.section(identifier)) for block in addresses.weight_blocks],
         "workspace": scratch, "uses_workspace": uses_workspace(kernels), "weight_bytes": addresses.weight_bytes,
-        "version": importlib.metadata.version("passfit"), "bare": target.bare, "threads": threads, "has_weights": bool(program.weights),
+        "version": importlib.metadata.version("passfit"), "bare": target.bare, "threads": threads,
         "may_fail": uses_workspace(kernels) or threads > 1,
         "index_checks": target.index_checks if reasons else None, "messages": messages,
         "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
@@ -246,9 +250,10 @@ def _build(
 def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> list[str]:
     """Write header, C sources and weights into `folder`; return the names of the files to compile."""
     sources = {f"{values['m']}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
-    if addresses.weight_offsets:
+    if addresses.weight_blocks:
         sources["weights.s"] = "weights.s.j2"
-        _write_weights(folder / f"{values['m']}_weights.bin", weights, addresses)
+    for block in addresses.weight_blocks:
+        _write_weights(folder / f"{values['m']}_{block.name}.bin", weights, block, addresses)
     for file, template in sources.items():
         (folder / file).write_text(render(template, **values), encoding="utf-8")
     if values["float_functions"]:
@@ -269,17 +274,18 @@ def _shared(identifier: str, members: Sequence[str], values: dict, folder: Path,
     return shared
 
 
-def _write_weights(path: Path, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> None:
-    """Write all weights to one file, each at its offset, zeros between."""
+def _write_weights(path: Path, weights: Sequence[np.ndarray], block: Block, addresses: TensorAddresses) -> None:
+    """Write the weights of a block to one file, each at its offset, zeros between."""
     with path.open("wb") as file:
-        for offset, weight in zip(addresses.weight_offsets, weights, strict=True):
-            file.write(b"\0" * (offset - file.tell()))
-            file.write(np.ascontiguousarray(weight).reshape(-1).view(np.uint8))
-        file.write(b"\0" * (addresses.weight_bytes - file.tell()))
+        for number in block.weights:
+            file.write(b"\0" * (addresses.weight_offsets[number] - file.tell()))
+            file.write(np.ascontiguousarray(weights[number]).reshape(-1).view(np.uint8))
+        file.write(b"\0" * (block.nbytes - file.tell()))
 
 
-def _code_bytes(archive: Path, identifier: str) -> int:
+def _code_bytes(archive: Path, without: Sequence[str]) -> int:
+    """Count the text and read-only data of an archive, except in the sections `without`."""
     with archive.open("rb") as file:
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # weights are not read
     members = archive_members(content)
-    return sum(read_object(body).read_only_bytes(without=f".rodata.{identifier}_weights") for _, body in members)
+    return sum(read_object(body).read_only_bytes(without) for _, body in members)

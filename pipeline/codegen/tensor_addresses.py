@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ..memory.placement.place_weights import place_weights
 from ..program import Loop, Program, Tensor
+from ..targets import Target
+from ..targets.memory import first_of
+from .names import c_identifier
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -14,22 +21,97 @@ _WEIGHT_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
+class Block:
+    """Block of memory of a library: `name` is its C expression, such as `arena` or `weights_qspi`.
+
+    It has `nbytes`, and lies in the memory `region` of a device; an empty one is that which takes such data by default. A block
+    of weights holds those of the numbers in `weights`.
+    """
+
+    name: str
+    region: str
+    nbytes: int
+    weights: tuple[int, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """Return what tells the block's name from that of a single one."""
+        return self.name.removeprefix("arena").removeprefix("weights")
+
+    def section(self, identifier: str) -> str:
+        """Return the section of a block of weights: that of a memory, or one that linker scripts know as read-only data."""
+        return f".rodata.weights.{self.region}" if self.region else f".rodata.{identifier}_weights"
+
+
+@dataclass(frozen=True)
 class TensorAddresses:
     """Addresses in one library: `tensors` are C expressions such as `arena + 64`, by tensor number.
 
-    `weight_offsets` are in bytes, into the section of the weights, which has `weight_bytes`.
+    `weights` are those of the weights, by number, and `weight_offsets` the bytes to them from the start of their blocks.
     """
 
     tensors: tuple[str, ...]
+    weights: tuple[str, ...]
     weight_offsets: tuple[int, ...]
-    weight_bytes: int
+    arenas: tuple[Block, ...]
+    weight_blocks: tuple[Block, ...]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Return the bytes of all weights."""
+        return sum(block.nbytes for block in self.weight_blocks)
 
 
-def tensor_addresses(program: Program, plan: ArenaPlan) -> TensorAddresses:
-    """Compute the addresses of a program's tensors in its plan; deterministic."""
-    weight_offsets, weight_bytes = _weights(program)
-    tensors = tuple(_address(tensor, plan, weight_offsets) for tensor in program.tensors)
-    return TensorAddresses(tensors, weight_offsets, weight_bytes)
+def addresses_on(program: Program, plan: ArenaPlan, target: Target, code: int) -> TensorAddresses:
+    """Compute the addresses of a program's tensors in the memories of a target, beside `code` bytes of kernels."""
+    if not target.bare:
+        return tensor_addresses(program, plan)
+    ram, flash = first_of(target.memories, "ram").name, first_of(target.memories, "flash").name
+    homes = place_weights(program, target, code)
+    return tensor_addresses(program, plan, ram, tuple("" if home == flash else home for home in homes))
+
+
+def tensor_addresses(program: Program, plan: ArenaPlan, first: str = "", homes: Sequence[str] = ()) -> TensorAddresses:
+    """Compute the addresses of a program's tensors in its plan; deterministic.
+
+    `first` is the memory that takes arenas by default, `homes` those of the weights, by number; without any, they are one block.
+    """
+    arenas = _arenas(plan, first)
+    blocks, offsets = _weights(program, homes)
+    of_weight = {number: block.name for block in blocks for number in block.weights}
+    weights = tuple(f"{of_weight[number]} + {offset}u" for number, offset in enumerate(offsets))
+    starts = [0, *accumulate(block.nbytes for block in arenas)][:-1]
+
+    def address(tensor: Tensor) -> str:
+        if tensor.buffer is None:
+            assert tensor.weight is not None
+            return weights[tensor.weight]
+        number = max(0, bisect_right(starts, plan.offsets[tensor.buffer]) - 1)
+        return f"{arenas[number].name} + {plan.offsets[tensor.buffer] + tensor.offset - starts[number]}u"
+
+    return TensorAddresses(tuple(map(address, program.tensors)), weights, offsets, arenas, blocks)
+
+
+def _arenas(plan: ArenaPlan, first: str) -> tuple[Block, ...]:
+    if not plan.banks:
+        return (Block("arena", "", plan.arena),)
+    several = len(plan.banks) > 1
+    return tuple(
+        Block(f"arena_{c_identifier(bank.region)}" if several else "arena", "" if bank.region == first else bank.region, bank.size)
+        for bank in plan.banks
+    )
+
+
+def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[Block, ...], tuple[int, ...]]:
+    """Return the blocks of weights, the first memory's first, and the offset of each weight in its block."""
+    offsets, ends, inside = [], dict.fromkeys(homes or ("",), 0), {home: [] for home in homes or ("",)}
+    for number, weight in enumerate(program.weights):
+        home = homes[number] if homes else ""
+        offsets.append(ends[home])
+        ends[home] += -(-weight.nbytes // _WEIGHT_ALIGNMENT) * _WEIGHT_ALIGNMENT
+        inside[home].append(number)
+    blocks = (Block(f"weights_{c_identifier(home)}" if home else "weights", home, ends[home], tuple(inside[home])) for home in sorted(ends))
+    return tuple(block for block in blocks if block.weights), tuple(offsets)
 
 
 def lost_inputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
@@ -62,10 +144,10 @@ def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> Tens
     outside = {each.tensor: _behind(around[each.place], each.offset) + f" + {trip} * {each.stride}" * bool(each.stride) for each in loop.windows}
     tensors = [
         outside.get(number)
-        or (f"weights + {addresses.weight_offsets[each.weight]}u" if each.buffer is None else _inside(loop, each, addresses))
+        or (addresses.weights[each.weight] if each.buffer is None else _inside(loop, each, addresses))
         for number, each in enumerate(loop.body.tensors)
     ]
-    return TensorAddresses(tuple(tensors), addresses.weight_offsets, addresses.weight_bytes)
+    return replace(addresses, tensors=tuple(tensors))
 
 
 def _inside(loop: Loop, tensor: Tensor, addresses: TensorAddresses) -> str:
@@ -78,17 +160,3 @@ def _inside(loop: Loop, tensor: Tensor, addresses: TensorAddresses) -> str:
 
 def _behind(address: str, offset: int) -> str:
     return f"{address} + {offset}u" if offset else address
-
-
-def _weights(program: Program) -> tuple[tuple[int, ...], int]:
-    offsets, end = [], 0
-    for weight in program.weights:
-        offsets.append(end)
-        end += -(-weight.nbytes // _WEIGHT_ALIGNMENT) * _WEIGHT_ALIGNMENT
-    return tuple(offsets), end
-
-
-def _address(tensor: Tensor, plan: ArenaPlan, weights: tuple[int, ...]) -> str:
-    if tensor.buffer is None:
-        return f"weights + {weights[tensor.weight]}u"
-    return f"arena + {plan.offsets[tensor.buffer] + tensor.offset}u"

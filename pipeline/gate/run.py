@@ -105,7 +105,7 @@ def _results(
             result = read_result(repo, model, target)
             if result is None:
                 continue
-            device = params.targets[target].apply(catalogue[target])
+            device = params.targets[target].apply(catalogue[target], model)
             stale = why_stale(repo, params, model, device)
             altered = None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), recorded)
         except PassfitError as error:

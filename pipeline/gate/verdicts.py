@@ -1,6 +1,7 @@
 """Judge footprints by their limits, one verdict per line of the gate. Pure: no files, no git.
 
-Budget (set by the deployer) and capacity (of the device) are separate lines. Growth is relative to an earlier revision.
+Budget (set by the deployer) and capacity (of the device) are separate lines, and so are the memories of a device that has
+several. Growth is relative to an earlier revision.
 Measured ram must not exceed the predicted ram by more than a tolerance.
 """
 
@@ -12,11 +13,13 @@ from typing import Literal, Protocol
 
 from ..artifacts.places import REMAKE, compile_dir
 from ..memory.footprint import Footprint, FootprintReport
+from ..memory.limits import telling
 from ..params.params import Params, declared
-from ..support.sizes import format_bytes
+from ..support.sizes import format_bytes, format_pair
 from .growth import Growth
 
-Quantity = Literal["ram", "flash", "result"]
+#: ram, flash, a memory of the device by name, or result
+Quantity = str
 LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale", "altered"]
 Pair = tuple[str, str]
 
@@ -152,6 +155,10 @@ def _limits(params: Params, result: FootprintReport, capacity: Capacity) -> Iter
         if allowed is not None:
             yield _compare(result, quantity, "budget", used, allowed, "budget")
         yield _compare(result, quantity, "capacity", used, getattr(capacity, quantity), "the device's capacity")
+    for region in telling(result.best.regions):
+        if region.room is not None:
+            yield _compare(result, region.name, "budget", region.used, region.room, "budget")
+        yield _compare(result, region.name, "capacity", region.used, region.size, "the device's capacity")
 
 
 def _measured(result: FootprintReport) -> Iterator[Verdict]:
@@ -179,5 +186,5 @@ def _compare(
     ok = used <= limit
     distance = f"{format_bytes(limit - used)} below {what}" if ok else f"over {what} by {format_bytes(used - limit)}"
     measured = "measured " if kind == "measured" else ""
-    why = f"{measured}{quantity} {distance} ({format_bytes(used)} of {format_bytes(limit)})"
+    why = f"{measured}{quantity} {distance} ({' of '.join(format_pair(used, limit))})"
     return Verdict(result.model, result.target, quantity, kind, used, limit, ok, why)

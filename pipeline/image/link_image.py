@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from ..codegen.library import Library, compile_flags
+from ..codegen.names import c_identifier
 from ..codegen.template import render
+from ..errors import ToolchainError
 from ..program import Program
 from ..targets import Target, zig_cc, zig_link
-from ..targets.memory import first_of
-from .image_sizes import ImageSizes, image_sizes
+from ..targets.memory import Kind, Memory, first_of
+from .image_sizes import ImageSizes, image_sizes, why_too_large
 
 _HERE = Path(__file__).parent
 #: sources of start-up, by architecture
 _STARTUP = {"thumb": "startup_thumb.c", "riscv32": "startup_riscv.c"}
 _HEADERS = ("semihosting.h", "clock.h")
+#: bytes between memories that are linked far apart
+_APART = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,8 @@ class Image:
 def link_image(library: Library, program: Program, board: Target, folder: Path) -> Image:
     """Write the image `folder`/<library>.elf and its map, beside its sources. Raises ToolchainError.
 
-    The image is linked even if the memories of the board do not hold it, so that its sizes are known.
+    The image is linked even if the memories of the board do not hold it, so that its sizes are known: where one would run into
+    the next, as if they were far apart.
     """
     values = {
         "m": library.name, "M": library.name.upper(),
@@ -50,27 +57,47 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
     for file in (library.archive, library.header):
         if not (folder / file.name).exists():
             shutil.copyfile(file, folder / file.name)
-    write_board(board, folder)
+    write_board(board, folder, library.regions)
     (folder / "main.c").write_text(render("main.c.j2", _HERE, **values), encoding="utf-8")
     for part in ("startup", "main"):
         # a loop that copies must not become a call of the library's own
         zig_cc([*compile_flags(board), "-fno-builtin", "-c", f"{part}.c", "-o", f"{part}.o"], board, folder)
-    elf, objects = f"{library.name}.elf", ["startup.o", "main.o", library.archive.name]
-    options = ["-static", "-nostdlib", "-Wl,-T,link.ld", "-Wl,--gc-sections", "-Wl,--print-map"]
-    text = zig_link([*options, *objects, "-o", elf], board, folder)
-    (folder / f"{library.name}.map").write_text(text, encoding="utf-8")
-    return Image(board, folder / elf, folder / f"{library.name}.map", image_sizes(folder / elf))
+    elf, objects = folder / f"{library.name}.elf", ["startup.o", "main.o", library.archive.name]
+
+    def linked(memories: tuple[Memory, ...]) -> Image:
+        _write_script(board, memories, library.regions, folder / "link.ld")
+        options = ["-static", "-nostdlib", "-Wl,-T,link.ld", "-Wl,--gc-sections", "-Wl,--print-map"]
+        text = zig_link([*options, *objects, "-o", elf.name], board, folder)
+        elf.with_suffix(".map").write_text(text, encoding="utf-8")
+        return Image(board, elf, elf.with_suffix(".map"), image_sizes(elf))
+
+    try:
+        return linked(board.memories)
+    except ToolchainError:
+        apart = linked(tuple(replace(each, start=number * _APART) for number, each in enumerate(board.memories)))
+        if why_too_large(apart.sizes, board):
+            return apart
+        raise
 
 
-def write_board(board: Target, folder: Path) -> None:
-    """Write start-up, linker script and the headers of both to a folder."""
-    flash, ram = first_of(board.memories, "flash"), first_of(board.memories, "ram")
-    limits = {"flash_limit": _room(board, flash.start), "ram_limit": _room(board, ram.start)}
-    (folder / "link.ld").write_text(render("link.ld.j2", _HERE, target=board.name, flash=flash, ram=ram, **limits), encoding="utf-8")
+def write_board(board: Target, folder: Path, regions: Sequence[str] = ()) -> None:
+    """Write start-up, linker script and the headers of both to a folder; `regions` are those of `Library`."""
+    _write_script(board, board.memories, regions, folder / "link.ld")
     for source, name in ((_STARTUP[board.architecture], "startup.c"), *((header, header) for header in _HEADERS)):
         shutil.copyfile(_HERE / source, folder / name)
 
 
-def _room(board: Target, start: int) -> int:
-    """Return the bytes from `start` to the next memory of the board, or to the end of addresses."""
-    return min((each.start for each in board.memories if each.start > start), default=1 << 32) - start
+def _write_script(board: Target, memories: tuple[Memory, ...], regions: Sequence[str], path: Path) -> None:
+    """Write the linker script for memories, of which `regions` hold sections of their own."""
+
+    def place(memory: Memory) -> dict:
+        return {"name": memory.name, "word": c_identifier(memory.name), "start": memory.start, "size": memory.size, "limit": _room(memories, memory.start)}
+
+    own = {kind: [place(each) for each in memories if each.kind == kind and each.name in regions] for kind in get_args(Kind)}
+    first = {kind: place(first_of(memories, kind)) for kind in get_args(Kind)}
+    path.write_text(render("link.ld.j2", _HERE, target=board.name, ram=first["ram"], flash=first["flash"], arenas=own["ram"], weights=own["flash"]), encoding="utf-8")
+
+
+def _room(memories: tuple[Memory, ...], start: int) -> int:
+    """Return the bytes from `start` to the next memory, or to the end of addresses."""
+    return min((each.start for each in memories if each.start > start), default=1 << 32) - start

@@ -2,8 +2,10 @@
  * Manual, volume II: traps. */
 #include "semihosting.h"
 
-extern uint32_t data_start[], data_end[], bss_start[], bss_end[];
+extern uint32_t data_start[], data_end[];
 extern const uint32_t data_load[];
+/* memory to zero: that of .bss, and of parts of the arena elsewhere */
+extern const struct { uint32_t *start, *end; } zeroed[], zeroed_end[];
 int main(void);
 _Noreturn void begin(void);
 _Noreturn void fault(void);
@@ -23,6 +25,8 @@ __attribute__((aligned(4))) void fault(void) {
 _Noreturn void begin(void) {
   const uint32_t *from = data_load;
   for (uint32_t *to = data_start; to < data_end;) *to++ = *from++;
-  for (uint32_t *to = bss_start; to < bss_end;) *to++ = 0;
+  for (uint32_t number = 0; zeroed + number < zeroed_end; ++number) {
+    for (uint32_t *to = zeroed[number].start; to < zeroed[number].end;) *to++ = 0;
+  }
   stop((uintptr_t)main());
 }

@@ -3,8 +3,10 @@
 #include "clock.h"
 #include "semihosting.h"
 
-extern uint32_t stack_top[], data_start[], data_end[], bss_start[], bss_end[];
+extern uint32_t stack_top[], data_start[], data_end[];
 extern const uint32_t data_load[];
+/* memory to zero: that of .bss, and of parts of the arena elsewhere */
+extern const struct { uint32_t *start, *end; } zeroed[], zeroed_end[];
 int main(void);
 _Noreturn void reset(void);
 
@@ -23,7 +25,9 @@ _Noreturn void reset(void) {
   __asm__ volatile("dsb\n isb" ::: "memory");
   const uint32_t *from = data_load;
   for (uint32_t *to = data_start; to < data_end;) *to++ = *from++;
-  for (uint32_t *to = bss_start; to < bss_end;) *to++ = 0;
+  for (uint32_t number = 0; zeroed + number < zeroed_end; ++number) {
+    for (uint32_t *to = zeroed[number].start; to < zeroed[number].end;) *to++ = 0;
+  }
   stop((uintptr_t)main());
 }
 

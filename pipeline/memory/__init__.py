@@ -10,7 +10,7 @@ from .liveness import ALIGNMENT, Lifetime, Parts, alive_bytes, bound, floor, lif
 from .order.best_order import CHEAP_ORDERS, FoundOrder, best_order, orders
 from .order.step_graph import check_order
 from .placement.account import account, sum_of_tensors
-from .placement.plan_arena import ArenaPlan, plan_arena
+from .placement.plan_arena import ArenaPlan, Bank, plan_arena
 from .sharing.share import share
 from .validation.validate_plan import validate_plan
 
@@ -18,6 +18,7 @@ __all__ = [
     "ALIGNMENT",
     "CHEAP_ORDERS",
     "ArenaPlan",
+    "Bank",
     "Baseline",
     "Budget",
     "Footprint",

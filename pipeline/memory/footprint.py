@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 
+from .limits import Budget, RegionUse, fits
+
 #: begins the reason why a library that ran was not compared with its file
 NOT_VERIFIED = "not-verified"
 #: slow kernels named in a line
@@ -22,7 +24,8 @@ class Start:
 class Footprint:
     """Footprint of the compiled model or the baseline; design.md, section 1, defines the words.
 
-    `ram` is arena + workspace + stack, and the weights where a target copies them. `stack` is 0 until it is measured.
+    `ram` is arena + workspace + stack, and the weights where a target copies them. `stack` is 0 until it is measured. `regions`
+    are the memories of a target without an operating system, once the image is linked: those of one kind add up to `ram` or `flash`.
     """
 
     ram: int
@@ -37,6 +40,7 @@ class Footprint:
     kernels: int
     sum: int
     stack: int = 0
+    regions: tuple[RegionUse, ...] = ()
 
     @property
     def planned_ram(self) -> int:
@@ -123,7 +127,7 @@ class Measured:
     `ram` is the anonymous memory, in whole pages of `page` bytes, that a process gains over its twin that never calls
     the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
     uses of the caller's stack, in bytes. Without an operating system `ram` is that of the image, .data and .bss, and `flash` .text,
-    .rodata and .data; elsewhere `flash` is None. `latency_ms` is the median of a run, None under an emulator. `instructions`
+    .rodata and .data, and `regions` tells them by memory; elsewhere `flash` is None. `latency_ms` is the median of a run, None under an emulator. `instructions`
     are counted over one run under an emulator; None natively, and where there are too many to count. `max_rel_error` is
     the largest absolute error divided by the range of that output in the reference. `verified_by` names the reference, on
     the file as given: "onnxruntime", or ONNX's own evaluator, "onnx"; or "not-verified: " and the reason. It is None
@@ -150,26 +154,12 @@ class Measured:
     given: GivenAgreement | None = None
     verified_by: str | None = None
     flash: int | None = None
+    regions: tuple[RegionUse, ...] = ()
 
     @property
     def unverified(self) -> str:
         """Return the reason why outputs were not compared with the file's; an empty string where they were."""
         return self.verified_by or "" if (self.verified_by or "").startswith(NOT_VERIFIED) else ""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Limits the deployer sets on a target, in bytes; None is no limit."""
-
-    ram: int | None = None
-    flash: int | None = None
-
-
-def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
-    """Tell whether `ram` and `flash` are within the budget, or else within the target's capacity."""
-    ram_limit = capacity_ram if budget.ram is None else budget.ram
-    flash_limit = capacity_flash if budget.flash is None else budget.flash
-    return ram <= ram_limit and flash <= flash_limit
 
 
 @dataclass(frozen=True)
@@ -297,8 +287,13 @@ class FootprintReport:
 
         Compilation reads no budget, so that a new one reruns none: `budget` and `fits` are filled in afterwards.
         """
-        return replace(self, budget=budget, fits=fits(self.best.ram, self.best.flash, budget, ram, flash))
+        whole = fits(self.best.ram, self.best.flash, budget, ram, flash)
+        return replace(self, budget=budget, fits=whole and all(region.fits for region in self.best.regions))
 
     def to_json(self) -> dict:
-        """Return the object written to footprint.json."""
-        return asdict(self)
+        """Return the object written to footprint.json; regions are left out where there are none."""
+        found = asdict(self)
+        for part in (found["best"], found["measured"]):
+            if not part["regions"]:
+                del part["regions"]
+        return found

@@ -51,6 +51,13 @@ class Contents:
         """Return the path of the header."""
         return self.folder / f"{self.m}.h"
 
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Return the memories that the library uses besides the first of each kind."""
+        uses = self.footprint["best"].get("regions", ())
+        first = {use["kind"]: use["name"] for use in reversed(uses)}
+        return tuple(use["name"] for use in uses if use["used"] and use["name"] != first[use["kind"]])
+
     def ports(self, kind: str) -> list[dict[str, Any]]:
         """Return name, shape, dtype and bytes of all `inputs` or `outputs`."""
         return [port | {"nbytes": _nbytes(port)} for port in self.manifest["io"][kind]]

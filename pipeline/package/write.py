@@ -55,7 +55,7 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
     shutil.copyfile(contents.archive, at(kind.archive))
     shutil.copyfile(contents.header, at(kind.header))
     if kind.board and contents.target.bare:
-        write_board(contents.target, at(f"{kind.board}/link.ld").parent)
+        write_board(contents.target, at(f"{kind.board}/link.ld").parent, contents.regions)
 
 
 def package_values(contents: Contents, kind: Kind, name: str, version: str, cases: int) -> dict[str, Any]:

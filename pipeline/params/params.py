@@ -26,10 +26,14 @@ _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None):
 
 
 class BudgetParams(Table):
-    """Budget in bytes, `budget: {ram: 1MiB, flash: 4MiB}`; None is no limit."""
+    """Budget in bytes, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None is no limit.
+
+    `regions` are memories of a device without an operating system, by name: plans keep to them.
+    """
 
     ram: Size | None = None
     flash: Size | None = None
+    regions: Annotated[dict[str, Size | None], Section] = Field(default_factory=dict)
 
 
 class ModelParams(Table):
@@ -56,9 +60,11 @@ class TargetParams(Table):
     opt: Optimisation | None = None
     index_checks: IndexChecks = Field("fail", alias="index-checks")
 
-    def apply(self, target: Target) -> Target:
-        """Return `target` with these choices. Raises ConfigError for threads it lacks."""
-        return target.with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks)
+    def apply(self, target: Target, model: str = "") -> Target:
+        """Return `target` with these choices, for a model. Raises ConfigError for threads or memories it lacks."""
+        rooms = self.budget.regions | self.budgets.get(model, BudgetParams()).regions
+        known = {name: nbytes for name, nbytes in rooms.items() if nbytes is not None}
+        return target.with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks).with_rooms(known)
 
 
 class SearchParams(Table):

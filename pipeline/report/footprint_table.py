@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from ..memory.footprint import FootprintReport, Measured
-from ..support.sizes import format_bytes
-from .fit import fitted, table
+from ..memory.limits import telling
+from ..support.sizes import format_bytes, format_pair
+from .fit import Name, fitted, table
 
 _FIELDS = ("ram", "arena", "workspace", "stack", "weights", "flash")
 
@@ -24,6 +25,9 @@ def footprint_table(report: FootprintReport) -> RenderableType:
             continue
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
+    for region in telling(report.best.regions):
+        used, limit = format_pair(region.used, region.limit)
+        made.add_row(Name(f"  {region.name}"), used, f"of {limit}", f"{region.used / region.limit:.2f}")
     made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
     lines = [_measured(report), *(each.summary for each in report.defects), *_quantised(report), *filter(None, [report.slow_summary]), *([] if report.exact else [_LOSSY]), _verdict(report)]
     return fitted(made, *lines)
@@ -86,4 +90,5 @@ def _verdict(report: FootprintReport) -> str:
         if (limit := getattr(report.budget, quantity)) is not None
     ]
     against = f"the budget ({', '.join(limits)})" if limits else "the device"
-    return f"fits {against}" if report.fits else f"does NOT fit {against}"
+    over = [f"{region.name} over by {format_bytes(region.used - region.limit)}" for region in report.best.regions if not region.fits]
+    return f"fits {against}" if report.fits else f"does NOT fit {against}{': ' * bool(over)}{', '.join(over)}"

@@ -34,6 +34,12 @@ def parse_size(text: str | int) -> int:
     return int(Decimal(number) * scale)
 
 
+def format_pair(one: int, other: int) -> tuple[str, str]:
+    """Format two sizes so that they differ if the numbers do: to the byte, as `131,073 B`, where rounding hides it."""
+    texts = format_bytes(one), format_bytes(other)
+    return texts if one == other or texts[0] != texts[1] else (f"{one:,} B", f"{other:,} B")
+
+
 def format_bytes(nbytes: int) -> str:
     """Format a size as `100 B`, `19.0 KiB` or `1.5 MiB`: one decimal above 1023 bytes, powers of 1024."""
     sign, size = ("-", -nbytes) if nbytes < 0 else ("", nbytes)

@@ -11,7 +11,7 @@ import tomli
 
 from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
-from .memory import first_of, read_memories
+from .memory import Kind, of_kind, read_memories
 from .target import Target
 
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
@@ -69,7 +69,7 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
     memories = values.get("memories", ())
     if memories:
-        values = {"ram": first_of(memories, "ram").size, "flash": first_of(memories, "flash").size} | values
+        values = {kind: sum(each.size for each in of_kind(memories, kind)) for kind in get_args(Kind)} | values
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
         raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')

@@ -17,7 +17,7 @@ class Memory:
 
     `kind` says what it holds: "ram" data, and "flash" code and weights, which keep their content without power.
     `wait_states` are the cycles that a read takes beyond the first at the rated clock of the core; None where a cache or a
-    serial bus lies between, so that no one number holds.
+    serial bus lies between, so that no one number holds. `room` is a budget: the bytes of it that a library may use, if not all.
     """
 
     name: str
@@ -25,6 +25,17 @@ class Memory:
     size: int
     start: int
     wait_states: int | None = None
+    room: int | None = None
+
+    @property
+    def usable(self) -> int:
+        """Return the bytes that a library may use."""
+        return self.size if self.room is None else min(self.size, self.room)
+
+    @property
+    def slowness(self) -> tuple[bool, int]:
+        """Return a key that sorts memories by the time of a read, the fastest first."""
+        return self.wait_states is None, self.wait_states or 0
 
 
 def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
@@ -40,13 +51,38 @@ def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
     return memories
 
 
+def of_kind(memories: tuple[Memory, ...], kind: Kind) -> tuple[Memory, ...]:
+    """Return the memories of a kind, in order."""
+    return tuple(each for each in memories if each.kind == kind)
+
+
 def first_of(memories: tuple[Memory, ...], kind: Kind) -> Memory:
-    """Return the first memory of a kind: an image uses that one."""
-    return next(each for each in memories if each.kind == kind)
+    """Return the first memory of a kind: that of the stack and of all small data, or that of the code."""
+    return of_kind(memories, kind)[0]
+
+
+def placed_on(memories: tuple[Memory, ...], board: tuple[Memory, ...]) -> tuple[Memory, ...]:
+    """Return the memories of a device, by name, at the places that a board has for them.
+
+    The first of a kind lies in the board's first, and so on; those left over lie in its last, one behind the other. The last
+    in each takes all that is left of it.
+    """
+    found = []
+    for kind in get_args(Kind):
+        places, named = of_kind(board, kind), of_kind(memories, kind)
+        for number, place in enumerate(places):
+            inside = named[number:] if number == len(places) - 1 else named[number : number + 1]
+            start, end = place.start, place.start + place.size
+            for each in inside:
+                size = end - start if each is inside[-1] else min(each.size, end - start)
+                found.append(Memory(each.name, kind, size, start, place.wait_states))
+                start += size
+    order = {each.name: number for number, each in enumerate(memories)}
+    return tuple(sorted(found, key=lambda each: order[each.name]))
 
 
 def _memory(entry: dict[str, Any], where: str) -> Memory:
-    known = [each.name for each in fields(Memory)]
+    known = [each.name for each in fields(Memory) if each.name != "room"]
     for key in entry:
         if key not in known:
             raise TargetError(f"{where} has the unknown key '{key}'.", did_you_mean(key, known))

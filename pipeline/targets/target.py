@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
-from ..errors import ConfigError
+from ..errors import ConfigError, did_you_mean
 from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
-from .memory import Memory
+from .memory import Kind, Memory, of_kind
 
 Optimisation = Literal["size", "balanced", "speed"]
 #: forbidden values in data: a run fails, takes the nearest allowed ones, or trusts its inputs
@@ -50,7 +50,7 @@ class Target:
     `triple`, `cpu`, `features`, `float_abi` and `abi` are LLVM's words and choose TVM's code; `zig_target` chooses
     the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
     program file, or "copied" to RAM first. `emulator` is a qemu command, with options if it needs any.
-    A device without an operating system has `memories`, and `ram` and `flash` are the first of each kind. It runs images;
+    A device without an operating system has `memories`, and `ram` and `flash` are the sums of each kind. It runs images;
     those of a device without an emulator of its own are linked for the board `emulated_on`, which runs its instructions. `mhz` is
     the clock of its core.
     `source` names the origin of these facts. `threads`, `opt` and `index_checks` are choices, not facts: how many threads
@@ -137,6 +137,23 @@ class Target:
         if checks not in get_args(IndexChecks):
             raise ConfigError(f"index-checks is '{checks}'.", f"Give one of {', '.join(get_args(IndexChecks))}.")
         return replace(self, index_checks=cast("IndexChecks", checks))
+
+    def with_rooms(self, rooms: Mapping[str, int]) -> Target:
+        """Return the device with libraries that use no more bytes of some memories than given, by name.
+
+        Raises ConfigError for a memory it lacks.
+        """
+        names = [each.name for each in self.memories]
+        for name in rooms:
+            if name not in names:
+                hint = did_you_mean(name, names) if names else "A device with an operating system has no memories by name: limit ram or flash."
+                raise ConfigError(f"The target '{self.name}' has no memory '{name}'.", hint)
+        return replace(self, memories=tuple(replace(each, room=rooms.get(each.name, each.room)) for each in self.memories)) if rooms else self
+
+    def usable(self, kind: Kind) -> int:
+        """Return the bytes of ram or flash that a library may use: no more than the rooms in its memories."""
+        capacity = self.ram if kind == "ram" else self.flash
+        return min(capacity, sum(each.usable for each in of_kind(self.memories, kind))) if self.memories else capacity
 
     def llvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's level for `opt`."""

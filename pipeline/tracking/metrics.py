@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..memory.footprint import BesideFloats, FootprintReport
+from ..memory.limits import telling
 
 KIB = 1024
 #: the section that comes first, and the steps of its charts
@@ -81,6 +82,7 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
         yield Figure("verify/instructions", ran.instructions)
     if ran.ram is not None:
         yield Figure("verify/measured_ram_kib", ran.ram / KIB)
+    yield from (Figure(f"regions/{region.name}_kib", region.used / KIB) for region in telling(best.regions))
     if best.stack:
         yield Figure("verify/stack_kib", best.stack / KIB)
     if ran.throughput is not None:

@@ -58,7 +58,7 @@ def build_plan(
     with step_limit("Lowering", imported.name):
         before = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine, schedules)
         lowered, workspace = schedule_sequence(before, sequence, layout)
-        plan = checked_plan(lowered.program, target)
+        plan = checked_plan(lowered.program, target, workspace)
     checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
     measured, code = build_and_run(
         imported, lowered, plan, workspace, target, folder, checked, progress,

@@ -52,10 +52,10 @@ def verify_library(
         if isinstance(linked, LinkedImage) and kept is not None:
             linked.copy_image(kept)
         runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
-        flash = None if image is None else image.flash
+        flash, regions = (None, ()) if image is None else (image.flash, image.regions(target.memories))
         if runner.command is None:
             keep_golden(library.archive.parent, program, cases(), runner.how, None, tolerance)
-            return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash)
+            return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash, regions=regions)
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
@@ -81,6 +81,7 @@ def verify_library(
         how=runner.how,
         ram=ram if image is None else image.ram,
         flash=flash,
+        regions=regions,
         stack=report["stack"],
         page=report["page"] if runner.native else None,
         latency_ms=report["median_ns"] / 1e6 if runner.native else None,

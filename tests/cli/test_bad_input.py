@@ -129,6 +129,11 @@ def test_a_misspelt_quantity_suggests_the_near_one(refused: Refused, cnn: Path):
     assert "'ram'" in refused("optimize", cnn, "--target", "x86-64", "--budget", "rom=1MiB", "--out", "out")
 
 
+def test_a_budget_of_a_memory_that_the_board_lacks_suggests_the_near_one(refused: Refused, cnn: Path):
+    said = refused("optimize", cnn, "--target", "stm32f746", "--budget", "dtmc=64KiB", "--out", "out")
+    assert "--budget dtmc=64KiB: not a budget" in said and "'dtcm'" in said
+
+
 @pytest.mark.tvm
 def test_an_unknown_strategy_suggests_the_near_one(refused: Refused, cnn: Path):
     said = refused("optimize", cnn, "--target", "x86-64", "--strategy", "gredy", "--out", "out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.codegen import c_identifier, symbol
+from passfit.memory import Bank
 from passfit.program import Buffer, Port, Program, Step, Tensor, Weight
 from passfit.targets import Target
 
@@ -21,6 +22,7 @@ class Plan:
 
     offsets: tuple[int, ...]
     arena: int
+    banks: tuple[Bank, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,12 @@ def matmul_exp(rows: int = 4, inner: int = 6, columns: int = 5) -> Model:
     )
     plan = _side_by_side(sizes)
     return Model(program, plan, _round(rows * columns * 4), [weight], kernels, _matmul_exp_onnx(program, weight))
+
+
+def over_two_memories() -> Model:
+    """Make `matmul_exp` with its input in one memory of the board AN386, and the rest in another."""
+    model = matmul_exp()
+    return replace(model, plan=replace(model.plan, banks=(Bank("ssram23", 128), Bank("psram", model.plan.arena - 128))))
 
 
 def empty_program() -> Model:

@@ -1,9 +1,10 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.codegen.tensor_addresses import tensor_addresses
+from passfit.memory import Bank
 from passfit.program import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
 
 
@@ -11,6 +12,7 @@ from passfit.program import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
 class Plan:
     offsets: tuple[int, ...]
     arena: int
+    banks: tuple[Bank, ...] = ()
 
 
 @st.composite
@@ -49,3 +51,33 @@ def test_weights_are_aligned_and_do_not_overlap(case):
     assert addresses.weight_bytes == program.weight_bytes
     for weight, start, end in zip(program.weights, addresses.weight_offsets, ends, strict=True):
         assert start % 64 == 0 and start + weight.nbytes <= end
+
+
+@given(programs(), st.lists(st.integers(1, 4), min_size=2, max_size=3))
+def test_each_bank_is_a_block_of_its_own(case, pieces):
+    program, plan = case
+    sizes = [64 * piece for piece in pieces]
+    banks = tuple(Bank(f"m-{number}", size) for number, size in enumerate((*sizes, max(64, 640 - sum(sizes)))))
+    addresses = tensor_addresses(program, replace(plan, banks=banks), first="m-0")
+    assert [(block.name, block.region, block.nbytes) for block in addresses.arenas] == [
+        (f"arena_m_{number}", bank.region if number else "", bank.size) for number, bank in enumerate(banks)
+    ]  # fmt: skip
+    for tensor, address in zip(program.tensors, addresses.tensors, strict=True):
+        if tensor.weight is None:
+            number, offset = map(int, address.removeprefix("arena_m_").removesuffix("u").split(" + "))
+            assert sum(bank.size for bank in banks[:number]) + offset == plan.offsets[tensor.buffer] and 0 <= offset < banks[number].size
+
+
+@given(programs(), st.data())
+def test_weights_have_offsets_in_the_blocks_of_their_memories(case, data):
+    program, plan = case
+    homes = tuple(data.draw(st.sampled_from(["", "qspi", "nor-1"])) for _ in program.weights)
+    addresses = tensor_addresses(program, plan, homes=homes)
+    assert addresses.weight_bytes == program.weight_bytes
+    for block in addresses.weight_blocks:
+        assert block.name == {"": "weights", "qspi": "weights_qspi", "nor-1": "weights_nor_1"}[block.region]
+        ends = [*(addresses.weight_offsets[number] for number in block.weights), block.nbytes][1:]
+        assert all(addresses.weight_offsets[number] + program.weights[number].nbytes <= end for number, end in zip(block.weights, ends, strict=True))
+    assert [addresses.weights[number] for block in addresses.weight_blocks for number in block.weights] == [
+        f"{block.name} + {addresses.weight_offsets[number]}u" for block in addresses.weight_blocks for number in block.weights
+    ]  # fmt: skip

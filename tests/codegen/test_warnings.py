@@ -34,6 +34,7 @@ SOURCES = {
     "bare": (models.matmul_exp, BARE, {}, "c99"),
     "bare, bytes": (models.comparison, BARE, {}, "c99"),
     "bare, arithmetic helpers": (models.whole_numbers, BARE, {}, "c99"),
+    "bare, two memories": (models.over_two_memories, BARE, {}, "c99"),
     "bare, no steps": (models.empty_program, BARE, {}, "c99"),
     "forbidden values": (models.comparison, BARE, {"above": ("a limit out of range",)}, "c99"),
     "timed": (models.matmul_exp, HOST, {}, "c99"),
@@ -52,7 +53,7 @@ def written(name: str, folder: Path) -> tuple[list[str], str]:
     values = library_values(
         model.program.name, model.program, model.plan, workspace, addresses, read_object(kernels.read_bytes()), target, reasons
     )
-    files = write_sources(folder, values | {"timed": name == "timed", "model_sha256": "ab12"}, model.weights, addresses)
+    files = write_sources(folder, values | {"timed": name == "timed", "model_sha256": "ab12", "scales": {}}, model.weights, addresses)
     return [each for each in files if each.endswith(".c")], f"{values['m']}.h"
 
 

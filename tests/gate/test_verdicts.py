@@ -12,6 +12,7 @@ from passfit.artifacts.places import parse_result
 from passfit.gate.growth import parse_growth
 from passfit.gate.verdicts import information, judge, remarks
 from passfit.memory.footprint import BesideFloats, GivenAgreement, OutputAgreement, RamAndWeights
+from passfit.memory.limits import RegionUse
 from passfit.params.params import Params
 
 from .samples import KIB, MIB, footprint
@@ -59,6 +60,31 @@ def test_budget_and_capacity_are_lines_of_their_own():
 def test_a_verdict_tells_the_distance():
     why = verdicts(declare(ram=600 * KIB), result(ram=619 * KIB))["ram", "budget"].why
     assert why == "ram over budget by 19.0 KiB (619.0 KiB of 600.0 KiB)"
+
+
+def with_regions(*regions: RegionUse):
+    plain = result(ram=1, flash=1)
+    return replace(plain, best=replace(plain.best, regions=regions))
+
+
+@given(used=SIZES, size=st.integers(1, 1 << 40), room=st.none() | st.integers(1, 1 << 40))
+def test_each_of_several_memories_holds_exactly_up_to_its_size_and_its_budget(used, size, room):
+    found = verdicts(declare(), with_regions(RegionUse("sram", "ram", 0, 1), RegionUse("dtcm", "ram", used, size, room)))
+    assert found["dtcm", "capacity"].ok == (used <= size) and found["sram", "capacity"].ok
+    assert ("dtcm", "budget") in found if room else ("dtcm", "budget") not in found
+    if room:
+        assert found["dtcm", "budget"].ok == (used <= room) and found["dtcm", "budget"].margin == room - used
+
+
+def test_a_memory_one_byte_too_small_is_named_with_that_byte():
+    found = verdicts(declare(), with_regions(RegionUse("sram", "ram", 0, 1), RegionUse("dtcm", "ram", 131073, 131072)))
+    assert found["dtcm", "capacity"].why == "dtcm over the device's capacity by 1 B (131,073 B of 131,072 B)"
+    assert not found["dtcm", "capacity"].ok and found["ram", "capacity"].ok
+
+
+def test_one_memory_of_a_kind_is_ram_or_flash_and_no_line_of_its_own():
+    found = verdicts(declare(), with_regions(RegionUse("rom", "flash", 1, 1), RegionUse("sram", "ram", 1, 1)))
+    assert set(found) == {("ram", "capacity"), ("flash", "capacity")}
 
 
 def test_a_declared_pair_without_a_result_fails():

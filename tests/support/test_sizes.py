@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
-from passfit.support.sizes import format_bytes, parse_size
+from passfit.support.sizes import format_bytes, format_pair, parse_size
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,13 @@ from passfit.support.sizes import format_bytes, parse_size
 )
 def test_a_size_is_read(text, nbytes):
     assert parse_size(text) == nbytes
+
+
+@given(st.integers(0, 1 << 40), st.integers(-9, 9))
+def test_a_pair_of_sizes_differs_if_the_numbers_do(one, more):
+    texts = format_pair(one, max(0, one + more))
+    assert (texts[0] == texts[1]) == (one == max(0, one + more))
+    assert format_pair(131073, 131072) == ("131,073 B", "131,072 B") and format_pair(1024, 4096) == ("1.0 KiB", "4.0 KiB")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from passfit.errors import TargetError
 from passfit.targets import Target, emulated_board, get_target, load_catalogue
-from passfit.targets.memory import first_of
+from passfit.targets.memory import of_kind
 
 KIB = 1024
 
@@ -35,8 +35,11 @@ def test_every_entry_is_complete(target: Target):
 def test_memories_of_a_board_do_not_overlap_and_its_emulated_board_runs_them(target: Target):
     places = sorted((each.start, each.start + each.size) for each in target.memories)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
-    assert {kind: first_of(target.memories, kind).size for kind in ("ram", "flash")} == {"ram": target.ram, "flash": target.flash}
+    assert {kind: sum(each.size for each in of_kind(target.memories, kind)) for kind in ("ram", "flash")} == {"ram": target.ram, "flash": target.flash}
     board = emulated_board(target)
+    places = sorted((each.start, each.start + each.size) for each in board.memories)
+    assert all(end <= start for (_, end), (start, _) in pairwise(places))
+    assert [(each.name, each.kind) for each in board.memories] == [(each.name, each.kind) for each in target.memories]
     assert emulated_board(board).memories == board.memories and board.emulator == target.emulator
     assert (board.triple, board.cpu, board.features) == (target.triple, target.cpu, target.features)
     assert target.opt == "size" and target.machine.compact

@@ -60,7 +60,7 @@ def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
 
 
 def read_minimalloc(saved: SavedPlan, path: Path) -> SavedPlan:
-    """Read a solution into `saved`.
+    """Read a solution into `saved`: one block, without banks.
 
     Raises ConfigError for a malformed file, and for offsets that are no plan of this program.
     """
@@ -81,7 +81,7 @@ def read_minimalloc(saved: SavedPlan, path: Path) -> SavedPlan:
         ),
         default=0,
     )
-    plan = replace(saved.plan, offsets=tuple(offsets), arena=arena, proved=arena == saved.plan.bound)
+    plan = replace(saved.plan, offsets=tuple(offsets), arena=arena, proved=arena == saved.plan.bound, banks=())
     try:
         validate_plan(saved.program, plan, saved.alignment)
     except PlanError as error:

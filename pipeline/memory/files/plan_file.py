@@ -14,7 +14,9 @@ from ..placement.plan_arena import ArenaPlan
 from ..validation.validate_plan import validate_plan
 
 #: format version; raise it when older readers would misread a newer file
-VERSION = 6
+VERSION = 7
+#: versions that read as this one; the sixth has no banks
+READABLE = (6, VERSION)
 _HINT = "Compile the model again."
 
 
@@ -36,7 +38,7 @@ def write_plan(saved: SavedPlan, path: Path) -> None:
 def read_plan(path: Path) -> SavedPlan:
     """Read and validate plan.json. Raises ConfigError naming the file and its problem."""
     data = decode(dict, read_text(path, _HINT), str(path), _HINT)
-    if data.get("version") != VERSION:
+    if data.get("version") not in READABLE:
         raise ConfigError(f"'{path}' is of version {data.get('version')}, not {VERSION}.", _HINT)
     alignment = data.get("alignment")
     if type(alignment) is not int or alignment < 1:

@@ -53,7 +53,8 @@ def sum_of_tensors(program: Program) -> int:
 def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target, measured: Measured | None = None) -> Footprint:
     """Return the footprint of a program's library with known `workspace` and `code`, in bytes.
 
-    The stack is part of ram once it is `measured`. Without an operating system, ram and flash are those of the linked image.
+    The stack is part of ram once it is `measured`. Without an operating system, ram and flash are those of the linked image,
+    whose first ram holds the stack.
     """
     in_place = target.weights == "in-place"
     found = account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)
@@ -62,4 +63,6 @@ def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, t
     if target.bare and measured.ram is not None and measured.flash is not None:
         found = replace(found, ram=measured.ram, flash=measured.flash, code=measured.flash - found.weights)
     stack = measured.stack or 0
-    return replace(found, ram=found.ram + stack, stack=stack)
+    first = next((region for region in measured.regions if region.kind == "ram"), None)
+    regions = tuple(replace(region, used=region.used + stack) if region is first else region for region in measured.regions)
+    return replace(found, ram=found.ram + stack, stack=stack, regions=regions)

@@ -20,11 +20,20 @@ WORK = 400_000
 
 
 @dataclass(frozen=True)
+class Bank:
+    """Part of an arena, of `size` bytes, in the memory of a device named `region`."""
+
+    region: str
+    size: int
+
+
+@dataclass(frozen=True)
 class ArenaPlan:
     """Offset of each buffer in the arena, in bytes, by index; 0 for an empty or never alive buffer.
 
     No plan of this order goes below `bound`; no order goes below `floor`. `proved` says that the arena equals the
-    bound, so that no better plan of this order exists.
+    bound, so that no better plan of this order exists. `banks` are blocks in memories of their own, whose offsets follow each
+    other; no buffer crosses from one into the next. Without any, the arena is one block in the first memory.
     """
 
     offsets: tuple[int, ...]
@@ -32,6 +41,7 @@ class ArenaPlan:
     bound: int
     floor: int
     proved: bool
+    banks: tuple[Bank, ...] = ()
 
 
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
@@ -42,29 +52,43 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
     clock, no random numbers.
     """
-    lives = lifetimes(program)
-    placed = [
-        index
-        for index, (buffer, life) in enumerate(zip(program.buffers, lives, strict=True))
-        if buffer.nbytes > 0 and life.end > life.start
-    ]
-    sizes = [aligned(program.buffers[index].nbytes, alignment) for index in placed]
     parts = Parts(program, alignment)
-    unit = math.gcd(*sizes, *parts.sizes) or alignment
-    boxes = _compressed([lives[index] for index in placed], [size // unit for size in sizes])
     offsets = [0] * len(program.buffers)
-    placement = lowest(boxes, work)
+    placed = placed_buffers(program)
+    found, arena = place_buffers(program, placed, parts, alignment, work)
+    for index, offset in zip(placed, found, strict=True):
+        offsets[index] = offset
     least = max(parts.alive_bytes())
-    if placement.height * unit > least:
-        own = _workspaces(program)
-        placement = _workspaces_last(boxes, [index in own for index in placed], placement, work)
-    if placement.height * unit > least:
-        shapes = [_shape(parts, index, unit) for index in placed]
-        placement = place_with_gaps(shapes, placement, least // unit, PROMOTIONS)
-    for index, offset in zip(placed, placement.offsets, strict=True):
-        offsets[index] = offset * unit
-    arena = placement.height * unit
     return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
+
+
+def placed_buffers(program: Program) -> list[int]:
+    """List the buffers that need a place: neither empty nor never alive."""
+    return [number for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True)) if buffer.nbytes and life.end > life.start]
+
+
+def place_buffers(
+    program: Program, chosen: Sequence[int], parts: Parts, alignment: int, work: int = WORK
+) -> tuple[tuple[int, ...], int]:
+    """Place some buffers of a program in a block of their own, as `plan_arena` does; return offsets and height in bytes."""
+    unit, boxes = boxes_of(program, chosen, parts, alignment)
+    shapes = [_shape(parts, index, unit) for index in chosen]
+    placement = lowest(boxes, work)
+    least = _most_alive(shapes)
+    if placement.height > least:
+        own = _workspaces(program)
+        placement = _workspaces_last(boxes, [index in own for index in chosen], placement, work)
+    if placement.height > least:
+        placement = place_with_gaps(shapes, placement, least, PROMOTIONS)
+    return tuple(offset * unit for offset in placement.offsets), placement.height * unit
+
+
+def boxes_of(program: Program, chosen: Sequence[int], parts: Parts, alignment: int) -> tuple[int, list[Box]]:
+    """Return the boxes of some buffers, and their unit in bytes: a multiple of `alignment`."""
+    lives = lifetimes(program)
+    sizes = [aligned(program.buffers[index].nbytes, alignment) for index in chosen]
+    unit = math.gcd(*sizes, *(parts.sizes[part] for index in chosen for part in parts.of_buffer(index))) or alignment
+    return unit, _compressed([lives[index] for index in chosen], [size // unit for size in sizes])
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
@@ -125,6 +149,12 @@ def _promoted(
         if placement.height < best.height:
             best = placement
     return best
+
+
+def _most_alive(shapes: Sequence[Shape]) -> int:
+    """Return the most units alive at one step."""
+    blocks = [block for shape in shapes for block in shape]
+    return max(loads([Box(block.start, block.end, block.upper - block.lower) for block in blocks]), default=0)
 
 
 def _shape(parts: Parts, buffer: int, unit: int) -> Shape:

@@ -7,7 +7,7 @@ buffer is read before it is overwritten.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ...errors import PlanError
 from ...program import Loop, Program, Tensor
@@ -20,11 +20,12 @@ def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
     """Check the rules and the claims of `plan`. Raises PlanError naming buffers, steps and byte offsets.
 
     The rules: one offset for each buffer, aligned and not negative; every buffer inside the arena, as are the bytes
-    up to the next multiple of `alignment`; parts of buffers that are alive at a common step are apart; nothing is read
+    up to the next multiple of `alignment`; banks fill the arena, and no buffer crosses from one into the next; parts of buffers that are alive at a common step are apart; nothing is read
     before it is written, or after it is overwritten; a kernel writes over its operand only as allowed; bodies of loops
     keep these rules in their workspace, trip by trip; and bound, floor and proved are true.
     """
     parts = _check_rules(program, plan, alignment)
+    _check_banks(program, plan, alignment)
     _check_loops(program, plan, alignment)
     _check_claims(program, plan, parts)
 
@@ -61,6 +62,22 @@ def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:
                 f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} "
                 f"ends outside the arena of {plan.arena} bytes."
             )
+
+
+def _check_banks(program: Program, plan: ArenaPlan, alignment: int) -> None:
+    """Check that banks follow each other, up to the end of the arena, and that none of their ends is inside a buffer."""
+    if not plan.banks:
+        return
+    ends = list(accumulate(bank.size for bank in plan.banks))
+    if ends[-1] != plan.arena or any(bank.size <= 0 or bank.size % alignment for bank in plan.banks):
+        sizes = ", ".join(f"{bank.region} {bank.size}" for bank in plan.banks)
+        raise PlanError(f"The banks of '{program.name}' ({sizes} bytes) are no parts of an arena of {plan.arena} bytes.")
+    if len({bank.region for bank in plan.banks}) < len(plan.banks):
+        raise PlanError(f"Two banks of '{program.name}' are in one memory.")
+    for buffer, offset in zip(program.buffers, plan.offsets, strict=True):
+        for bank, end in zip(plan.banks, ends, strict=True):
+            if offset < end < offset + _padded(buffer.nbytes, alignment):
+                raise PlanError(f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} crosses the end of bank {bank.region} at {end}.")
 
 
 def _check_reads(program: Program) -> None:

@@ -28,7 +28,7 @@ def test_a_plan_survives_its_file(place, program):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=1), "is of version 1, not 6"),
+        (lambda d: d.update(version=1), "is of version 1, not 7"),
         (lambda d: d.pop("version"), "is of version None"),
         (lambda d: d.update(alignment=0), "alignment is 0"),
         (lambda d: d.pop("plan"), "plan.json"),
@@ -47,6 +47,15 @@ def test_a_malformed_plan_is_refused(tmp_path, change, message):
     place.write_text(json.dumps(data))
     with pytest.raises(ConfigError, match=message):
         read_plan(place)
+
+
+def test_a_plan_of_the_version_without_banks_is_read(tmp_path):
+    saved = SavedPlan(program := chain(10, 20, 30), plan_arena(program), 64)
+    write_plan(saved, place := tmp_path / "plan.json")
+    data = json.loads(place.read_text()) | {"version": 6}
+    assert data["plan"].pop("banks") == []
+    place.write_text(json.dumps(data))
+    assert read_plan(place) == saved
 
 
 def test_the_bodies_of_loops_survive_their_file(place):

@@ -5,7 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.memory import Budget, account, fits, plan_arena
+from passfit.memory.footprint import Measured
+from passfit.memory.limits import RegionUse
+from passfit.memory.placement.account import footprint_of
 from passfit.program import Port, Step, Tensor, Weight
+from passfit.targets import get_target
 
 from ...strategies import chain, programs
 
@@ -39,6 +43,15 @@ def test_the_sum_counts_read_inputs_weights_and_results_but_no_views():
     footprint = account(program, plan_arena(program), workspace=0, code=0, weights_in_place=True)
     assert footprint.sum == 10 + 7 + 20 + 30
     assert footprint.weights == 64
+
+
+def test_the_stack_is_in_the_first_ram_and_memories_add_up():
+    program = chain(64, 64)
+    regions = (RegionUse("rom", "flash", 700, 1024), RegionUse("sram", "ram", 100, 200), RegionUse("dtcm", "ram", 64, 64))
+    measured = Measured(True, "emulated", ram=164, flash=700, stack=36, regions=regions)
+    found = footprint_of(program, plan_arena(program), 0, 0, get_target("mps2-an386"), measured)
+    assert [region.used for region in found.regions] == [700, 136, 64] and found.ram == 200
+    assert all(region.fits for region in found.regions) and not replace(regions[2], room=63).fits
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""Plan an arena over several memories of a device: banks, which no buffer crosses.
+
+    one arena                     banks: a wall at the end of each memory but the last
+    offset ▲ ┌─────┐                       ┌─────┐
+           │ │  c  │ ┌────┐                │  c  │ ┌────┐   second memory
+           │ ├─────┤ │ d  │       ════════╪═════╪═╪════╪═══ wall
+           │ │  a  │ │    │                │  a  │ │ d  │   first memory: the fastest, for the busiest buffers
+           └─┴─────┴─┴────┴──► steps       └─────┘ └────┘
+
+The memories are tried in the device's order: first one alone, then all up to it, the fastest filled first. The arena in one
+block, cut at the walls, is the first candidate: it needs at most one largest buffer more for each wall. Greedy placements
+below the walls follow. The best one is then placed again, bank by bank, by the planner of one block.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from ...program import Program
+from ...targets import Target
+from ...targets.memory import of_kind
+from ..liveness import Parts, aligned
+from .greedy import Box, Placement, neighbours, orders, promote
+from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, place_buffers, placed_buffers
+from .traffic import traffic
+
+#: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
+#: the fewer if nothing fits otherwise
+RESERVES = (4096, 512)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes for an arena in the memory `region`; the least `slowness` is the fastest."""
+
+    region: str
+    size: int
+    slowness: tuple[bool, int] = (False, 0)
+
+
+def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -> ArenaPlan:
+    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first."""
+    for reserve in RESERVES:
+        rooms = rooms_of(target, workspace + reserve)
+        found = plan_banks(program, plan, rooms, target.alignment)
+        if not excess_of(found, rooms):
+            break
+    return found
+
+
+def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
+    """Return the room for an arena in each ram of a target, with `beside` other bytes in the first."""
+    found, alignment = [], target.alignment
+    for number, each in enumerate(of_kind(target.memories, "ram")):
+        free = each.usable - (0 if number else beside)
+        found.append(Room(each.name, max(0, free) // alignment * alignment, each.slowness))
+    return tuple(found)
+
+
+def plan_banks(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> ArenaPlan:
+    """Return the plan in one memory, or over several, if its block does not fit the first of `rooms`.
+
+    If nothing fits, the plan with the fewest bytes too many is returned. Deterministic.
+    """
+    if len(rooms) < 2 or plan.arena <= rooms[0].size:
+        return plan
+    excess, best = plan.arena - rooms[0].size, plan
+    for tried in _plans(program, plan, rooms, alignment):
+        over = excess_of(tried, rooms)
+        if over < excess:
+            excess, best = over, tried
+        if not over:
+            break
+    return best
+
+
+def excess_of(plan: ArenaPlan, rooms: Sequence[Room]) -> int:
+    """Return by how many bytes a plan exceeds the room for it, in all memories together."""
+    banks = plan.banks or (Bank(rooms[0].region, plan.arena),)
+    sizes = {room.region: room.size for room in rooms}
+    return sum(max(0, bank.size - sizes[bank.region]) for bank in banks)
+
+
+def _plans(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> Iterator[ArenaPlan]:
+    """Yield plans in more and more memories: in the next one alone, then over all up to it."""
+    for number in range(2, len(rooms) + 1):
+        some = rooms[:number]
+        yield replace(plan, banks=(Bank(some[-1].region, plan.arena),))
+        if number == len(rooms) or plan.bound <= sum(room.size for room in some):
+            yield _spread(program, plan, sorted(some, key=lambda room: room.slowness), alignment)
+
+
+def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> ArenaPlan:
+    """Plan over all memories, filled in this order; only the last one may overflow."""
+    chosen, parts, moved = placed_buffers(program), Parts(program, alignment), traffic(program)[0]
+    unit, boxes = boxes_of(program, chosen, parts, alignment)
+    busy = [moved[index] for index in chosen]
+    # positions in units: bank k lies between walls k and k + 1, the last one is open
+    walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
+
+    def cost(placement: Placement) -> tuple:
+        """Return what is to be least: bytes too many, then those moved elsewhere than in the faster memories, then the height."""
+        inside = [0] * len(rooms)
+        for nbytes, offset in zip(busy, placement.offsets, strict=True):
+            inside[_bank(walls, offset)] -= nbytes
+        return max(0, (placement.height - walls[-1]) * unit - rooms[-1].size), inside, placement.height
+
+    found = [_cut(boxes, [plan.offsets[index] // unit for index in chosen], walls), *_filled(boxes, busy, walls, rooms[-1].size // unit)]
+    return _banked(program, plan, rooms, alignment, unit, walls, min(found, key=cost))
+
+
+def _bank(walls: Sequence[int], offset: int) -> int:
+    return bisect_right(walls, offset) - 1
+
+
+def _cut(boxes: Sequence[Box], offsets: Sequence[int], walls: Sequence[int]) -> Placement:
+    """Cut a placement at the walls: the boxes that end above one move behind it together."""
+    found, left = list(offsets), list(range(len(boxes)))
+    for number, wall in enumerate(walls):
+        lowest = min((offsets[box] for box in left), default=0)
+        for box in left:
+            found[box] = offsets[box] - lowest + wall
+        if number + 1 < len(walls):
+            left = [box for box in left if found[box] + boxes[box].size > walls[number + 1]]
+    return Placement(tuple(found), max((low + box.size for low, box in zip(found, boxes, strict=True)), default=0))
+
+
+def _filled(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int], room: int) -> Iterator[Placement]:
+    """Yield greedy placements below the walls: the busiest boxes first, then in the planner's orders.
+
+    Boxes on top of a last memory that exceeds its `room` are taken first in the next round.
+    """
+    near = neighbours(boxes)
+    density = [nbytes / (box.size * box.length) for nbytes, box in zip(busy, boxes, strict=True)]
+    busiest = sorted(range(len(boxes)), key=lambda box: (-density[box], -boxes[box].size, box))
+    for order in (busiest, *orders(boxes, near)):
+        for _ in range(PROMOTIONS):
+            yield (placement := _fill(boxes, near, order, walls))
+            if placement.height <= walls[-1] + room:
+                break
+            order = promote(order, boxes, placement)
+
+
+def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[int], walls: Sequence[int]) -> Placement:
+    """Place the boxes in `order`, each in the lowest gap that no wall crosses."""
+    offsets = [-1] * len(boxes)
+    for box in order:
+        size, lowest, number = boxes[box].size, 0, 0
+        taken = sorted((offsets[other], offsets[other] + boxes[other].size) for other in near[box] if offsets[other] >= 0)
+        while True:
+            wall = bisect_right(walls, lowest)
+            if wall < len(walls) and walls[wall] < lowest + size:
+                lowest = walls[wall]
+                continue
+            while number < len(taken) and taken[number][1] <= lowest:
+                number += 1
+            if number == len(taken) or taken[number][0] >= lowest + size:
+                break
+            lowest = taken[number][1]
+        offsets[box] = lowest
+    return Placement(tuple(offsets), max((low + box.size for low, box in zip(offsets, boxes, strict=True)), default=0))
+
+
+def _banked(
+    program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int, unit: int, walls: Sequence[int], placement: Placement
+) -> ArenaPlan:
+    """Return the plan with the banks of a placement, each planned again as one block, and as high as it is used."""
+    chosen, parts = placed_buffers(program), Parts(program, alignment)
+    offsets, banks, start = [0] * len(program.buffers), [], 0
+    for number, room in enumerate(rooms):
+        inside = {index: (low - walls[number]) * unit for index, low in zip(chosen, placement.offsets, strict=True) if _bank(walls, low) == number}
+        if not inside:
+            continue
+        height = max(low + aligned(program.buffers[index].nbytes, alignment) for index, low in inside.items())
+        again, lower = place_buffers(program, tuple(inside), parts, alignment)
+        if lower < height:
+            inside, height = dict(zip(inside, again, strict=True)), lower
+        for index, low in inside.items():
+            offsets[index] = start + low
+        banks.append(Bank(room.region, height))
+        start += height
+    return replace(plan, offsets=tuple(offsets), arena=start, proved=start == plan.bound, banks=tuple(banks))
