@@ -19,6 +19,7 @@ Python.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,8 @@ def import_model(
     model = read_model(path)
     declare_sets(model)
     name_unnamed(model)
-    bind_inputs(model, shapes or {}, fix or {})
+    for assumed in bind_inputs(model, shapes or {}, fix or {}):
+        logging.getLogger("passfit").warning("passfit: the input %s.", assumed)
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
     refuse_foreign_domains(model)

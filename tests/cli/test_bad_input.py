@@ -109,7 +109,7 @@ def test_a_shape_that_contradicts_the_model_or_is_none(refused: Refused, cnn: Pa
 
 
 def test_an_open_shape_is_asked_for(refused: Refused, tmp_path: Path):
-    model = _save(tmp_path / "m.onnx", helper.make_node("Relu", ["x"], ["y"]), shape=("batch", 3))
+    model = _save(tmp_path / "m.onnx", helper.make_node("Relu", ["x"], ["y"]), shape=("batch", "width"))
     assert "--shape" in refused("compile", model, "--target", "x86-64", "--out", "out")
 
 

@@ -125,7 +125,7 @@ def test_without_dvc_it_says_how_to_add_it(repo):
 )
 def test_bad_input_is_one_clear_error_and_writes_nothing(repo, models, targets, shapes, error, message):
     write_model(repo / "m.onnx")
-    write_model(repo / "open.onnx", ("n", 8))
+    write_model(repo / "open.onnx", (1, "n"))
     write_model(repo.parent / "outside.onnx")
     (repo / "text.onnx").write_text("not a model")
     before = files(repo)

@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
 #: exporters' words for "some size": two dimensions of such a name need not be equal
 _ANONYMOUS = frozenset({"", "?", "None", "none", "unk", "unknown", "-1"})
+#: words and letters that name a length of data instead of a batch
+_LENGTHS, _LETTERS = ("seq", "len", "time", "frame", "step", "token", "sample", "point", "row", "width", "height"), frozenset("TLStls")
 #: example sizes in the hint for an open dimension
 _EXAMPLE_IMAGE, _EXAMPLE_OTHER = 224, 16
 
 
-def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> None:
-    """Write `shapes` into the inputs of `model`, and freeze the inputs in `fix`, in place.
+def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> list[str]:
+    """Write `shapes` into the inputs of `model`, and freeze the inputs in `fix`, in place; return assumed sizes in words.
 
-    A named dimension with one size in one input has it in the others too. Raises ModelError for a name that is
-    no input, a shape or value that contradicts the model, and dimensions that stay open (all of them at once).
+    A named dimension with one size in one input has it in the others too. An open batch is 1, see `_assume_batches`.
+    Raises ModelError for a name that is no input, a shape or value that contradicts the model, and dimensions that stay
+    open (all of them at once).
     """
     graph = model.graph
     constants = {tensor.name for tensor in graph.initializer}
@@ -40,9 +43,11 @@ def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix
     _spread_names(inputs.values(), declared)
     for name, value in fix.items():
         graph.initializer.append(_frozen(inputs.pop(name), value))
+    assumed = _assume_batches(inputs.values())
     del graph.input[:]
     graph.input.extend(inputs.values())
     _refuse_open(inputs.values())
+    return assumed
 
 
 def dimensions(value: onnx.ValueInfoProto) -> list[int | str] | None:
@@ -106,6 +111,24 @@ def _spread_names(values: Collection[onnx.ValueInfoProto], declared: Mapping[str
         shape = dimensions(value)
         if shape is not None:
             _write(value, [_only(known, size) if isinstance(size, str) else size for size in shape])
+
+
+def _assume_batches(values: Collection[onnx.ValueInfoProto]) -> list[str]:
+    """Write 1 into open leading dimensions of tensors that have further ones, unless they seem to be lengths.
+
+    A length has a word for it in its name, or its name stands at another place of some input too.
+    """
+    shapes = {value.name: dimensions(value) or [] for value in values}
+    elsewhere = {size for shape in shapes.values() for size in shape[1:] if size not in _ANONYMOUS}
+    assumed = []
+    for value in values:
+        shape = shapes[value.name]
+        name = shape[0] if len(shape) > 1 else 0
+        if isinstance(name, int) or name in elsewhere or name in _LETTERS or any(word in name.lower() for word in _LENGTHS):
+            continue
+        _write(value, [1, *shape[1:]])
+        assumed.append(f"'{value.name}' ({_times(shape)}) has a batch of 1: --shape {value.name}={_times([2, *shape[1:]])} would make it 2")
+    return assumed
 
 
 def _only(known: Mapping[str, set[int]], name: str) -> int | str:
