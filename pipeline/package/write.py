@@ -14,7 +14,7 @@ from ..codegen.template import render
 from ..errors import ConfigError, OutputError
 from ..image.link_image import write_board
 from ..support.result_folder import result_folder
-from ..targets import Target, how_to_run
+from ..targets import emulator_command
 from .contents import Contents, read_contents
 from .cores import cmsis_core, fpu_of, zephyr_core
 from .kinds import Kind, check_kind, place
@@ -75,12 +75,6 @@ def package_values(contents: Contents, kind: Kind, name: str, version: str, case
         "inputs": inputs, "outputs": outputs, "golden": golden, "cases": 0 if golden is None else min(cases, len(golden.inputs)),
         "dtypes": sorted({port["dtype"] for port in outputs if port.get("tolerance")}),
         "exact": any(not port.get("tolerance") for port in outputs),
-        "emulator": _emulator(target), "fpu": fpu_of(target), "cmsis_core": cmsis_core(target), "zephyr_core": zephyr_core(target),
+        "emulator": emulator_command(target), "fpu": fpu_of(target), "cmsis_core": cmsis_core(target), "zephyr_core": zephyr_core(target),
         "archive": place(kind.archive, contents.m, target),
     }  # fmt: skip
-
-
-def _emulator(target: Target) -> list[str]:
-    """Return the command that runs an image or a program of the target itself; empty where there is none here."""
-    command = how_to_run(target).command
-    return [Path(command[0]).name, *command[1:]] if command and not target.emulated_on else []
