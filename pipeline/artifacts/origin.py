@@ -23,9 +23,9 @@ from ..support.digests import OriginRecord, digest_of, json_values
 from ..targets import Target
 from ..verify.settings import VerifySettings
 
-#: facts of a target read by no step before the footprint: prose, capacities, which only a goal reads, and a choice that
-#: only the library depends on
-_UNREAD = ("description", "source", "ram", "flash", "index_checks")
+#: facts of a target read by no step before the footprint: prose, capacities, which only a goal reads, and choices that
+#: only the library and its run depend on
+_UNREAD = ("description", "source", "ram", "flash", "index_checks", "runner")
 
 
 def search_settings(params: Params) -> SearchSettings:
@@ -85,6 +85,7 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Orig
             "max-error": float(settings.max_error) if lossy else None,
             "target": target_digest(target),
             "index-checks": target.index_checks,
+            **({"runner": list(target.runner)} if target.runner else {}),
         }
     )
 

@@ -128,7 +128,7 @@ class Measured:
     the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
     uses of the caller's stack, in bytes. Without an operating system `ram` is that of the image, .data and .bss, and `flash` .text,
     .rodata and .data, and `regions` tells them by memory; elsewhere `flash` is None. `latency_ms` is the median of a run, None under an emulator. `instructions`
-    are counted over one run under an emulator; None natively, and where there are too many to count. `max_rel_error` is
+    are counted over one run under an emulator; None natively, and where there are too many to count. `cycles` are those of the first run on a device on the desk. `max_rel_error` is
     the largest absolute error divided by the range of that output in the reference. `verified_by` names the reference, on
     the file as given: "onnxruntime", or ONNX's own evaluator, "onnx"; or "not-verified: " and the reason. It is None
     where the library did not run.
@@ -155,6 +155,7 @@ class Measured:
     verified_by: str | None = None
     flash: int | None = None
     regions: tuple[RegionUse, ...] = ()
+    cycles: int | None = None
 
     @property
     def unverified(self) -> str:

@@ -14,7 +14,7 @@ from ..codegen.template import render
 from ..errors import ConfigError, OutputError
 from ..image.link_image import write_board
 from ..support.result_folder import result_folder
-from ..targets import Target, how_to_run
+from ..targets import emulator_command
 from .contents import Contents, read_contents
 from .cores import cmsis_core, fpu_of, zephyr_core
 from .kinds import Kind, check_kind, place
@@ -23,6 +23,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 #: golden vectors in a self test: flash is small
 CASES = 1
+#: most bytes of golden vectors that become C source, of four times that
+_MOST_BYTES = 8 << 20
 
 
 def write_package(folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()) -> None:
@@ -48,7 +50,7 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
         return file
 
     files = dict(kind.files) | {"README.md": "README.md.j2"}
-    if contents.golden is not None:
+    if values["golden"] is not None:
         files |= {kind.selftest: "selftest.c.j2", kind.header.replace(".h", "_selftest.h"): "selftest.h.j2"}
     for name, template in files.items():
         at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
@@ -62,6 +64,10 @@ def package_values(contents: Contents, kind: Kind, name: str, version: str, case
     """Return the values of the templates' variables, for a kind of that name."""
     target, golden = contents.target, contents.golden
     inputs, outputs = contents.ports("inputs"), contents.ports("outputs")
+    case_bytes = sum(port["nbytes"] for port in (*inputs, *outputs))
+    if case_bytes > _MOST_BYTES:
+        golden = None
+    cases = 0 if golden is None else min(cases, len(golden.inputs), _MOST_BYTES // max(1, case_bytes))
     if golden is not None:
         for port, values in zip(inputs, zip(*golden.inputs[:cases])):
             port["values"] = values
@@ -72,15 +78,9 @@ def package_values(contents: Contents, kind: Kind, name: str, version: str, case
         "passfit": importlib.metadata.version("passfit"), "target": target, "threads": contents.manifest.get("threads", 1),
         "ram": contents.footprint["best"]["ram"], "flash": contents.footprint["best"]["flash"],
         "sha256": contents.manifest.get("made_from", {}).get("model", ""),
-        "inputs": inputs, "outputs": outputs, "golden": golden, "cases": 0 if golden is None else min(cases, len(golden.inputs)),
-        "dtypes": sorted({port["dtype"] for port in outputs if port.get("tolerance")}),
-        "exact": any(not port.get("tolerance") for port in outputs),
-        "emulator": _emulator(target), "fpu": fpu_of(target), "cmsis_core": cmsis_core(target), "zephyr_core": zephyr_core(target),
+        "inputs": inputs, "outputs": outputs, "golden": golden, "cases": cases,
+        "dtypes": sorted({port["dtype"] for port in outputs if port["nbytes"] and port.get("tolerance")}),
+        "exact": any(port["nbytes"] and not port.get("tolerance") for port in outputs),
+        "emulator": emulator_command(target), "fpu": fpu_of(target), "cmsis_core": cmsis_core(target), "zephyr_core": zephyr_core(target),
         "archive": place(kind.archive, contents.m, target),
     }  # fmt: skip
-
-
-def _emulator(target: Target) -> list[str]:
-    """Return the command that runs an image or a program of the target itself; empty where there is none here."""
-    command = how_to_run(target).command
-    return [Path(command[0]).name, *command[1:]] if command and not target.emulated_on else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
@@ -122,10 +122,11 @@ class TrackParams(Table):
 
 
 class Params(Table):
-    """Content of params.yaml."""
+    """Content of params.yaml. `boards` are devices of the repo's own, which `targets.catalogue` reads."""
 
     models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)
     targets: Annotated[dict[str, Annotated[TargetParams, Section]], Section] = Field(default_factory=dict)
+    boards: Annotated[dict[str, dict[str, Any]], Section] = Field(default_factory=dict)
     search: Annotated[SearchParams, Section] = SearchParams()
     tune: Annotated[TuneParams, Section] = TuneParams()
     verify: Annotated[VerifyParams, Section] = VerifyParams()

@@ -64,6 +64,8 @@ def _measured(report: FootprintReport) -> str:
         parts.append(f"energy {measured.energy.how}" if mj is None else f"{mj:.3g} mJ a run")
     if measured.instructions is not None:
         parts.append(f"{measured.instructions} instructions a run")
+    if measured.cycles is not None:
+        parts.append(f"{measured.cycles} cycles a run")
     if measured.compile_seconds is not None:
         parts.append(f"compiled in {measured.compile_seconds:.1f} s")
     return ", ".join(parts)

@@ -5,7 +5,7 @@ Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and
 
 from .boards import emulated_board
 from .catalogue import get_target, load_catalogue
-from .emulator import Runner, how_to_run
+from .emulator import Runner, emulator_command, how_to_run
 from .libc import bare_target, host_libc, program_libc
 from .machine import Machine
 from .native import native_target
@@ -18,6 +18,7 @@ __all__ = [
     "Target",
     "bare_target",
     "emulated_board",
+    "emulator_command",
     "get_target",
     "host_libc",
     "how_to_run",

@@ -12,9 +12,9 @@ from .target import Target
 def emulated_board(target: Target) -> Target:
     """Return a device's core on the board that an emulator has for it: its clock, its emulator, and room for its memories.
 
-    The device itself, if it names no such board. Raises TargetError for an unknown one.
+    The device itself, if it names no such board, or has a runner. Raises TargetError for an unknown one.
     """
-    if target.emulated_on is None:
+    if target.emulated_on is None or target.runner:
         return target
     board = get_target(target.emulated_on)
     return replace(target, name=board.name, memories=placed_on(target.memories, board.memories), mhz=board.mhz, emulator=board.emulator)

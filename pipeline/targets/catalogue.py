@@ -1,4 +1,7 @@
-"""Read the catalogue of targets: catalogue.toml, and the additions in a model repo's pyproject.toml."""
+"""Read the catalogue of targets: catalogue.toml, and the additions of a model repo.
+
+Those are `[tool.passfit.targets]` of its pyproject.toml, and `boards` of its params.yaml, which win.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import tomli
 
 from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
+from ..support.yaml_file import read_yaml
+from .desk import read_runner
 from .memory import Kind, of_kind, read_memories
 from .target import Target
 
@@ -22,7 +27,7 @@ _REQUIRED = tuple(f.name for f in fields(Target) if f.default is MISSING and f.n
 
 
 def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
-    """Read every target by name: passfit's own, then `repo`/pyproject.toml's.
+    """Read every target by name: passfit's own, then those of `repo`.
 
     The repo's targets may replace passfit's. An entry with `base` inherits its missing keys, from another entry or from
     passfit's entry of its own name. Raises TargetError for a malformed entry, naming file, entry and key.
@@ -36,6 +41,12 @@ def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
             added = _table(added.get(key, {}), f"[tool.passfit.targets] of {project}")
         entries |= added
         origin |= dict.fromkeys(added, str(project))
+    params = repo / "params.yaml" if repo is not None else None
+    if params is not None and params.is_file():
+        content = read_yaml(params)
+        boards = _table(content.get("boards") or {}, f"boards of {params}") if isinstance(content, dict) else {}
+        entries |= boards
+        origin |= dict.fromkeys(boards, str(params))
     return {name: _target(name, entries, builtin, origin[name]) for name in entries}
 
 
@@ -64,7 +75,7 @@ def _table(value: Any, where: str) -> dict[str, Any]:
 
 def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin: str) -> Target:
     where = f"Target '{name}' in {origin}"
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise TargetError(f"{where} has a malformed name.", "Use lower-case letters, digits and hyphens.")
     values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
     memories = values.get("memories", ())
@@ -74,6 +85,8 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     if missing:
         raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
     target = Target(name=name, **values)
+    if target.runner and not target.bare:
+        raise TargetError(f"{where} has a runner, but an operating system ({target.triple}).", "Runners are for devices without one.")
     if target.bare != bool(memories):
         system = "without" if target.bare else "with"
         raise TargetError(f"{where} is a device {system} an operating system ({target.triple}).", "Give `memories` to one without, and only there.")
@@ -112,6 +125,8 @@ def _value(key: str, value: Any, where: str) -> Any:
         if type(value) is not int or value <= 0:
             raise TargetError(f"{where}: mhz is {value!r}.", "Give a whole number above zero.")
         return value
+    if key == "runner":
+        return read_runner(value, where)
     if key == "memories":
         return read_memories(value, where)
     if key == "alignment":

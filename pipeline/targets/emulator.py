@@ -5,10 +5,12 @@ from __future__ import annotations
 import platform
 import shlex
 import shutil
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from .desk import fill_in
 from .machine import riscv_vector_bits
 from .target import Target
 
@@ -37,7 +39,8 @@ _ARM_PARTS = {"0xd03": "cortex-a53", "0xd08": "cortex-a72", "0xd07": "cortex-a57
 class Runner:
     """Command prefix for running a program, or an image: empty for a native run, None if it cannot run here.
 
-    `how` is footprint.json's word: "native", "qemu-aarch64", or "not-run: <reason, next step>".
+    That of a device on the desk is a whole command, to be filled in. `how` is footprint.json's word: "native", "qemu-aarch64",
+    "the runner of my-board", or "not-run: <reason, next step>".
     """
 
     command: list[str] | None
@@ -53,6 +56,8 @@ def how_to_run(target: Target) -> Runner:
     """Return how this machine runs programs of `target`; never fails."""
     if platform.system() != "Linux":
         return Runner(None, f"not-run: {platform.system()} cannot run Linux programs; run passfit on Linux")
+    if target.runner:
+        return _desk(target)
     why = _why_not_native(target)
     if not why:
         return Runner([], "native")
@@ -67,6 +72,21 @@ def how_to_run(target: Target) -> Runner:
             return Runner([path, *options], name)
     package = next(package for start, package in _PACKAGES.items() if name.startswith(start))
     return Runner(None, f"not-run: {name} is not installed; install it with: apt-get install {package}")
+
+
+def emulator_command(target: Target) -> list[str]:
+    """Return the command of a target's own emulator, with its options; empty without one."""
+    if not target.emulator or target.emulated_on:
+        return []
+    return [*shlex.split(target.emulator), *(_IMAGE_OPTIONS if target.bare else ())]
+
+
+def _desk(target: Target) -> Runner:
+    """Return the runner of a device on the desk, its words not filled in yet."""
+    program = fill_in(target.runner[:1], {"python": sys.executable, "repo": str(Path.cwd())})[0]
+    if shutil.which(program) is None:
+        return Runner(None, f"not-run: '{program}' is not installed; install it, or correct the runner of {target.name}")
+    return Runner(list(target.runner), f"the runner of {target.name}")
 
 
 def _why_not_native(target: Target) -> str:

@@ -80,6 +80,8 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
         yield from (Figure(f"verify/{name}", value) for name, value in agreed if value is not None)
     if ran.instructions is not None:
         yield Figure("verify/instructions", ran.instructions)
+    if ran.cycles is not None:
+        yield Figure("verify/cycles", ran.cycles)
     if ran.ram is not None:
         yield Figure("verify/measured_ram_kib", ran.ram / KIB)
     yield from (Figure(f"regions/{region.name}_kib", region.used / KIB) for region in telling(best.regions))

@@ -66,7 +66,7 @@ def test_a_stuck_emulator_is_ended_and_named(
     emulator.chmod(0o755)
     (tmp_path / "pyproject.toml").write_text(_STUCK)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-    monkeypatch.setattr("passfit.verify.runner._TIMEOUT_SECONDS", 2)
+    monkeypatch.setattr("passfit.verify.linked.program._TIMEOUT_SECONDS", 2)
     model = save_tiny_cnn(tmp_path / "cnn.onnx")
     said = refused("compile", model, "--target", "stuck", "--strategy", "tvm-default", "--out", "out")
     assert "run by qemu-stuck, did not finish in 2 s" in said

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from passfit.errors import ConfigError, OutputError
-from passfit.package import KINDS, write_package
+from passfit.package import KINDS, write, write_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 BOARD = "mps2-an386"
@@ -42,6 +42,7 @@ def test_a_result_without_golden_vectors_has_no_self_test(tmp_path, result):
     for kind in KINDS:
         write_package(folder, kind, tmp_path / kind)
         assert not [name for name, data in files(tmp_path / kind).items() if "selftest" in name or (name[-2:] != ".a" and b"elftest()" in data)]
+        assert "There is no self test" in (tmp_path / kind / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,38 @@ def test_what_makes_no_package_is_said(tmp_path, result, folder, kind, version, 
     source = tmp_path / folder if folder == "nowhere" else result(folder)
     with pytest.raises(ConfigError, match=message):
         write_package(source, kind, tmp_path / "out", version)
+
+
+def test_vectors_too_large_for_a_source_file_are_left_out(tmp_path, result, monkeypatch):
+    # a case has 128 + 80 + 16 + 40 bytes
+    for limit, cases in ((263, 0), (264, 1), (528, 2)):
+        monkeypatch.setattr(write, "_MOST_BYTES", limit)
+        write_package(result(BOARD), "cmake", tmp_path / str(limit), cases=3)
+        source = tmp_path / str(limit) / "src" / "small_net_selftest.c"
+        assert source.exists() == bool(cases) and (not cases or f"CASES = {cases} " in source.read_text())
+
+
+@pytest.mark.parametrize("command", ["package", "compile"])
+def test_the_command_writes_packages_and_refuses_before_it_builds(tmp_path, result, monkeypatch, capsys, command):
+    from passfit.cli.app import main
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["passfit", command, *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code
+
+    if command == "package":
+        assert run(str(result(BOARD)), "--kind", "arduino", "--out", str(tmp_path / "out"), "--version", "2.0.1") == 0
+        assert "version=2.0.1" in (tmp_path / "out" / "library.properties").read_text()
+        assert run(str(result(BOARD)), "--kind", "zephir", "--out", str(tmp_path / "not")) == 2
+    else:
+        model = str(result(BOARD).parent / "small-net.onnx")
+        options = [model, "--target", BOARD, "--strategy", "tvm-default", "--workers", "0", "--out"]
+        assert run(*options, str(tmp_path / "out"), "--package", "cmake", "--package", "zephyr") == 0
+        assert {each.name for each in (tmp_path / "out" / "package").iterdir()} == {"cmake", "zephyr"}
+        assert run(*options, str(tmp_path / "not"), "--package", "zephir") == 2
+    assert not (tmp_path / "not").exists() and "Did you mean 'zephyr'" in capsys.readouterr().err
 
 
 def test_a_package_does_not_overwrite_the_result(tmp_path, result):

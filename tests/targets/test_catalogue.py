@@ -117,6 +117,10 @@ def test_an_unknown_target_names_the_near_one():
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "lots", start = 0}]', "size: 'lots' is not a size"),
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = -1}]', "start is -1"),
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0, speed = 1}]', "unknown key 'speed'"),
+        ('base = "mps2-an386"\nrunner = "run.sh"', "runner is 'run.sh'.*Give a list of words"),
+        ('base = "mps2-an386"\nrunner = []', "runner is \\[\\]"),
+        ('base = "mps2-an386"\nrunner = ["run", "{elv}"]', "unknown word '{elv}'.*Did you mean 'elf'"),
+        ('base = "rpi4"\nrunner = ["run"]', "has a runner, but an operating system"),
         ('ram = "1KiB"', "lacks the keys triple, cpu"),
     ],
 )
@@ -144,3 +148,39 @@ def test_a_circle_of_bases_is_refused(tmp_path):
 def test_a_malformed_file_is_refused(tmp_path, text):
     with pytest.raises(TargetError):
         load_catalogue(repo(tmp_path, text))
+
+
+def test_boards_of_params_yaml_win_over_those_of_pyproject_toml(tmp_path):
+    repo(tmp_path, '[tool.passfit.targets.mine]\nbase = "stm32f446"\nmhz = 16\n')
+    (tmp_path / "params.yaml").write_text(
+        """
+boards:
+  mine:
+    base: stm32f446
+    memories:
+      - {name: flash, kind: flash, size: 256KiB, start: 0x08000000}
+      - {name: sram, kind: ram, size: 64KiB, start: 0x20000000}
+    runner: [openocd, -f, board.cfg, -c, "program {elf}", -c, "foreach x { a b } {}"]
+  like-mine: {base: mine}
+targets:
+  mine:
+"""
+    )
+    mine, like = (get_target(name, tmp_path) for name in ("mine", "like-mine"))
+    assert mine.mhz == get_target("stm32f446").mhz and (mine.ram, mine.flash) == (64 * KIB, 256 * KIB)
+    assert mine.runner[:2] == ("openocd", "-f") and like.runner == mine.runner and emulated_board(mine) == mine
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("boards: [1]", "boards of .*params.yaml is \\[1\\], not a table"),
+        ("boards: {mine: {base: rpi44}}", "Target 'mine' in .*params.yaml has the unknown base 'rpi44'"),
+        ("boards: {1: {base: rpi4}}", "malformed name"),
+        ("boards: {mine: 3}", "Target 'mine' in .*params.yaml is 3, not a table"),
+    ],
+)
+def test_a_malformed_board_of_params_yaml_is_refused_by_name(tmp_path, text, message):
+    (tmp_path / "params.yaml").write_text(text)
+    with pytest.raises(TargetError, match=message):
+        load_catalogue(tmp_path)
