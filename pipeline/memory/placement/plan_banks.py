@@ -60,7 +60,7 @@ def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
     """Return the room for an arena in each ram of a target, with `beside` other bytes in the first."""
     found, alignment = [], target.alignment
     for number, each in enumerate(of_kind(target.memories, "ram")):
-        free = each.usable - (0 if number else beside)
+        free = each.usable - (-each.start) % alignment - (0 if number else beside)
         found.append(Room(each.name, max(0, free) // alignment * alignment, each.slowness))
     return tuple(found)
 
