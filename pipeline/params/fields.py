@@ -45,6 +45,11 @@ def _size(value: object) -> int:
     return nbytes
 
 
+def _room(value: object) -> int:
+    """Read a size in bytes that may be 0."""
+    return 0 if value in (0, "0") and not isinstance(value, bool) else _size(value)
+
+
 def _shape(value: object) -> tuple[int, ...]:
     """Read a static shape: `[1, 3, 48, 192]` or `1x3x48x192`."""
     dims = value
@@ -91,6 +96,7 @@ def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 Text = Annotated[str, AfterValidator(_text)]
 Size = Annotated[int, BeforeValidator(_size)]
+Room = Annotated[int, BeforeValidator(_room)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
 Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
 Fixed = Annotated[Any, BeforeValidator(_fixed)]

@@ -16,7 +16,7 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Fixed, Fraction, Latency, Section, Shape, Size, Slowdown, Table, Text
+from .fields import Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -28,12 +28,12 @@ _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None):
 class BudgetParams(Table):
     """Budget in bytes, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None is no limit.
 
-    `regions` are memories of a device without an operating system, by name: plans keep to them.
+    `regions` are memories of a device without an operating system, by name: plans keep to them; 0 leaves one out.
     """
 
     ram: Size | None = None
     flash: Size | None = None
-    regions: Annotated[dict[str, Size | None], Section] = Field(default_factory=dict)
+    regions: Annotated[dict[str, Room | None], Section] = Field(default_factory=dict)
 
 
 class ModelParams(Table):

@@ -27,7 +27,7 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     for region in telling(report.best.regions):
         used, limit = format_pair(region.used, region.limit)
-        made.add_row(Name(f"  {region.name}"), used, f"of {limit}", f"{region.used / region.limit:.2f}")
+        made.add_row(Name(f"  {region.name}"), used, f"of {limit}", f"{region.used / region.limit:.2f}" if region.limit else "–")
     made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
     lines = [_measured(report), *(each.summary for each in report.defects), *_quantised(report), *filter(None, [report.slow_summary]), *([] if report.exact else [_LOSSY]), _verdict(report)]
     return fitted(made, *lines)

@@ -114,8 +114,8 @@ def test_a_kernel_that_crashes_the_compiler_costs_its_plan_alone(network: Path, 
 def test_a_wrong_plan_costs_that_plan_alone(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right, tried = build_plan.checked_plan, []
 
-    def wrong(program, target):
-        plan = right(program, target)
+    def wrong(program, target, workspace):
+        plan = right(program, target, workspace)
         tried.append(program)
         return replace(plan, offsets=tuple(0 for _ in plan.offsets)) if len(tried) == 1 else plan
 
@@ -129,8 +129,8 @@ def test_a_first_library_does_not_stand_in_the_way_of_another_plan(network: Path
     right, broken_here = build_plan.checked_plan, os.getpid()
     tried = []
 
-    def wrong(program, target):
-        plan = right(program, target)
+    def wrong(program, target, workspace):
+        plan = right(program, target, workspace)
         tried.append(program)
         return replace(plan, offsets=tuple(0 for _ in plan.offsets)) if os.getpid() == broken_here and len(tried) == 1 else plan
 
@@ -144,7 +144,7 @@ def test_a_first_library_does_not_stand_in_the_way_of_another_plan(network: Path
 
 
 def test_where_no_plan_verifies_the_first_error_stays(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(program, target):
+    def refused(program, target, workspace):
         raise PlanError("buffers 1 and 2 overlap")
 
     monkeypatch.setattr(build_plan, "checked_plan", refused)

@@ -89,11 +89,11 @@ def test_a_target_has_threads_a_weight_of_code_and_checks_of_indices(load):
 def test_memories_have_budgets_of_which_a_models_own_win_one_by_one(load):
     params = load(
         "{models: {m: {source: x}}, targets: {stm32f746: {budget: {ram: 1MiB, regions: {dtcm: 32KiB, sram1: 1KiB}}, "
-        "budgets: {m: {regions: {dtcm: 64KiB, sram1: null}}}}}}"
+        "budgets: {m: {regions: {dtcm: 64KiB, sram1: null, sram2: 0}}}}}}"
     )
     declared, target = params.targets["stm32f746"], get_target("stm32f746")
     assert {each.name: each.room for each in declared.apply(target).memories if each.room} == {"dtcm": 32 << 10, "sram1": 1 << 10}
-    assert {each.name: each.room for each in declared.apply(target, "m").memories if each.room} == {"dtcm": 64 << 10}
+    assert {each.name: each.room for each in declared.apply(target, "m").memories if each.room is not None} == {"dtcm": 64 << 10, "sram2": 0}
     assert params.budget("m", "stm32f746") == Budget(ram=1 << 20)
     with pytest.raises(ConfigError, match="The target 'rp2040' has no memory 'dtcm'"):
         declared.apply(get_target("rp2040"))

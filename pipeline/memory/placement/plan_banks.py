@@ -9,7 +9,8 @@
 
 The memories are tried in the device's order: first one alone, then all up to it, the fastest filled first. The arena in one
 block, cut at the walls, is the first candidate: it needs at most one largest buffer more for each wall. Greedy placements
-below the walls follow. The best one is then placed again, bank by bank, by the planner of one block.
+below the walls follow. Of those with about the fewest bytes, the one that moves most in the fastest memory is placed again,
+bank by bank, by the planner of one block.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from .traffic import traffic
 #: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
 #: the fewer if nothing fits otherwise
 RESERVES = (4096, 512)
+
+
+#: a plan with this part more than the fewest bytes is taken if it moves more of them in the faster memories
+SLACK = 16
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
     """Return the room for an arena in each ram of a target, with `beside` other bytes in the first."""
     found, alignment = [], target.alignment
     for number, each in enumerate(of_kind(target.memories, "ram")):
-        free = each.usable - (0 if number else beside)
+        free = each.usable - (-each.start) % alignment - (0 if number else beside)
         found.append(Room(each.name, max(0, free) // alignment * alignment, each.slowness))
     return tuple(found)
 
@@ -101,15 +106,24 @@ def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment:
     # positions in units: bank k lies between walls k and k + 1, the last one is open
     walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
 
-    def cost(placement: Placement) -> tuple:
-        """Return what is to be least: bytes too many, then those moved elsewhere than in the faster memories, then the height."""
-        inside = [0] * len(rooms)
-        for nbytes, offset in zip(busy, placement.offsets, strict=True):
-            inside[_bank(walls, offset)] -= nbytes
-        return max(0, (placement.height - walls[-1]) * unit - rooms[-1].size), inside, placement.height
-
     found = [_cut(boxes, [plan.offsets[index] // unit for index in chosen], walls), *_filled(boxes, busy, walls, rooms[-1].size // unit)]
-    return _banked(program, plan, rooms, alignment, unit, walls, min(found, key=cost))
+    return _banked(program, plan, rooms, alignment, unit, walls, _best(found, boxes, busy, walls, rooms[-1].size // unit))
+
+
+def _best(found: Sequence[Placement], boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int], room: int) -> Placement:
+    """Return the placement with the least beyond the `room` in the last memory; of those about as low, the quickest."""
+    heights, moved = [], []
+    for placement in found:
+        tops, inside = [0] * len(walls), [0] * len(walls)
+        for box, nbytes, offset in zip(boxes, busy, placement.offsets, strict=True):
+            bank = _bank(walls, offset)
+            tops[bank] = max(tops[bank], offset + box.size - walls[bank])
+            inside[bank] -= nbytes
+        heights.append((max(0, tops[-1] - room), sum(tops)))
+        moved.append(inside)
+    excess, least = min(heights)
+    near = [number for number, (over, height) in enumerate(heights) if over == excess and height <= least + least // SLACK]
+    return found[min(near, key=lambda number: (moved[number], heights[number]))]
 
 
 def _bank(walls: Sequence[int], offset: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
+from ...memory import ALIGNMENT, ArenaPlan, Bank, Lifetime, alive_bytes, lifetimes
 from ...memory.liveness import Parts, aligned
 from ...program import Program
 from ...support.sizes import format_bytes
@@ -88,6 +88,7 @@ class Explanation:
     lever: Lever
     advice: tuple[str, ...]
     levers: LeversFound | None = None
+    banks: tuple[Bank, ...] = ()
 
 
 def explain(
@@ -124,6 +125,7 @@ def explain(
         lever=lever,
         advice=(advice, *(() if lever == "ports" else _further(plan, levers))),
         levers=levers,
+        banks=plan.banks,
     )
 
 
@@ -196,7 +198,7 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
 def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, str]:
     if plan.arena > plan.bound:
         return "planner", (
-            "The arena is above its bound: buffers do not fit together without gaps. "
+            f"The arena is above its bound: buffers do not fit together without gaps{', nor across memories' * (len(plan.banks) > 1)}. "
             "A better placement, or any change of sizes or lifetimes, can lower it."
         )
     if plan.arena <= ports:

@@ -34,6 +34,9 @@ def explanation_table(explanation: Explanation, wide: bool = False) -> Renderabl
     ):
         sizes.add_row(name, format_bytes(getattr(explanation, name)), Name(_where(words, kernel, wide)))
     sizes.add_row("ports", format_bytes(explanation.ports), "inputs or outputs of the model alone: nothing gets below")
+    if explanation.banks:
+        banks = (f"{bank.region} {format_bytes(bank.size)}" for bank in explanation.banks)
+        sizes.add_row("memories", str(len(explanation.banks)), Name(", ".join(banks)))
     return fitted(
         Group(Name(explanation.name), sizes, Text("")),
         _alive_table(explanation, wide),

@@ -85,6 +85,7 @@ def arena_svg(
         *_axes(program, scale),
         *(_rectangle(program, block, scale, alignment) for block in blocks if not block.at_peak),
         *(_rectangle(program, block, scale, alignment) for block in blocks if block.at_peak),
+        *_banks(plan, scale),
         *_peak(program, peak, sum(block.nbytes for block in largest), scale),
         *_names(blocks, scale),
         *_list(program, largest),
@@ -186,6 +187,15 @@ def _axes(program: Program, scale: Scale) -> Iterator[str]:
         yield label(scale.x(step + 0.5), bottom + 16, str(step), 'text-anchor="middle"', tip)
     yield line(LEFT, bottom, right, bottom)
     yield label((LEFT + right) / 2, bottom + 34, "step", 'text-anchor="middle"')
+
+
+def _banks(plan: ArenaPlan, scale: Scale) -> Iterator[str]:
+    """Draw the end of each bank, below which stands the memory that holds it."""
+    end, right = 0, scale.x(scale.steps)
+    for bank in plan.banks:
+        end += bank.size
+        yield line(LEFT, scale.y(end), right, scale.y(end), 'stroke-width="1.5" stroke-dasharray="2 3"')
+        yield label(right - 4, scale.y(end) + 12, f"{bank.region}, {format_bytes(bank.size)}", 'text-anchor="end" font-size="10"')
 
 
 def _ticks(arena: int) -> list[int]:

@@ -236,8 +236,8 @@ class Scorer:
         return account(program, plan_arena(program, self._target.alignment), workspace=0, code=0, weights_in_place=True)
 
     def _needing(self, footprint: Footprint, workspace: int) -> Footprint:
-        """Add the workspace, and the weights if the target copies them."""
-        return replace(footprint, ram=footprint.ram + workspace + self._copied(footprint.weights), workspace=workspace)
+        """Add the workspace, and the weights if the target copies them. Regions are those of an image: there is none yet."""
+        return replace(footprint, ram=footprint.ram + workspace + self._copied(footprint.weights), workspace=workspace, regions=())
 
 
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:

@@ -5,13 +5,25 @@ import pytest
 from hypothesis import given
 from rich.cells import cell_len
 
-from passfit.memory import lifetimes, plan_arena
+from passfit.memory import Bank, lifetimes, plan_arena
 from passfit.program import Buffer
+from passfit.report.arena.explain import explain
+from passfit.report.arena.explanation_table import explanation_table
 from passfit.report.pictures.arena_map import LIST, arena_svg, common_scale
 
 from ...strategies import NAMES, chain, programs, two_parts
+from ..rendered import words
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_walls_between_memories_are_drawn_with_their_names():
+    program = chain(640, 1280, 64, 320)
+    plan = replace(plan_arena(program), banks=(Bank("dtcm", 1280), Bank("sram<1>", 640)))
+    svg = arena_svg(program, plan, "two memories")
+    assert "dtcm, 1.2 KiB" in svg and "sram&lt;1&gt;, 640 B" in svg and svg.count('stroke-dasharray="2 3"') == 2
+    assert 'stroke-dasharray="2 3"' not in arena_svg(program, plan_arena(program), "one memory")
+    assert "memories 2 dtcm 1.2 KiB, sram<1> 640 B" in words(explanation_table(explain(program, plan)))
 
 
 def tips(svg: str) -> list[str]:
