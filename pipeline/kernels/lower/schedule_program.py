@@ -24,6 +24,7 @@ from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
 from ..weights.deferred_weights import DeferredWeights
 from ..weights.repack import repack_weights, repackable_parameters
+from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
 from .schedule_rows import choose_rows, in_layouts
@@ -120,7 +121,8 @@ def _least(of_rows: Iterable[Schedule | ScheduleSummary]) -> int:
 
 def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, machine: Machine) -> PrimFunc:
     """Bind a scheduled kernel to its rows, and give it its workspace."""
-    kernel = kernel if rows is None else rows.bind(kernel)
+    if rows is not None:
+        kernel = rows.bind(kernel) if not rows.groups else decide_once(rows.bind(kernel))
     return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
