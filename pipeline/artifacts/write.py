@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measured
-from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
@@ -135,12 +134,12 @@ def write_pictures(
     imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
 ) -> None:
     """Write plan.json, arena.svg, and arena-before.svg (the plan of `before`), on one scale."""
-    from ..memory import SavedPlan, write_plan
+    from ..memory import SavedPlan, plan_arena, write_plan
     from ..report.pictures.arena_map import arena_svg, common_scale
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
-    plan_before = checked_plan(before.program, target)
+    plan_before = plan_arena(before.program, target.alignment)  # its loops have no plans
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
     picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
     write_text(folder / "arena.svg", picture)

@@ -36,14 +36,18 @@ def link_quickly(lowered: Lowered, plan: ArenaPlan, workspace: int, target: Targ
 
 def link_objects(
     lowered: Lowered, plan: ArenaPlan, workspace: int, objects: Sequence[Path], target: Target, folder: Path,
-    reasons: Mapping[str, tuple[str, ...]] | None = None,
+    reasons: Mapping[str, tuple[str, ...]] | None = None, timed: bool = False,
 ) -> Path:
-    """Link a program whose kernels are compiled already, and may fail for `reasons`; see `link_quickly`."""
+    """Link a program whose kernels are compiled already, and may fail for `reasons`; see `link_quickly`.
+
+    `timed` as in `write_library`.
+    """
     prefix, program = c_identifier(lowered.program.name), lowered.program
     kernels = together([read_object(path.read_bytes()) for path in objects])
     check_symbols(kernels, target)
     addresses = tensor_addresses(program, plan)
-    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": False, "model_sha256": "", "scales": {}}
+    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons)
+    values |= {"timed": timed, "model_sha256": "", "scales": {}}
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
     options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]

@@ -17,7 +17,7 @@ kernel must be vectorised already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -104,17 +104,25 @@ def _contains(part: Stmt | Expr, kind: type, wanted: Callable[[Expr], object]) -
 
 
 class _Registers:
-    """Statements computed before the current one, in order."""
+    """Statements computed before the current one, in order. Equal calls are computed once: a leaky ReLU names its operand thrice.
 
-    def __init__(self) -> None:
+    `around` are the calls that were computed before a branch.
+    """
+
+    def __init__(self, around: Sequence[tuple[Call, Expr]] = ()) -> None:
         self.stmts: list[Stmt] = []
+        self._computed = list(around)
 
     def written(self, expr: Expr) -> Expr:
         """Return `expr` with registers in place of function calls; `stmts` compute them."""
 
         def call(call: Call) -> Expr:
             if function := _function(call):
-                return function(self.keep(self.written(call.args[0])), self)
+                known = next((value for other, value in self._computed if tvm_ffi.structural_equal(other, call)), None)
+                if known is None:
+                    known = self.keep(function(self.keep(self.written(call.args[0])), self))
+                    self._computed.append((call, known))
+                return known
             return self._choice(call) if is_choice(call) else call
 
         return tvm_ffi.structural_map(expr, (Call, call), order="pre")
@@ -130,7 +138,7 @@ class _Registers:
         """Expand a choice; compute only the branch taken, since the other may read out of bounds."""
         condition, *branches = choice.args
         condition = self.written(condition)
-        then, otherwise = _Registers(), _Registers()
+        then, otherwise = _Registers(self._computed), _Registers(self._computed)
         values = [registers.written(value) for registers, value in zip((then, otherwise), branches, strict=True)]
         for registers, holds in ((then, condition), (otherwise, tirx.Not(condition))):
             self.stmts += [each for each in registers.stmts if isinstance(each, AllocBuffer)]

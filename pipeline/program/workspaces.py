@@ -35,6 +35,15 @@ def without_workspaces(program: Program) -> Program:
     return replace(program, steps=steps, tensors=program.tensors[:-count], buffers=program.buffers[:-count])
 
 
+def workspaces_of_loops(program: Program) -> dict[str, list[int]]:
+    """Return the bytes of the workspaces of the loops in a planned program, as `with_workspaces` takes them."""
+    return {
+        step.kernel: [program.tensors[tensor].nbytes for tensor in step.writes[len(step.results) :]]
+        for step in program.steps
+        if isinstance(step, Loop)
+    }
+
+
 def largest_workspace(program: Program) -> int:
     """Return the bytes of the largest workspace in a program."""
     own = (tensor for step in program.steps for tensor in step.writes[len(step.results) :])

@@ -11,7 +11,7 @@ from tvm.ir import Expr, Range, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
-from .expressions import is_true, loads
+from .expressions import is_true, loads, replaced
 from .index_grid import Unknown
 
 _SERIAL = 0
@@ -86,6 +86,15 @@ def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], 
 def sequence(parts: Sequence[Stmt]) -> Stmt:
     """Join statements into one."""
     return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
+
+
+def renewed(stmt: Stmt) -> Stmt:
+    """Give the loops and axes of a statement fresh variables."""
+    bound: list[Var] = []
+    tvm_ffi.structural_walk(
+        stmt, [(For, lambda loop: bound.append(loop.loop_var)), (SBlock, lambda block: bound.extend(axis.var for axis in block.iter_vars))]
+    )
+    return replaced(stmt, {each: Var(each.name, each.ty) for each in bound})
 
 
 def statements(stmt: Stmt) -> list[Stmt]:

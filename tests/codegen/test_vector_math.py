@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("tvm")
 
 import tvm
+import tvm_ffi
 from tvm import te, tirx
 
 from passfit.codegen.elf import read_object
@@ -144,3 +145,15 @@ def test_what_an_expression_binds_stays_in_it(name):
 def test_registers_need_no_workspace(name, tmp_path):
     build_module({"f": vectorised(kernel(name, 64))}, HOST).write_to_file(str(tmp_path / "f.o"), "o")
     assert not uses_workspace(read_object((tmp_path / "f.o").read_bytes()))
+
+
+def test_equal_calls_of_one_statement_are_computed_once():
+    """A leaky ReLU of a gate names it thrice."""
+    x, y = (tirx.decl_buffer([8], "float32", name) for name in "xy")
+    at = tirx.Var("at", "int32")
+    gate = tirx.sigmoid(tirx.BufferLoad(x, [at]))
+    leaky = tirx.Select(gate > 0, gate, gate * tirx.const(0.01, "float32"))
+    kernel = with_vector_math(tirx.PrimFunc([x, y], tirx.For(at, 0, 8, 0, tirx.BufferStore(y, leaky, [at]))))
+    divisions: list[object] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.Div, divisions.append))
+    assert len(divisions) == 1

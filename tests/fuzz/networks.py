@@ -62,10 +62,13 @@ def _sequence(random: np.random.Generator) -> tuple[str, ...]:
 class Network:
     """Graph over planes that grows by layers; every value has the shape it was made with."""
 
+    #: sides of the input, its channels and those of convolutions; largest side of what grows, elements of an attention
+    SIDES, CHANNELS, FILTERS, LARGEST, ATTENDED = (8, 9, 12, 16), (1, 3, 4, 8), (1, 2, 4, 5, 8, 16), 16, 100
+
     def __init__(self, random: np.random.Generator, with_bytes: bool):
         self.random, self.quantised = random, with_bytes
-        side = int(random.choice([8, 9, 12, 16]))
-        self.start = (1, int(random.choice([1, 3, 4, 8])), side, side + int(random.integers(0, 3)))
+        side = int(random.choice(self.SIDES))
+        self.start = (1, int(random.choice(self.CHANNELS)), side, side + int(random.integers(0, 3)))
         self.nodes: list[onnx.NodeProto] = []
         self.weights: dict[str, np.ndarray] = {}
         self.values: list[tuple[str, tuple[int, ...]]] = [("x", self.start)]
@@ -113,7 +116,7 @@ class Network:
     def _convolution(self) -> None:
         x, (n, c, h, w) = self._pick()
         form = self.random.choice(["1x1", "3x3", "3x3", "depthwise", "grouped", "5x1", "dilated"])
-        filters = int(self.random.choice([1, 2, 4, 5, 8, 16]))
+        filters = int(self.random.choice(self.FILTERS))
         group = c if form == "depthwise" else 2 if form == "grouped" and c % 2 == 0 else 1
         filters = c if form == "depthwise" else filters * group
         kernel = {"1x1": (1, 1), "5x1": (5, 1)}.get(str(form), (3, 3))
@@ -171,7 +174,7 @@ class Network:
 
     def _resize(self) -> None:
         x, (n, c, h, w) = self._pick()
-        if max(h, w) <= 16:
+        if max(h, w) <= self.LARGEST:
             self.weights[name := f"w{len(self.weights)}"] = np.asarray([1, 1, 2, 2], np.float32)
             mode = "nearest" if self.quantised else str(self.random.choice(["nearest", "linear"]))
             self._add("Resize", [x, "", name], (n, c, 2 * h, 2 * w), mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
@@ -198,7 +201,7 @@ class Network:
     def _transposed(self) -> None:
         x, (n, c, h, w) = self._pick()
         filters, stride = int(self.random.choice([1, 3, 8])), int(self.random.choice([1, 2]))
-        if max(h, w) <= 16:
+        if max(h, w) <= self.LARGEST:
             self._add("ConvTranspose", [x, self._weight(c, filters, 3, 3)], (n, filters, (h - 1) * stride + 1, (w - 1) * stride + 1), strides=[stride] * 2, pads=[1] * 4)
 
     def _slice(self) -> None:
@@ -214,7 +217,7 @@ class Network:
 
     def _attention(self) -> None:
         x, (n, c, h, w) = self._pick()
-        if h * w > 100:
+        if h * w > self.ATTENDED:
             return
         self.weights[name := f"w{len(self.weights)}"] = np.asarray([n, c, h * w], np.int64)
         self.weights[back := f"w{len(self.weights)}"] = np.asarray([n, c, h, w], np.int64)

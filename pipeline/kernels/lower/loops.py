@@ -27,21 +27,17 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64
 from ...tir.memoise import memoise_by_structure
 from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_alone
-from .lower import Lowered
 
 
-def with_loops(lowered: Lowered) -> Lowered:
-    """Take the kernels of loops apart; one of another form stays a kernel."""
-    found = {name: made for name, kernel in lowered.kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None}
-    if not found:
-        return lowered
-    kernels = {name: kernel for name, kernel in lowered.kernels.items() if name not in found}
-    names = {name: _add_kernels(kernels, name, made.kernels) for name, made in found.items()}
-    program = lowered.program
+def take_apart(program: Program, kernels: Mapping[str, PrimFunc]) -> tuple[Program, dict[str, PrimFunc]]:
+    """Take the kernels of loops apart, of those of a program; one of another form stays a kernel."""
+    found = {name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None}
+    left = {name: kernel for name, kernel in kernels.items() if name not in found}
+    names = {name: _add_kernels(left, name, made.kernels) for name, made in found.items()}
     steps = tuple(
         _placed(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step for step in program.steps
     )
-    return replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items())))
+    return replace(program, steps=steps), dict(sorted(left.items()))
 
 
 def _add_kernels(kernels: dict[str, PrimFunc], loop: str, more: Mapping[str, PrimFunc]) -> dict[str, str]:

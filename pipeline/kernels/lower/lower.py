@@ -19,6 +19,7 @@ from ...program import Program
 from ...targets import Machine
 from ...tir.host import HOST
 from ..schedule.tuned import Tuning
+from .loops import take_apart
 from .read_program import read_program
 from .row_kernel import RowKernel
 
@@ -55,11 +56,14 @@ def lower(
     nodes: Mapping[str, tuple[str, ...]] | None = None,
     machine: Machine = Machine(),
     tuning: Tuning = Tuning(),
+    apart: bool = True,
 ) -> Lowered:
     """Read a legalized module as a program, with kernels as TVM made them: unscheduled, workspaces in place.
 
-    `inputs` and `outputs` are the names of the model's; `nodes` are the ONNX nodes behind a Relax variable, if known.
-    Raises ModelError for code that only TVM's runtime could execute.
+    `inputs` and `outputs` are the names of the model's; `nodes` are the ONNX nodes behind a Relax variable, if known. Loops
+    are taken `apart`, or stay kernels. Raises ModelError for code that only TVM's runtime could execute.
     """
-    read = read_program(to_destination_passing(module), name, inputs, outputs, nodes or {})
-    return Lowered(*read, machine=machine, tuning=tuning)
+    program, kernels, weights = read_program(to_destination_passing(module), name, inputs, outputs, nodes or {})
+    if apart:
+        program, kernels = take_apart(program, kernels)
+    return Lowered(program, kernels, weights, machine=machine, tuning=tuning)

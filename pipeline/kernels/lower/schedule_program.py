@@ -24,7 +24,7 @@ from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
 from ..weights.deferred_weights import DeferredWeights
 from ..weights.repack import repack_weights, repackable_parameters
-from .loops import with_loops
+from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
 from .schedule_rows import choose_rows, in_layouts
@@ -40,7 +40,6 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     Weights are repacked as their kernel reads them.
     """
     machine, tuning = lowered.machine, lowered.tuning
-    lowered = with_loops(lowered)
     calls = Counter[str]()
     for call in lowered.program.calls():
         calls[call.step.kernel] += call.runs
@@ -74,7 +73,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
 
 def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
     """Predict sharing and workspace of `schedule_program` without tuning; keep kernels unscheduled."""
-    machine, lowered = lowered.machine, with_loops(lowered)
+    machine = lowered.machine
     in_rows, layouts = choose_rows(lowered, lambda _, kernel, own, rows: summaries.of_rows(kernel, own, machine, rows.continues))
     if layouts:
         weights = lowered.weights  # shapes suffice: values are packed once, by `schedule_program`
@@ -122,7 +121,8 @@ def _least(of_rows: Iterable[Schedule | ScheduleSummary]) -> int:
 
 def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, machine: Machine) -> PrimFunc:
     """Bind a scheduled kernel to its rows, and give it its workspace."""
-    kernel = kernel if rows is None else rows.bind(kernel)
+    if rows is not None:
+        kernel = rows.bind(kernel) if not rows.groups else decide_once(rows.bind(kernel))
     return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
 
 

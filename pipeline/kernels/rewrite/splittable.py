@@ -11,7 +11,7 @@ from tvm.tirx import PrimFunc
 
 from ...memory.streaming.region import Region
 from ...memory.validation.validate_region import validate_region
-from ...program import Loop, Splits
+from ...program import Loop, Splits, Step
 from ...program.row_dependence import Follows, Rows
 from ...support.result_store import shared_store
 from ...tir.loop_nests import iterations
@@ -30,12 +30,15 @@ MOST_KEPT = 4096
 def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]:
     """Find the row windows and partial sums of all kernels, or of the steps `among`."""
     steps = {step.kernel: step for step in lowered.program.steps[among]}
-    return {name: _loop_splits(lowered, step) if isinstance(step, Loop) else _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
+    return {
+        name: _whole(lowered, step) if isinstance(step, Loop) or name in lowered.rows else _splits(lowered.kernels[name], len(step.writes))
+        for name, step in steps.items()
+    }
 
 
-def _loop_splits(lowered: Lowered, loop: Loop) -> Splits:
-    """Count the iterations of a loop's kernels; it is not split again."""
-    return Splits((), (), sum(iterations(lowered.kernels[step.kernel].body) * runs for _, step, runs in lowered.program.calls_of(loop)))
+def _whole(lowered: Lowered, step: Loop | Step) -> Splits:
+    """Count the iterations of a loop's kernels, or of one that computes rows by number: neither is split again."""
+    return Splits((), (), sum(iterations(lowered.kernels[each.kernel].body) * runs for _, each, runs in lowered.program.calls_of(step)))
 
 
 def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:

@@ -27,7 +27,10 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     """Replace the steps of `region` by one loop, at the last one's place. Raises PlanError, always a bug."""
     lowered, region = checked_region(*region_with_columns_last(*region_with_integers_last(lowered, region)))
     body = RegionBody(lowered, region)
-    program, loop = merge_region(lowered.program, region, body.loop())
+    loop = body.loop()
+    while any(name.startswith(f"{loop.kernel}_turned") for name in lowered.kernels):
+        loop = replace(loop, kernel=f"{loop.kernel}_")  # of a region in another body
+    program, loop = merge_region(lowered.program, region, loop)
     turns = turns_of(lowered.program, program, region, loop)
     used = {step.kernel for _, step, _ in program.calls()}
     kernels = {name: function for name, function in (lowered.kernels | body.kernels | turns).items() if name in used}

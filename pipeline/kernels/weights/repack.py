@@ -110,8 +110,9 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
 def _sliced(program: Program) -> set[int | None]:
     """Collect the weights that loops read slice by slice."""
     return {
-        program.tensors[step.reads[window.place]].weight
-        for step in program.steps
+        each.tensors[step.reads[window.place]].weight
+        for each in _programs(program)
+        for step in each.steps
         if isinstance(step, Loop)
         for window in step.windows
         if window.place < len(step.reads)

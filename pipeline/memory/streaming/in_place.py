@@ -79,9 +79,11 @@ def replacements_of(
 ) -> Iterator[Replacement]:
     """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
 
-    `inside` holds the tensors read in the region. With `growing`, results grow over operands too.
+    `inside` holds the tensors read in the region. With `growing`, results grow over operands too. A result in the memory of
+    an input, which lies outside of a loop's body, stays there.
     """
-    dying = list(dying)
+    dying, given = list(dying), program.input_buffers()
+    results = [each for each in results if program.tensors[each.tensor].buffer not in given]
     for readers in dying:
         for tensor, stage in results:
             lags = [_lag(program, stage, read) for read in readers]
@@ -149,7 +151,8 @@ class Replaceable:
             [(sizes[buffer], births[buffer]) for buffer in program.buffers_of(step.reads) if deaths[buffer] == number + 1]
             for number, step in enumerate(program.steps)
         ]
-        self._written = [max((sizes[b] for b in program.buffers_of(step.writes)), default=0) for step in program.steps]
+        given = program.input_buffers()
+        self._written = [max((sizes[b] for b in program.buffers_of(step.writes) if b not in given), default=0) for step in program.steps]
         #: by first step: the bounds asked for, and those to come
         self._known: dict[int, tuple[list[int], Iterator[int]]] = {}
 

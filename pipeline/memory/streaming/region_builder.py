@@ -71,6 +71,11 @@ def last_needs(program: Program) -> dict[int, int]:
     return found
 
 
+def may_stream(step: Step) -> bool:
+    """Tell whether a step may run row by row: it has one result, and all trips run it if it is in a loop's body."""
+    return len(step.writes) == 1 and step.guard is None
+
+
 class RegionBuilder:
     """Build a region of the steps from `first` to `last`: empty at first, then grown one by one.
 
@@ -112,7 +117,7 @@ class RegionBuilder:
         """Take in the next step; False where no region with it is possible, however it grows."""
         self.last += 1
         step = self.program.steps[self.last]
-        if len(step.writes) != 1:
+        if not may_stream(step):
             return False
         for place, tensor in enumerate(step.reads):
             buffer = self.program.tensors[tensor].buffer
@@ -126,6 +131,8 @@ class RegionBuilder:
             elif buffer is not None:
                 self.read_outside.setdefault(buffer, []).append((self.last, place))
             self._readers[tensor] = self._readers.get(tensor, 0) + 1
+        if self.program.tensors[step.writes[0]].buffer in self.read_outside:
+            return False  # the next state of a loop, over the one that is read
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self.waiting.append(self.last)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...program import Program, Splits, Step
 from .in_place import last_uses_of
-from .region_builder import last_needs
+from .region_builder import last_needs, may_stream
 from .region_bytes import RegionBytes
 
 #: most numbers in use: more are forgotten, so that memory is bounded
@@ -63,7 +63,7 @@ class RegionForms:
 
     def __init__(self, program: Program, splits: Mapping[str, Splits], known: KnownForms):
         self._program, self._splits, self._known = program, splits, known
-        self._needed, self._last_uses = last_needs(program), last_uses_of(program)
+        self._needed, self._last_uses, self._given = last_needs(program), last_uses_of(program), program.input_buffers()
         #: by step: all but the distances, and the distances to earlier steps
         self._steps: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
         self._numbers: dict[tuple[int, int], int] = {}
@@ -102,7 +102,7 @@ class RegionForms:
         return self._known.number((form, inside))
 
     def _alone(self, number: int, step: Step) -> int:
-        """Number the kind of a step: its splits, tensors, and which of them nobody needs after it."""
+        """Number the kind of a step: whether it streams, its splits, tensors, and which of them nobody needs after it."""
         tensors, buffers = self._program.tensors, self._program.buffers
         places: dict[tuple[str, int], int] = {}
         accesses: list[tuple[object, ...]] = []
@@ -116,4 +116,5 @@ class RegionForms:
                 self._needed.get(tensor, 0) <= number, self._last_uses[what.buffer] <= number,
                 places.setdefault(("tensor", tensor), len(places)), places.setdefault(("buffer", what.buffer), len(places)),
             ))  # fmt: skip
-        return self._known.number((self._splits[step.kernel].key, len(step.reads), tuple(accesses)))
+        free = may_stream(step), self._given.isdisjoint(self._program.buffers_of(step.writes))
+        return self._known.number((free, self._splits[step.kernel].key, len(step.reads), tuple(accesses)))

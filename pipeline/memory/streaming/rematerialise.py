@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from ...errors import PlanError
-from ...program import Buffer, Program, Splits
+from ...program import Buffer, Program, Splits, Step
 from ..liveness import ALIGNMENT
 from .group_rows import coarser
 from .partition import best_partition
@@ -49,11 +49,13 @@ class Repeat:
 def with_repeats(program: Program, repeat: Repeat) -> Program:
     """Run steps again in `program`.
 
-    Raises PlanError unless they all come before the repeat, and nothing views their results.
+    Raises PlanError unless they all come before the repeat, run in all trips of a loop around, and nothing views their
+    results, or writes over what they read.
     """
     made = {t for number in repeat.steps if number < len(program.steps) for t in program.steps[number].writes}
-    late = any(number >= repeat.before for number in repeat.steps)
-    if late or repeat.before >= len(program.steps) or any(view.source in made for view in program.views):
+    late = any(number >= repeat.before for number in repeat.steps) or repeat.before >= len(program.steps)
+    late = late or any(_changes(program, program.steps[number]) for number in repeat.steps)
+    if late or any(view.source in made for view in program.views):
         raise PlanError(f"Steps {repeat.steps} of '{program.name}' cannot be run again before step {repeat.before}.")
     moved = moved_steps(program, repeat) if repeat.move else frozenset()
     tensors, buffers = list(program.tensors), list(program.buffers)
@@ -72,6 +74,13 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
     rest = [replace(step, reads=tuple(again.get(t, t) for t in step.reads)) for step in program.steps[repeat.before :]]
     early = (step for number, step in enumerate(program.steps[: repeat.before]) if number not in moved)
     return replace(program, steps=(*early, *copies, *rest), tensors=tuple(tensors), buffers=tuple(buffers))
+
+
+def _changes(program: Program, step: Step) -> bool:
+    """Tell whether a step may do something else later: not all trips run it, or what it uses is overwritten by then."""
+    buffers = set(program.buffers_of(step.reads + step.writes))
+    tenants = {t for t in (*(port.tensor for port in program.inputs), *(t for each in program.steps for t in each.writes)) if program.tensors[t].buffer in buffers}
+    return step.guard is not None or len(tenants) > len({program.tensors[t].buffer for t in tenants})
 
 
 def moved_steps(program: Program, repeat: Repeat) -> frozenset[int]:

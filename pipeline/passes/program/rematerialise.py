@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import PlanError, SequenceError
 from ...memory.streaming.rematerialise import Repeat, with_repeats
 from ..base import Level, ProgramPass
+from .in_body import program_at, rearranged_at, step_numbers
 
 if TYPE_CHECKING:
     from ...program import Program
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Rematerialise(ProgramPass):
     """Run `steps` again just before step `before`, for it and all later readers.
 
-    `steps` are numbers joined by `+`. With `move=1`, those whose results nobody reads before that run there only.
+    `steps` are numbers joined by `+`: `3.0+3.1` are of the body of loop 3, whose number is left out of `before`. With `move=1`, those whose results nobody reads before that run there only.
     """
 
     name = "rematerialise"
@@ -30,15 +30,16 @@ class Rematerialise(ProgramPass):
     move: int = 0
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"\d+(\+\d+)*", self.steps):
-            raise ValueError(f"steps is '{self.steps}', not numbers joined by +")
+        step_numbers(self.steps, "+")
 
     @property
     def repeat(self) -> Repeat:
-        return Repeat(tuple(sorted(int(number) for number in self.steps.split("+"))), self.before, bool(self.move))
+        return Repeat(tuple(sorted(step_numbers(self.steps, "+").numbers)), self.before, bool(self.move))
 
     def rearrange(self, program: Program) -> Program:
+        above = step_numbers(self.steps, "+").above
+        program_at(program, above, self.spec)
         try:
-            return with_repeats(program, self.repeat)
+            return rearranged_at(program, above, lambda body: with_repeats(body, self.repeat))
         except PlanError as error:
             raise SequenceError(f"The pass '{self.spec}' does not fit: {error}", "Search again.") from error

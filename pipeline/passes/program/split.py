@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import SequenceError
 from ...memory.streaming.region import region
 from ..base import LoweredPass
+from .in_body import StepNumbers, changed_at, program_at, step_numbers
 
 if TYPE_CHECKING:
     from ...kernels.lower.lower import Lowered
@@ -22,23 +22,31 @@ CHANNELS = 1
 
 @dataclass(frozen=True)
 class SplitPass(LoweredPass):
-    """Stream a region of steps; `steps` are the numbers of the first and the last, joined by `-`."""
+    """Stream a region of steps; `steps` are the first and the last, joined by `-`: `3.0-3.2` are of the body of loop 3."""
 
     steps: str
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"\d+-\d+", self.steps) or self.first > self.last:
+        if len(self._steps.numbers) != 2 or self.first > self.last:
             raise ValueError(f"steps is '{self.steps}', not two numbers joined by -, the smaller one first")
 
     @property
+    def _steps(self) -> StepNumbers:
+        return step_numbers(self.steps, "-")
+
+    @property
     def first(self) -> int:
-        return int(self.steps.split("-")[0])
+        return self._steps.numbers[0]
 
     @property
     def last(self) -> int:
-        return int(self.steps.split("-")[1])
+        return self._steps.numbers[1]
 
     def apply(self, lowered: Lowered) -> Lowered:
+        program_at(lowered.program, self._steps.above, self.spec)
+        return changed_at(lowered, self._steps.above, self._streamed)
+
+    def _streamed(self, lowered: Lowered) -> Lowered:
         from ...kernels.rewrite.splittable import splits_of
         from ...kernels.rewrite.stream_region import stream_region
 

@@ -21,7 +21,6 @@ from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
 from ...memory.sharing.share import has_copies
 from ...passes.base import Level, LoweredPass, Pass, ProgramPass
-from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order
 from ...passes.program.share import Share
 from ...passes.sequence.apply import apply_program_passes, rearranged
@@ -30,7 +29,7 @@ from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
 from ...program.form import form_key
-from ...program.workspaces import without_workspaces
+from ...program.workspaces import with_workspaces, without_workspaces, workspaces_of_loops
 from ...targets import Target
 from .transitions import Specs, Transitions
 
@@ -104,7 +103,7 @@ class Scorer:
         self._scored: dict[int, EvaluationOutcome] = {}
         #: the latest states with leading program passes applied
         self._splitted: dict[tuple[int, Arrangement], Lowered] = {}
-        self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
+        self._splittable: dict[tuple[int, Arrangement], tuple[Program, Mapping[str, Splits]]] = {}
 
     def outcome(self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()) -> EvaluationOutcome:
         """Replay and, unless the state is one of `known`, score. Let bugs through, and errors of an errand."""
@@ -150,16 +149,18 @@ class Scorer:
         """Lower the module after the passes, apply the actions of `order` before scheduling; return the rest too."""
         return self._begun(specs, self._transitions.state(specs).key, order)
 
-    def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:
-        """Return the program after the passes and the splits of its kernels.
+    def splittable(self, specs: Specs, before: Arrangement) -> tuple[Program, Mapping[str, Splits]]:
+        """Return the program after module passes and those `before` its splits, and the splits of its kernels.
 
-        With `cut`, sums are cut first, see `CutSums`.
+        Its loops have the workspaces of their bodies; those of kernels, which splits make smaller, are left out.
         """
         key = self._transitions.state(specs).key
-        if (key, cut) not in self._splittable:
-            lowered = self._split(specs, key, (CutSums(),) if cut else ())
-            self._splittable[key, cut] = without_workspaces(self.planned(lowered)[0].program), splits_of(lowered)
-        return self._splittable[key, cut]
+        if (key, before) not in self._splittable:
+            lowered = self._split(specs, key, before)
+            planned = self.planned(lowered)[0].program
+            program = with_workspaces(without_workspaces(planned), workspaces_of_loops(planned))
+            self._splittable[key, before] = program, splits_of(lowered)
+        return self._splittable[key, before]
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
         """Summarise the schedules of all kernels, see `schedule_program.summarise_schedules`."""

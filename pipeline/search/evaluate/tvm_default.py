@@ -66,7 +66,7 @@ def _lowered(module: IRModule, inputs: tuple[str, ...], outputs: tuple[str, ...]
     host = tvm.target.Target(HOST)
     with host:
         legal = _legal(module, host)
-        return legal, lower(legal, "baseline", inputs, outputs)
+        return legal, lower(legal, "baseline", inputs, outputs, apart=False)
 
 
 def _legal(module: IRModule, host: tvm.target.Target) -> IRModule:

@@ -15,10 +15,10 @@ from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.rematerialise import Rematerialise
-from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRows
 from ...program import Program, Splits
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements
+from .bodies import split_pass
 from .stored_splits import Sharings, stored_fewest, stored_sharings
 
 
@@ -140,7 +140,7 @@ class SplitPlan:
     def passes(self) -> Arrangement:
         """Return the plan as passes; the last region first, so that the step numbers of the others stay."""
         repeats = (Rematerialise("+".join(map(str, each.steps)), each.before, int(each.move)) for each in self.repeats)
-        return (*self.before, *repeats, *(_pass(self.repeated, region) for region in reversed(self.regions)))
+        return (*self.before, *repeats, *(split_pass(self.repeated, region) for region in reversed(self.regions)))
 
 
 def _as_few_as_needed(plan: SplitPlan) -> SplitPlan:
@@ -153,11 +153,3 @@ def _as_few_as_needed(plan: SplitPlan) -> SplitPlan:
         if fewer.bound <= plan.bound:
             plan = fewer
     return plan
-
-
-def _pass(program: Program, region: StreamedSteps) -> SplitPass:
-    steps = f"{region.first}-{region.last}"
-    shape = program.tensors[program.steps[region.first].writes[0]].shape
-    if region.axis == CHANNELS and len(shape) > 2:
-        return SplitChannels(steps, region.group, region.in_place)
-    return SplitRows(steps, region.axis, region.group, region.in_place)

@@ -25,6 +25,7 @@ from ...program import Program, Splits
 from ...program.form import form_key
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement, Scorer, Specs, WorkerTask
+from .bodies import body_splits
 from .partitions import Partitions, along
 from .split_plan import SplitPlan, lowest
 from .stored_splits import Sharings, stored_repeats
@@ -184,7 +185,7 @@ class Splitter:
         tasks = []
         for each in founds:
             specs = specs_of(each.module_passes)
-            tasks += [WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
+            tasks += [WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders, alignment=alignment)) for cut in (False, True)]
         ordered = self._evaluator.run(tasks)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
         plans = [[SplitPlan(*one, alignment=alignment) for one in of_one] for of_one in programs]
@@ -200,17 +201,25 @@ class _Ordered(NamedTuple):
     form: str
 
 
-def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -> list[_Ordered]:
-    """Return the program after `specs` in distinct orders; with `cut`, nothing if there are no sums to cut."""
-    program, splits = scorer.splittable(specs, cut)
-    if cut and program == scorer.splittable(specs, False)[0]:
+def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order], alignment: int) -> list[_Ordered]:
+    """Return the program after `specs` in distinct orders, with the bodies of its loops whole, and split.
+
+    With `cut`, nothing if there are no sums to cut.
+    """
+    cuts: Arrangement = (CutSums(),) if cut else ()
+    if cut and scorer.splittable(specs, cuts)[0] == scorer.splittable(specs, ())[0]:
         return []
-    before = (CutSums(),) if cut else ()
-    different: dict[tuple[int, ...], Order] = {}
-    for order in orders:
-        different.setdefault(order.numbers(program), order)
-    found = [((*before, order), program.reordered(numbers)) for numbers, order in different.items()]
-    return [_Ordered(passes, ordered, splits, form_key(ordered, splits)) for passes, ordered in found]
+    found = []
+    for bodies in dict.fromkeys(((), body_splits(scorer, specs, alignment))):
+        before = (*bodies, *cuts)
+        program, splits = scorer.splittable(specs, before)
+        different: dict[tuple[int, ...], Order] = {}
+        for order in orders:
+            different.setdefault(order.numbers(program), order)
+        for numbers, order in different.items():
+            ordered = program.reordered(numbers)
+            found.append(_Ordered((*before, order), ordered, splits, form_key(ordered, splits)))
+    return found
 
 
 def _within(paths: Partitioner, plan: SplitPlan, sizes: Iterable[int]) -> Iterator[SplitPlan]:

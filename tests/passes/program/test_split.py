@@ -16,7 +16,7 @@ from ...strategies import chain
     [
         "split-rows{steps=0-3}", "split-rows{steps=2-2,axis=3,rows=8}", "split-channels{steps=1-12}",
         "split-channels{steps=0-1,channels=4}", "rematerialise{steps=3,before=7}", "rematerialise{steps=0+2,before=9}",
-        "cut-sums",
+        "cut-sums", "split-rows{steps=3.0-3.2}", "split-channels{steps=1.4.0-1.4.1,channels=2}", "rematerialise{steps=3.0+3.1,before=4}",
     ],
 )  # fmt: skip
 def test_specs_round_trip(spec):
@@ -30,6 +30,9 @@ def test_specs_round_trip(spec):
         ("split-rows{steps=3}", "steps is '3'"),
         ("split-rows{steps=3-1}", "steps is '3-1'"),
         ("split-rows{steps=1-x}", "steps is '1-x'"),
+        ("split-rows{steps=3.0-4.2}", "steps is '3.0-4.2', but a pass takes steps of one program"),
+        ("split-rows{steps=3.0-2}", "steps is '3.0-2', but a pass takes steps of one program"),
+        ("split-rows{steps=3.-3.2}", "steps is '3.-3.2'"),
         ("split-rows{steps=0-1,rows=two}", "rows is 'two', not a whole number"),
         ("split-rows{steps=0-1,channels=2}", "has no option 'channels'"),
         ("split-channels{steps=0-1,axis=2}", "has no option 'axis'"),

@@ -44,7 +44,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from ....tir.expressions import choice_of, is_true, loads, replaced, unconverted, uses, walk
 from ....tir.index_grid import Grid, Unknown
-from ....tir.loop_nests import all_of, are_axes, int64, sequence
+from ....tir.loop_nests import all_of, are_axes, int64, renewed, sequence
 
 #: most places that get a sum of their own, and the least share of the tiles that read each throughout
 _MOST, _SHARE = 2, 0.25
@@ -73,7 +73,7 @@ def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
         stmt: Stmt = parts
         for case in reversed(_cases(copy, around)):
             if isinstance(unconverted(case.value), TensorLoad):  # others are computed once, in the copy
-                stmt = IfThenElse(case.whole, sequence([_renewed(_in_place(each, copy, case.value)) for each in rest]), stmt)
+                stmt = IfThenElse(case.whole, sequence([renewed(_in_place(each, copy, case.value)) for each in rest]), stmt)
         return stmt
 
     body = tvm_ffi.structural_map(kernel.body, (SeqStmt, unswitched))
@@ -129,7 +129,7 @@ def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
     for case in _cases(nest, around)[:1]:
         store = BufferStore(nest.buffer, case.value, nest.block.body.indices)
         plain = tvm_ffi.structural_map(stmt, (SBlock, partial(_with_body, body=store)))
-        return IfThenElse(case.whole, _renewed(plain), stmt)
+        return IfThenElse(case.whole, renewed(plain), stmt)
     return stmt
 
 
@@ -241,15 +241,6 @@ def _with_body(block: SBlock, body: Stmt) -> SBlock:
         block.iter_vars, reads, block.writes, block.name_hint, body, block.init, block.alloc_buffers, block.match_buffers,
         block.annotations,
     )  # fmt: skip
-
-
-def _renewed(stmt: Stmt) -> Stmt:
-    """Give the loops and axes of a statement fresh variables."""
-    bound: list[Var] = []
-    tvm_ffi.structural_walk(
-        stmt, [(For, lambda loop: bound.append(loop.loop_var)), (SBlock, lambda block: bound.extend(axis.var for axis in block.iter_vars))]
-    )
-    return replaced(stmt, {each: Var(each.name, each.ty) for each in bound})
 
 
 def _reads(stmt: object, buffer: Var) -> bool:

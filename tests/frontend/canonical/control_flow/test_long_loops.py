@@ -175,7 +175,6 @@ def test_a_quantised_body_is_kept(tmp_path: Path) -> None:
 def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
     """A tile of the body's product keeps its sums in registers and reads repacked weights."""
     from passfit.frontend.relax.to_relax import to_relax
-    from passfit.kernels.lower.loops import with_loops
     from passfit.kernels.schedule.candidates import schedules
     from passfit.kernels.weights.repack import repackable_parameters
     from passfit.passes.sequence.replay import lower_by_sequence
@@ -194,7 +193,7 @@ def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
         imported = kept(model, tmp_path)
     finally:
         VALUES["x"] = before
-    lowered = with_loops(lower_by_sequence(Sequence.parse(TVM_DEFAULT), to_relax(imported), imported, "loop", Machine()))
+    lowered = lower_by_sequence(Sequence.parse(TVM_DEFAULT), to_relax(imported), imported, "loop", Machine())
     private = repackable_parameters(lowered.program)
     found = {name: schedules(kernel, private[name], Machine()).within(4096) for name, kernel in lowered.kernels.items()}
     assert [len(each.repacks) for each in found.values() if each.repacks] == [1]

@@ -59,12 +59,14 @@ def _scan(draw: Random, states: list[str], sequences: list[str], trips: int, pre
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_kernels_of_any_loop_compute_the_same(tmp_path: Path, seed: int) -> None:
+def test_kernels_of_any_loop_compute_the_same_however_split(tmp_path: Path, seed: int) -> None:
     from passfit.frontend.relax.to_relax import to_relax
-    from passfit.passes.sequence.replay import replay
+    from passfit.passes.sequence.replay import lower_by_sequence, replay
     from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+    from passfit.targets import Machine
 
     from ....kernels.programs import run as run_kernels
+    from ....search.random_splits import random_splits
 
     draw = Random(seed)
     trips = draw.randint(2, 5)
@@ -74,8 +76,11 @@ def test_kernels_of_any_loop_compute_the_same(tmp_path: Path, seed: int) -> None
     model = model_of([scan], ports, names, {}, opset=17)
     given = {port.name: np.random.default_rng(n).standard_normal(ports[port.name]).astype(np.float32) for n, port in enumerate(model.graph.input)}
     imported = import_model(save(model, tmp_path))
-    passes = (*TVM_DEFAULT, "share", "order") if seed % 2 else TVM_DEFAULT
-    lowered, _ = replay(Sequence.parse(passes), to_relax(imported), imported, "loop")
-    assert any(isinstance(step, Loop) for step in lowered.program.steps)
-    for got, wanted in zip(run_kernels(lowered, list(given.values())), run(model, given), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    module, wanted = to_relax(imported), run(model, given)
+    whole = lower_by_sequence(Sequence.parse(TVM_DEFAULT), module, imported, "loop", Machine())
+    assert any(isinstance(step, Loop) for step in whole.program.steps)
+    for splits in ((), random_splits(draw.choice, whole, 4)):
+        passes = (*TVM_DEFAULT, *splits, *(("share", "order") if seed % 2 else ()))
+        lowered, _ = replay(Sequence.parse(passes), module, imported, "loop")
+        for got, expected in zip(run_kernels(lowered, list(given.values())), wanted, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5, err_msg="; ".join(passes))

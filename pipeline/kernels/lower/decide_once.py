@@ -1,0 +1,67 @@
+"""Test once a call what the number of the call decides: a row of a concatenation comes from one operand, or from the other.
+
+    for y, x: result[c, y, x] = a[c, y, x] if c < 24 else b[c - 24, y, x]      c is the number of the call
+    if c < 24: for y, x: result[c, y, x] = a[c, y, x]
+    else:      for y, x: result[c, y, x] = b[c - 24, y, x]                      loops over one operand have vectors
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm.ir import Call, Expr, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, Stmt
+from tvm.tirx.analysis import undefined_vars
+
+from ...tir.expressions import is_choice, loads, replaced
+from ...tir.loop_nests import kernel_of, renewed, statements
+
+
+def decide_once(kernel: PrimFunc) -> PrimFunc:
+    """Hoist choices out of loops by the first parameter, the number of a call; return `kernel` itself if it has none."""
+    body, (number, *_) = kernel.body, kernel.params
+    if not isinstance(body, SBlockRealize):
+        return kernel
+    parts = statements(body.block.body)
+    found = [_decided(part, number) for part in parts]
+    if all(one.same_as(other) for one, other in zip(found, parts)):
+        return kernel
+    return kernel_of(list(kernel.params), found, body.block.alloc_buffers, kernel.attrs)
+
+
+def _decided(nest: Stmt, number: Var) -> Stmt:
+    """Hoist the choices of a nest by the number."""
+    if not isinstance(nest, For):
+        return nest
+    single: dict[Var, Expr] = {}
+
+    def loop(each: For) -> None:
+        if _is_one(each.extent):
+            single[each.loop_var] = each.min
+
+    def block(each: SBlock) -> None:
+        single.update({axis.var: axis.dom.min for axis in each.iter_vars if _is_one(axis.dom.extent)})
+
+    choices: list[Expr] = []
+    tvm_ffi.structural_walk(nest, [(For, loop), (SBlock, block), (Call, lambda each: choices.append(each.args[0]) if _of_operands(each) else None)])
+    asked = [condition for condition in (replaced(each, single) for each in choices) if {*undefined_vars(condition)} == {number}]
+    if not asked:
+        return nest
+
+    def by(branch: int) -> Stmt:
+        def taken(each: Call) -> Expr:
+            same = _of_operands(each) and tvm_ffi.structural_equal(replaced(each.args[0], single), asked[0])
+            return each.args[branch] if same else each
+
+        return _decided(renewed(tvm_ffi.structural_map(nest, (Call, taken))), number)
+
+    return IfThenElse(asked[0], by(1), by(2))
+
+
+def _of_operands(call: Call) -> bool:
+    """Tell whether a call chooses between operands. Padding stays: a copy of the loops for each row of a window is long."""
+    return is_choice(call) and all(any(True for _ in loads(value)) for value in call.args[1:])
+
+
+def _is_one(extent: Expr) -> bool:
+    return isinstance(extent, IntImm) and int(extent) == 1
