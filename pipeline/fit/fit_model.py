@@ -1,0 +1,137 @@
+"""Predict whether a model fits each of several targets, and what would make it fit the next smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..frontend.imported_model import Fixed, ImportedModel, Shapes, load
+from ..memory import plan_arena
+from ..memory.footprint import Budget
+from ..search.settings import SearchSettings
+from ..support.progress import Progress, silent
+from ..support.step_limit import step_limit
+from ..targets import Target
+from .as_integers import as_integers, is_float
+from .predict import EFFORT, Predictor
+from .quick_plans import QuickPlan, QuickPlans, quick_plans
+from .verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """Verdicts on all targets, smallest first, of one plan whose passes are `passes`.
+
+    `smallest` is the target of least memory that fits, `next` the one below it, and `remedies` are changes with their
+    sizes there. `searched` is the target that the plan was searched for, `whole` its least ram with whole kernels.
+    `slowdown` and `extra_compute` are the plan's: see `QuickPlan`.
+    """
+
+    model: str
+    passes: tuple[str, ...]
+    searched: str
+    slowdown: float
+    extra_compute: float
+    whole: int
+    verdicts: tuple[Verdict, ...]
+    smallest: str | None
+    next: str | None
+    remedies: tuple[Remedy, ...]
+
+    def on(self, target: str) -> Verdict:
+        """Return the verdict on a target."""
+        return next(each for each in self.verdicts if each.target == target)
+
+    def to_json(self) -> dict:
+        """Return the object that `passfit fit --json` prints."""
+        found = asdict(self)
+        limits = self.on(self.next).limits if self.next is not None else None
+        found["verdicts"] = [each.to_json() for each in self.verdicts]
+        found["remedies"] = [asdict(each) | {"fits": limits is not None and each.fits(limits)} for each in self.remedies]
+        return found
+
+
+def fit(
+    model: str | Path,
+    targets: Sequence[Target],
+    budgets: Mapping[str, Budget] | None = None,
+    *,
+    name: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    exact: bool = False,
+    progress: Progress = silent,
+) -> FitReport:
+    """Predict in seconds which of `targets` a model fits; nothing is linked to a library or run.
+
+    `search.seconds` is the effort to find plans. Raises ModelError, ConfigError without targets; see `fit_model`.
+    """
+    if not targets:
+        raise ConfigError("There is no target to fit.", "`passfit targets` lists them.")
+    imported = load(model, name, shapes, fix)
+    return fit_model(imported, targets, budgets or {}, search, exact=exact, progress=progress)
+
+
+def fit_model(
+    imported: ImportedModel,
+    targets: Sequence[Target],
+    budgets: Mapping[str, Budget],
+    settings: SearchSettings,
+    *,
+    exact: bool = False,
+    progress: Progress = silent,
+) -> FitReport:
+    """Predict the sizes of a model on `targets`, within `budgets` by name, else within capacities.
+
+    Every target gets sizes of its own with `exact`, else as many as take seconds. Raises ModelError, SequenceError,
+    ToolchainError, OutputError.
+    """
+    limits = {each.name: Limits.of(each, budgets.get(each.name, Budget())) for each in targets}
+    ordered = sorted(targets, key=lambda each: (limits[each.name].ram, limits[each.name].flash, each.name))
+    plans = quick_plans(imported, ordered[0], settings, progress)
+    with step_limit("Predicting", imported.name):
+        predictor = Predictor(imported, plans.chosen.passes, None if exact else EFFORT)
+        verdicts = []
+        for number, target in enumerate(ordered):
+            progress("predicting, targets", number, len(ordered))
+            verdicts.append(Verdict(target.name, predictor.sizes(target), limits[target.name]))
+        fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
+        remedies: list[Remedy] = []
+        if below is not None:
+            wanted = next(each for each in ordered if each.name == below.target)
+            remedies = _remedies(plans, below.sizes, predictor, wanted)
+    return FitReport(
+        imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
+        tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
+        tuple(remedies),
+    )  # fmt: skip
+
+
+def _remedies(plans: QuickPlans, sizes: Sizes, predictor: Predictor, target: Target) -> list[Remedy]:
+    """Return changes with their sizes on a target that the chosen plan exceeds; those that change nothing are left out."""
+    found = []
+
+    def lower(name: str, how: str, plan: QuickPlan | None) -> None:
+        if plan is not None and plan.ram < plans.chosen.ram:
+            found.append(Remedy(name, how, sizes.ram - plans.chosen.ram + plan.ram, sizes.flash))
+
+    lower("more time", _time(plans.least), plans.least)
+    lower("more arithmetic", f"--max-extra-compute {2 * (plans.further.extra_compute if plans.further else 0):g}", plans.further)
+    if sizes.weights_in_ram:
+        found.append(Remedy("weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash))
+    program = predictor.program(target)
+    if is_float(program):
+        small = as_integers(program)
+        arena, weights = plan_arena(small, target.alignment).arena, small.weight_bytes
+        copied = weights if sizes.weights_in_ram else 0
+        quantised = replace(sizes, arena=arena, weights=weights, weights_in_ram=copied)
+        found.append(Remedy("int8", "quantise the model; estimated from its tensors", quantised.ram, quantised.flash))
+    return found
+
+
+def _time(plan: QuickPlan) -> str:
+    took = f": {plan.slowdown:.2f} × the time of the fastest whole kernels" if plan.slowdown else ""
+    return f"--max-slowdown none{took}"

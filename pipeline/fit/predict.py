@@ -1,0 +1,129 @@
+"""Predict the sizes of a plan's library on one target after the other, within a limit of effort.
+
+    plan ─► lowered once ─► scheduled once for each kind of processor ─► arena
+                                  └─► compiled once for each processor ─► code, stack
+
+A target beyond the effort gets the sizes of the one before it that is most like it: the same processor, else the same
+architecture, else any; its code is scaled by the usual ratio of their architectures, and its sizes are marked as `near`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..frontend.imported_model import ImportedModel
+from ..memory.validation.checked_plan import checked_plan
+from ..targets import Target
+from .compiled_code import DATA, CompiledCode, compiled_code
+from .verdict import Sizes
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+    from ..program import Program
+
+#: kernels scheduled, and compiled, before targets get the sizes of others: a few seconds
+EFFORT = 120
+#: part of flash below which code is scaled from that of another processor: being wrong by a quarter then costs 5 %
+_SMALL = 0.2
+#: bytes of code, relative to that of Cortex-M4: means over the models of benchmarks/fit.py
+_RATIOS = {"thumb": 1.0, "riscv32": 1.5, "x86_64": 1.5, "aarch64": 1.6, "arm": 1.7, "riscv64": 1.7}
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Sizes of a plan on a target, which served as a base for others."""
+
+    target: Target
+    sizes: Sizes
+
+
+class Predictor:
+    """Predict the sizes of one plan on targets; the order in which they are asked for decides which are computed."""
+
+    def __init__(self, imported: ImportedModel, passes: tuple[str, ...], effort: int | None = EFFORT):
+        from ..passes.sequence.replay import lower_by_sequence
+        from ..passes.sequence.sequence import Sequence
+
+        self._sequence = Sequence.parse(passes)
+        self._before = lower_by_sequence(self._sequence, imported.graph, imported.onnx, imported.name)
+        self._effort = effort
+        self._spent = 0
+        self._scheduled: dict[object, tuple[Lowered, int]] = {}
+        self._compiled: dict[object, CompiledCode] = {}
+        self._known: list[_Known] = []
+
+    def sizes(self, target: Target) -> Sizes:
+        """Return the predicted sizes on a target. Raises ModelError, SequenceError, ToolchainError, OutputError."""
+        base = self._nearest(target)
+        if base is not None and not self._affordable(target):
+            return self._carried(base, target)
+        lowered, workspace = self._schedule(target)
+        plan, weights = checked_plan(lowered.program, target), lowered.program.weight_bytes
+        code = self._code(lowered, target, base, weights)
+        exact = code is not None
+        if code is None:
+            assert base is not None
+            code = CompiledCode(_scaled(base, target), base.sizes.stack)
+        found = Sizes(
+            plan.arena, workspace, weights, code.nbytes, code.stack, DATA if target.bare else 0,
+            0 if target.weights == "in-place" else weights, near=not exact,
+        )  # fmt: skip
+        self._known.append(_Known(target, found))
+        return found
+
+    def program(self, target: Target) -> Program:
+        """Return the scheduled program for a target."""
+        return self._schedule(target)[0].program
+
+    def _schedule(self, target: Target) -> tuple[Lowered, int]:
+        from ..passes.sequence.replay import schedule_sequence
+
+        if target.machine not in self._scheduled:
+            self._spent += len(self._before.kernels)
+            self._scheduled[target.machine] = schedule_sequence(replace(self._before, machine=target.machine), self._sequence)
+        return self._scheduled[target.machine]
+
+    def _code(self, lowered: Lowered, target: Target, base: _Known | None, weights: int) -> CompiledCode | None:
+        """Compile the kernels, if their code is much of the flash or nothing is like it; None where another's serves."""
+        key = _processor(target)
+        if key not in self._compiled:
+            small = base is not None and _scaled(base, target) < _SMALL * weights
+            if self._effort is not None and base is not None and (small or self._spent > self._effort):
+                return None
+            self._spent += len(lowered.kernels)
+            self._compiled[key] = compiled_code(lowered, target)
+        return self._compiled[key]
+
+    def _affordable(self, target: Target) -> bool:
+        return self._effort is None or target.machine in self._scheduled or self._spent <= self._effort
+
+    def _nearest(self, target: Target) -> _Known | None:
+        """Return the target like this one whose sizes are known, those computed for itself first."""
+
+        def distance(known: _Known) -> tuple[bool, bool, bool]:
+            other = known.target
+            return known.sizes.near, _processor(other) != _processor(target), other.architecture != target.architecture
+
+        return min(self._known, key=distance, default=None)
+
+    def _carried(self, base: _Known, target: Target) -> Sizes:
+        weights = 0 if target.weights == "in-place" else base.sizes.weights
+        return replace(
+            base.sizes, code=_scaled(base, target), stack=base.sizes.stack if target.bare else 0,
+            data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
+        )  # fmt: skip
+
+
+def _processor(target: Target) -> tuple[object, ...]:
+    """Return what the code of a kernel depends on."""
+    return (
+        target.triple, target.cpu, target.features, target.float_abi, target.abi, target.zig_target, target.opt,
+        target.threads, target.index_checks,
+    )  # fmt: skip
+
+
+def _scaled(base: _Known, target: Target) -> int:
+    """Estimate the code on a target by that on another."""
+    ratio = _RATIOS.get(target.architecture, max(_RATIOS.values())) / _RATIOS.get(base.target.architecture, 1.0)
+    return round(base.sizes.code * ratio)
