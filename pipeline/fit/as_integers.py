@@ -1,48 +1,58 @@
-"""Estimate the memory of a float model with its layers quantised to int8, from its lowered program.
+"""Estimate the memory of a float model with its layers quantised to int8: a quarter of its float32 bytes.
 
-A float32 activation takes a byte an element then, and so does a weight of two axes or more; biases become int32. The program
-keeps its order, its sharing and its splits. What kernels of integers need besides is not known.
+What kernels of integers need besides is not known, nor their code.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from ..program import Program, Tensor
-from ..program.program import DTYPE_BYTES
+import onnx
 
-_FLOAT = "float32"
-#: bytes of a float32, for one of an int8
-_RATIO = DTYPE_BYTES[_FLOAT] // DTYPE_BYTES["int8"]
+from .verdict import Sizes
 
-
-def is_float(program: Program) -> bool:
-    """Tell whether most bytes of the weights, or without weights of the activations, are float32."""
-    tensors = [each for each in program.tensors if each.weight is not None] or program.tensors
-    return 2 * sum(each.nbytes for each in tensors if each.dtype == _FLOAT) > sum(each.nbytes for each in tensors)
+#: bytes of an int8, relative to a float32
+_QUARTER = 0.25
+#: least share of float32 in the weights of a model to quantise
+_MOSTLY = 0.5
 
 
-def as_integers(program: Program) -> Program:
-    """Return the program with float32 activations, workspaces and weights at a quarter of their bytes.
+@dataclass(frozen=True)
+class FloatShares:
+    """Shares of float32 in the bytes of a model's weights and of its activations."""
 
-    Memory that other dtypes share keeps its size.
-    """
-    own = {tensor for step in program.steps for tensor in step.writes[len(step.results) :]}
-    made = [_quarter(each, number in own) for number, each in enumerate(program.tensors)]
-    kept = {each.buffer for each, other in zip(program.tensors, made) if each is other}
-    tensors = tuple(each if each.buffer in kept else other for each, other in zip(program.tensors, made))
-    large = {each.weight for each in program.tensors if each.dtype == _FLOAT and len(each.shape) > 1}
-    buffers = (each if number in kept else replace(each, nbytes=_part(each.nbytes)) for number, each in enumerate(program.buffers))
-    weights = (replace(each, nbytes=_part(each.nbytes)) if number in large else each for number, each in enumerate(program.weights))
-    return replace(program, tensors=tensors, buffers=tuple(buffers), weights=tuple(weights))
+    weights: float
+    activations: float
+
+    @property
+    def mostly(self) -> bool:
+        """Tell whether quantisation would change most of the model."""
+        return self.weights > _MOSTLY
 
 
-def _quarter(tensor: Tensor, is_workspace: bool) -> Tensor:
-    """Return a tensor at a quarter of its bytes; itself if it is neither float32 nor a workspace."""
-    if is_workspace:
-        return replace(tensor, shape=(_part(tensor.nbytes),))
-    return replace(tensor, dtype="int8", offset=tensor.offset // _RATIO) if tensor.dtype == _FLOAT else tensor
+def float_shares(model: onnx.ModelProto) -> FloatShares:
+    """Count the float32 bytes of a canonical model's initialisers and of its values."""
+    values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
+    shapes = [(each.type.tensor_type.elem_type, [d.dim_value for d in each.type.tensor_type.shape.dim]) for each in values]
+    return FloatShares(_share((each.data_type, each.dims) for each in model.graph.initializer), _share(shapes))
 
 
-def _part(nbytes: int) -> int:
-    return -(-nbytes // _RATIO)
+def as_integers(sizes: Sizes, shares: FloatShares) -> Sizes:
+    """Return the sizes with float32 weights and activations at a quarter of their bytes."""
+    weights, activations = (1 - (1 - _QUARTER) * share for share in (shares.weights, shares.activations))
+    return replace(
+        sizes, near=True, arena=math.ceil(sizes.arena * activations), weights=math.ceil(sizes.weights * weights),
+        weights_in_ram=math.ceil(sizes.weights_in_ram * weights),
+    )  # fmt: skip
+
+
+def _share(tensors: Iterable[tuple[int, Iterable[int]]]) -> float:
+    """Return the share of float32 in the bytes of tensors, given by type and shape; 0 without any."""
+    floats = total = 0
+    for kind, shape in tensors:
+        nbytes = math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize
+        total += nbytes
+        floats += nbytes * (kind == onnx.TensorProto.FLOAT)
+    return floats / total if total else 0.0

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..errors import ConfigError
 from ..frontend.imported_model import Fixed, ImportedModel, Shapes, load
-from ..memory import plan_arena
+from ..frontend.quantised.float_twin import has_numbers
 from ..memory.footprint import Budget
 from ..search.settings import SearchSettings
 from ..support.progress import Progress, silent
 from ..support.step_limit import step_limit
 from ..targets import Target
-from .as_integers import as_integers, is_float
+from .as_integers import as_integers, float_shares
 from .predict import EFFORT, Predictor
 from .quick_plans import QuickPlan, QuickPlans, quick_plans
 from .verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
@@ -93,16 +93,13 @@ def fit_model(
     ordered = sorted(targets, key=lambda each: (limits[each.name].ram, limits[each.name].flash, each.name))
     plans = quick_plans(imported, ordered[0], settings, progress)
     with step_limit("Predicting", imported.name):
-        predictor = Predictor(imported, plans.chosen.passes, None if exact else EFFORT)
+        predictor = Predictor(imported, plans.chosen, ordered[0], None if exact else EFFORT)
         verdicts = []
         for number, target in enumerate(ordered):
             progress("predicting, targets", number, len(ordered))
             verdicts.append(Verdict(target.name, predictor.sizes(target), limits[target.name]))
-        fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
-        remedies: list[Remedy] = []
-        if below is not None:
-            wanted = next(each for each in ordered if each.name == below.target)
-            remedies = _remedies(plans, below.sizes, predictor, wanted)
+    fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
+    remedies = [] if below is None else _remedies(imported, plans, below.sizes)
     return FitReport(
         imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
         tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
@@ -110,7 +107,7 @@ def fit_model(
     )  # fmt: skip
 
 
-def _remedies(plans: QuickPlans, sizes: Sizes, predictor: Predictor, target: Target) -> list[Remedy]:
+def _remedies(imported: ImportedModel, plans: QuickPlans, sizes: Sizes) -> list[Remedy]:
     """Return changes with their sizes on a target that the chosen plan exceeds; those that change nothing are left out."""
     found = []
 
@@ -122,13 +119,9 @@ def _remedies(plans: QuickPlans, sizes: Sizes, predictor: Predictor, target: Tar
     lower("more arithmetic", f"--max-extra-compute {2 * (plans.further.extra_compute if plans.further else 0):g}", plans.further)
     if sizes.weights_in_ram:
         found.append(Remedy("weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash))
-    program = predictor.program(target)
-    if is_float(program):
-        small = as_integers(program)
-        arena, weights = plan_arena(small, target.alignment).arena, small.weight_bytes
-        copied = weights if sizes.weights_in_ram else 0
-        quantised = replace(sizes, arena=arena, weights=weights, weights_in_ram=copied)
-        found.append(Remedy("int8", "quantise the model; estimated from its tensors", quantised.ram, quantised.flash))
+    if not has_numbers(imported.onnx) and (shares := float_shares(imported.onnx)).mostly:
+        small = as_integers(sizes, shares)
+        found.append(Remedy("int8", "quantise the model; a quarter of its float32 bytes", small.ram, small.flash))
     return found
 
 

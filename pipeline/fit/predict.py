@@ -4,28 +4,35 @@
                                   └─► compiled once for each processor ─► code, stack
 
 A target beyond the effort gets the sizes of the one before it that is most like it: the same processor, else the same
-architecture, else any; its code is scaled by the usual ratio of their architectures, and its sizes are marked as `near`.
+architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are next to nothing
+beside weights and arena, a bound of the code is scaled instead, and nothing is lowered. Both are marked as `near`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..frontend.imported_model import ImportedModel
 from ..memory.validation.checked_plan import checked_plan
 from ..targets import Target
 from .compiled_code import DATA, CompiledCode, compiled_code
+from .quick_plans import QuickPlan
 from .verdict import Sizes
 
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
-    from ..program import Program
 
 #: kernels scheduled, and compiled, before targets get the sizes of others: a few seconds
 EFFORT = 120
-#: part of flash below which code is scaled from that of another processor: being wrong by a quarter then costs 5 %
-_SMALL = 0.2
+#: part of flash below which code is scaled from that of another processor, and from its bound: being wrong by a quarter
+#: costs 5 %, and by a half
+_SMALL, _NEGLIGIBLE = 0.2, 0.1
+#: code, relative to its bound (`tir/counts/most_code.py`), and bytes of stack: means over benchmarks/fit.py
+_OF_BOUND, _STACK = 0.095, 400
+#: bytes of ram, relative to those of stack, beside which the stack is next to nothing
+_BESIDE_STACK = 50
 #: bytes of code, relative to that of Cortex-M4: means over the models of benchmarks/fit.py
 _RATIOS = {"thumb": 1.0, "riscv32": 1.5, "x86_64": 1.5, "aarch64": 1.6, "arm": 1.7, "riscv64": 1.7}
 
@@ -39,15 +46,16 @@ class _Known:
 
 
 class Predictor:
-    """Predict the sizes of one plan on targets; the order in which they are asked for decides which are computed."""
+    """Predict the sizes of one plan, `searched` for a target, on others.
 
-    def __init__(self, imported: ImportedModel, passes: tuple[str, ...], effort: int | None = EFFORT):
-        from ..passes.sequence.replay import lower_by_sequence
+    The order in which they are asked for decides which are computed; all are without a limit of effort.
+    """
+
+    def __init__(self, imported: ImportedModel, plan: QuickPlan, searched: Target, effort: int | None = EFFORT):
         from ..passes.sequence.sequence import Sequence
 
-        self._sequence = Sequence.parse(passes)
-        self._before = lower_by_sequence(self._sequence, imported.graph, imported.onnx, imported.name)
-        self._effort = effort
+        self._imported, self._plan, self._searched, self._effort = imported, plan, searched, effort
+        self._sequence = Sequence.parse(plan.passes)
         self._spent = 0
         self._scheduled: dict[object, tuple[Lowered, int]] = {}
         self._compiled: dict[object, CompiledCode] = {}
@@ -55,6 +63,8 @@ class Predictor:
 
     def sizes(self, target: Target) -> Sizes:
         """Return the predicted sizes on a target. Raises ModelError, SequenceError, ToolchainError, OutputError."""
+        if self._effort is not None and self._is_negligible:
+            return self._modelled(target)
         base = self._nearest(target)
         if base is not None and not self._affordable(target):
             return self._carried(base, target)
@@ -66,15 +76,30 @@ class Predictor:
             assert base is not None
             code = CompiledCode(_scaled(base, target), base.sizes.stack)
         found = Sizes(
-            plan.arena, workspace, weights, code.nbytes, code.stack, DATA if target.bare else 0,
+            plan.arena, workspace, weights, code.nbytes, code.stack if target.bare else 0, DATA if target.bare else 0,
             0 if target.weights == "in-place" else weights, near=not exact,
         )  # fmt: skip
         self._known.append(_Known(target, found))
         return found
 
-    def program(self, target: Target) -> Program:
-        """Return the scheduled program for a target."""
-        return self._schedule(target)[0].program
+    @property
+    def _is_negligible(self) -> bool:
+        """Tell whether code and stack are next to nothing beside weights and arena."""
+        return _OF_BOUND * self._plan.most_code < _NEGLIGIBLE * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
+
+    def _modelled(self, target: Target) -> Sizes:
+        """Return the sizes by the search alone: nothing is lowered again, nor compiled."""
+        plan = self._plan
+        arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
+        code = round(_OF_BOUND * plan.most_code * _ratio(self._searched, target))
+        stack, data = (_STACK, DATA) if target.bare else (0, 0)
+        return Sizes(arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True)
+
+    @cached_property
+    def _before(self) -> Lowered:
+        from ..passes.sequence.replay import lower_by_sequence
+
+        return lower_by_sequence(self._sequence, self._imported.graph, self._imported.onnx, self._imported.name)
 
     def _schedule(self, target: Target) -> tuple[Lowered, int]:
         from ..passes.sequence.replay import schedule_sequence
@@ -125,5 +150,10 @@ def _processor(target: Target) -> tuple[object, ...]:
 
 def _scaled(base: _Known, target: Target) -> int:
     """Estimate the code on a target by that on another."""
-    ratio = _RATIOS.get(target.architecture, max(_RATIOS.values())) / _RATIOS.get(base.target.architecture, 1.0)
-    return round(base.sizes.code * ratio)
+    return round(base.sizes.code * _ratio(base.target, target))
+
+
+def _ratio(base: Target, target: Target) -> float:
+    """Return the usual code on a target, relative to that on another."""
+    most = max(_RATIOS.values())
+    return _RATIOS.get(target.architecture, most) / _RATIOS.get(base.architecture, most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..frontend.imported_model import ImportedModel, port_names
 from ..memory.footprint import Footprint
@@ -23,7 +23,7 @@ _NONE = Footprint(0, 0, 0, 0, 0, 0, 0, 0, proved=False, kernels=0, sum=0)
 
 @dataclass(frozen=True)
 class QuickPlan:
-    """Plan with its predicted ram in bytes on the target of the search, without stack.
+    """Plan with its predicted ram, weights, and a bound of its code, in bytes on the target of the search, without stack.
 
     `passes` are its specs. `slowdown` is its predicted time, relative to the fastest whole kernels, 0 where it is not known;
     `extra_compute` its additional arithmetic, as a fraction.
@@ -31,6 +31,8 @@ class QuickPlan:
 
     passes: tuple[str, ...]
     ram: int
+    weights: int
+    most_code: int
     slowdown: float
     extra_compute: float
 
@@ -66,12 +68,17 @@ def quick_plans(imported: ImportedModel, target: Target, settings: SearchSetting
     assert found.tradeoff is not None
     points, fastest = found.tradeoff.points, found.tradeoff.whole
     plans = [
-        QuickPlan(each.passes, each.ram, each.cycles / fastest if fastest else 0.0, each.extra_compute) for each in points
+        QuickPlan(
+            each.passes, each.ram, each.weights, each.most_flash - each.weights, each.cycles / fastest if fastest else 0.0, each.extra_compute
+        )
+        for each in points
     ]
     least = plans[0]
     arenas = {each.lever: each.arena for each in found.levers}
     besides = least.ram - [each.arena for each in found.levers if each.lever not in (CHOSEN, _NEXT)][-1]
     whole = besides + min(arenas[lever] for lever in _WHOLE if lever in arenas)
     further = next((each for each in found.levers if each.lever == _NEXT and besides + each.arena < least.ram), None)
-    beyond = None if further is None else QuickPlan(further.passes, besides + further.arena, 0.0, further.extra_compute)
+    beyond = None
+    if further is not None:
+        beyond = replace(least, passes=further.passes, ram=besides + further.arena, slowdown=0.0, extra_compute=further.extra_compute)
     return QuickPlans(plans[found.tradeoff.chosen], least, beyond, whole)

@@ -13,7 +13,7 @@ from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
 from .levers import percent
 
-#: mark of sizes that are those of a target like it
+#: mark of sizes that are not computed for the target itself
 _NEAR = "≈"
 
 
@@ -40,7 +40,7 @@ def _lines(report: FitReport) -> Iterator[str]:
     if report.verdicts:
         yield _plan(report)
     if any(each.sizes.near for each in report.verdicts):
-        yield f"{_NEAR} from a target like it; --target computes its own"
+        yield f"{_NEAR} from a target like it, or code and stack by a model; --target computes its own"
     if report.next is None:
         return
     below = report.on(report.next)
