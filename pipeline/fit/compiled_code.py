@@ -31,7 +31,7 @@ _OWN_ELSEWHERE, _CALL_ELSEWHERE = 480, 45
 DATA, POINTERS = 12, 8
 #: bytes of stack of `run`, of the functions that copy memory, and of the runtime's arithmetic by architecture: measured
 _RUN, _COPY, _ARITHMETIC = 24, 24, {"thumb": 96, "riscv32": 32}
-_COPIES = frozenset({"memcpy", "memmove", "memset"})
+_COPIES = ("mem", "__aeabi_mem")
 _PREFIX = "fit"
 #: tables to unwind the stack, which no library has
 _TABLES = (".ARM.exidx", ".eh_frame")
@@ -66,13 +66,13 @@ def compiled_code(lowered: Lowered, target: Target) -> CompiledCode:
         check_symbols(found, target)
         code = _linked(objects, list(kernels), found, target, folder) if kernels else 0
         frame = max((nbytes for each in contents for nbytes in stack_sizes(each)), default=0)
-    stack = _RUN + frame + _below(frozenset(found.undefined), target)
+    stack = _RUN + frame + _below(found.undefined, target)
     return CompiledCode(code + _OWN[target.architecture] + _CALL[target.architecture] * calls + POINTERS, stack)
 
 
-def _below(called: frozenset[str], target: Target) -> int:
+def _below(called: Sequence[str], target: Target) -> int:
     """Return the bytes of stack of the functions that kernels call."""
-    if called - _COPIES:
+    if not all(each.startswith(_COPIES) for each in called):
         return _ARITHMETIC[target.architecture]
     return _COPY if called else 0
 

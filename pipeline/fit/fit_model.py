@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,10 @@ from ..targets import Target
 from .as_integers import as_integers, float_shares
 from .predict import EFFORT, Predictor
 from .quick_plans import QuickPlan, QuickPlans, quick_plans
-from .verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
+from .verdict import Limits, Remedy, Verdict, next_smaller, smallest_first, smallest_that_fits
+
+#: part of estimated sizes that might turn a verdict: sizes are computed then
+_CLOSE = 0.1
 
 
 @dataclass(frozen=True)
@@ -97,9 +101,12 @@ def fit_model(
         verdicts = []
         for number, target in enumerate(ordered):
             progress("predicting, targets", number, len(ordered))
-            verdicts.append(Verdict(target.name, predictor.sizes(target), limits[target.name]))
+            found = Verdict(target.name, predictor.sizes(target), limits[target.name])
+            if found.sizes.near and found.is_close(_CLOSE):
+                found = Verdict(target.name, predictor.own_sizes(target), found.limits)
+            verdicts.append(found)
     fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
-    remedies = [] if below is None else _remedies(imported, plans, below.sizes)
+    remedies = [] if below is None else _remedies(imported, plans, below)
     return FitReport(
         imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
         tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
@@ -107,22 +114,23 @@ def fit_model(
     )  # fmt: skip
 
 
-def _remedies(imported: ImportedModel, plans: QuickPlans, sizes: Sizes) -> list[Remedy]:
-    """Return changes with their sizes on a target that the chosen plan exceeds; those that change nothing are left out."""
-    found = []
+def _remedies(imported: ImportedModel, plans: QuickPlans, below: Verdict) -> list[Remedy]:
+    """Return changes with their sizes on a target that lacks memory; those that save none of it are left out."""
+    found, sizes = [], below.sizes
 
     def lower(name: str, how: str, plan: QuickPlan | None) -> None:
         if plan is not None and plan.ram < plans.chosen.ram:
             found.append(Remedy(name, how, sizes.ram - plans.chosen.ram + plan.ram, sizes.flash))
 
     lower("more time", _time(plans.least), plans.least)
-    lower("more arithmetic", f"--max-extra-compute {2 * (plans.further.extra_compute if plans.further else 0):g}", plans.further)
+    lower("more arithmetic", f"--max-extra-compute {math.ceil(100 * (plans.further.extra_compute if plans.further else 0)) / 100:g}", plans.further)
     if sizes.weights_in_ram:
         found.append(Remedy("weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash))
     if not has_numbers(imported.onnx) and (shares := float_shares(imported.onnx)).mostly:
         small = as_integers(sizes, shares)
         found.append(Remedy("int8", "quantise the model; a quarter of its float32 bytes", small.ram, small.flash))
-    return found
+    saved = {"ram": lambda each: each.ram < sizes.ram, "flash": lambda each: each.flash < sizes.flash}
+    return [each for each in found if any(saved[memory](each) for memory in below.lacking)]
 
 
 def _time(plan: QuickPlan) -> str:

@@ -63,18 +63,24 @@ class Predictor:
 
     def sizes(self, target: Target) -> Sizes:
         """Return the predicted sizes on a target. Raises ModelError, SequenceError, ToolchainError, OutputError."""
-        if self._effort is not None and self._is_negligible:
+        if self._effort is None:
+            return self.own_sizes(target)
+        if self._is_negligible:
             return self._modelled(target)
         base = self._nearest(target)
-        if base is not None and not self._affordable(target):
-            return self._carried(base, target)
+        return self._computed(target, base) if base is None or self._affordable(target) else self._carried(base, target)
+
+    def own_sizes(self, target: Target) -> Sizes:
+        """Return the sizes computed for the target itself, whatever it takes."""
+        return self._computed(target, None)
+
+    def _computed(self, target: Target, base: _Known | None) -> Sizes:
+        """Return the sizes of scheduled and compiled kernels; with a `base`, its code may serve."""
         lowered, workspace = self._schedule(target)
         plan, weights = checked_plan(lowered.program, target), lowered.program.weight_bytes
-        code = self._code(lowered, target, base, weights)
-        exact = code is not None
-        if code is None:
-            assert base is not None
-            code = CompiledCode(_scaled(base, target), base.sizes.stack)
+        code = None if base is None else self._code_like(base, target, weights)
+        exact = code is None
+        code = code or self._code(lowered, target)
         found = Sizes(
             plan.arena, workspace, weights, code.nbytes, code.stack if target.bare else 0, DATA if target.bare else 0,
             0 if target.weights == "in-place" else weights, near=not exact,
@@ -109,19 +115,22 @@ class Predictor:
             self._scheduled[target.machine] = schedule_sequence(replace(self._before, machine=target.machine), self._sequence)
         return self._scheduled[target.machine]
 
-    def _code(self, lowered: Lowered, target: Target, base: _Known | None, weights: int) -> CompiledCode | None:
-        """Compile the kernels, if their code is much of the flash or nothing is like it; None where another's serves."""
+    def _code(self, lowered: Lowered, target: Target) -> CompiledCode:
         key = _processor(target)
         if key not in self._compiled:
-            small = base is not None and _scaled(base, target) < _SMALL * weights
-            if self._effort is not None and base is not None and (small or self._spent > self._effort):
-                return None
             self._spent += len(lowered.kernels)
             self._compiled[key] = compiled_code(lowered, target)
         return self._compiled[key]
 
+    def _code_like(self, base: _Known, target: Target, weights: int) -> CompiledCode | None:
+        """Scale the code of a base if little depends on it, or the effort is spent; None where it is to be compiled."""
+        small = _scaled(base, target) < _SMALL * weights
+        if _processor(target) in self._compiled or not (small or self._spent > (self._effort or 0)):
+            return None
+        return CompiledCode(_scaled(base, target), base.sizes.stack)
+
     def _affordable(self, target: Target) -> bool:
-        return self._effort is None or target.machine in self._scheduled or self._spent <= self._effort
+        return target.machine in self._scheduled or self._spent <= (self._effort or 0)
 
     def _nearest(self, target: Target) -> _Known | None:
         """Return the target like this one whose sizes are known, those computed for itself first."""

@@ -71,6 +71,14 @@ class Verdict:
         """Tell whether both memories hold the model."""
         return not self.lacking
 
+    def is_close(self, part: float) -> bool:
+        """Tell whether sizes wrong by this part of them might turn the verdict."""
+        smaller, larger = (
+            (factor * self.sizes.ram <= self.limits.ram and factor * self.sizes.flash <= self.limits.flash)
+            for factor in (1 - part, 1 + part)
+        )
+        return smaller != larger
+
     def to_json(self) -> dict:
         """Return the object that `passfit fit --json` prints for a target."""
         free = {"ram": self.limits.ram - self.sizes.ram, "flash": self.limits.flash - self.sizes.flash}

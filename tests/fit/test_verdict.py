@@ -30,6 +30,14 @@ def test_a_model_fits_where_nothing_is_lacking(verdicts: list[Verdict]):
         assert each.to_json()["free"] == {"ram": each.limits.ram - each.sizes.ram, "flash": each.limits.flash - each.sizes.flash}
 
 
+@given(_verdicts, st.floats(0, 0.9))
+def test_a_verdict_is_close_if_an_error_of_that_part_might_turn_it(verdicts: list[Verdict], part: float):
+    for each in verdicts:
+        least, most = ((1 + sign * part) * each.sizes.ram <= each.limits.ram and (1 + sign * part) * each.sizes.flash <= each.limits.flash for sign in (-1, 1))
+        assert each.is_close(part) == (least and not most)
+        assert not each.is_close(0.0)
+
+
 @given(_verdicts, st.randoms())
 def test_the_order_is_by_limits_and_independent_of_that_of_the_targets(verdicts: list[Verdict], random):
     ordered = smallest_first(verdicts)
