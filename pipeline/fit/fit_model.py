@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..errors import ConfigError
+from ..errors import ConfigError, ModelError
 from ..frontend.imported_model import Fixed, ImportedModel, Shapes, load
 from ..frontend.quantised.float_twin import has_numbers
 from ..memory.footprint import Budget
@@ -18,7 +18,7 @@ from ..targets import Target
 from .as_integers import as_integers, float_shares
 from .predict import EFFORT, Predictor
 from .quick_plans import QuickPlan, QuickPlans, quick_plans
-from .verdict import Limits, Remedy, Verdict, next_smaller, smallest_first, smallest_that_fits
+from .verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
 
 #: part of estimated sizes that might turn a verdict: sizes are computed then
 _CLOSE = 0.1
@@ -95,16 +95,17 @@ def fit_model(
     """
     limits = {each.name: Limits.of(each, budgets.get(each.name, Budget())) for each in targets}
     ordered = sorted(targets, key=lambda each: (limits[each.name].ram, limits[each.name].flash, each.name))
+    from ..search.evaluate.evaluation import uncompilable
+
     plans = quick_plans(imported, ordered[0], settings, progress)
     with step_limit("Predicting", imported.name):
         predictor = Predictor(imported, plans.chosen, ordered[0], None if exact else EFFORT)
         verdicts = []
         for number, target in enumerate(ordered):
             progress("predicting, targets", number, len(ordered))
-            found = Verdict(target.name, predictor.sizes(target), limits[target.name])
-            if found.sizes.near and found.is_close(_CLOSE):
-                found = Verdict(target.name, predictor.own_sizes(target), found.limits)
-            verdicts.append(found)
+            verdicts.append(_verdict(predictor, target, limits[target.name]))
+    if all(each.refused for each in verdicts):
+        raise uncompilable(verdicts[0].refused)
     fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
     remedies = [] if below is None else _remedies(imported, plans, below)
     return FitReport(
@@ -112,6 +113,23 @@ def fit_model(
         tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
         tuple(remedies),
     )  # fmt: skip
+
+
+def _verdict(predictor: Predictor, target: Target, limits: Limits) -> Verdict:
+    """Return the verdict on a target; sizes of its own if an estimate leaves it open."""
+    from ..passes.sequence.failures import failure_of
+
+    try:
+        found = Verdict(target.name, predictor.sizes(target), limits)
+        if found.sizes.near and found.is_close(_CLOSE):
+            found = Verdict(target.name, predictor.own_sizes(target), limits)
+        return found
+    except ModelError as error:
+        return Verdict(target.name, Sizes(0, 0, 0, 0), limits, error.what)
+    except Exception as error:
+        if (failure := failure_of(error)) is None:
+            raise
+        return Verdict(target.name, Sizes(0, 0, 0, 0), limits, failure.reason)
 
 
 def _remedies(imported: ImportedModel, plans: QuickPlans, below: Verdict) -> list[Remedy]:

@@ -82,7 +82,7 @@ class Predictor:
         exact = code is None
         code = code or self._code(lowered, target)
         found = Sizes(
-            plan.arena, workspace, weights, code.nbytes, code.stack if target.bare else 0, DATA if target.bare else 0,
+            plan.arena, workspace, weights, code.nbytes, code.stack, DATA if target.bare else 0,
             0 if target.weights == "in-place" else weights, near=not exact,
         )  # fmt: skip
         self._known.append(_Known(target, found))
@@ -127,7 +127,7 @@ class Predictor:
         small = _scaled(base, target) < _SMALL * weights
         if _processor(target) in self._compiled or not (small or self._spent > (self._effort or 0)):
             return None
-        return CompiledCode(_scaled(base, target), base.sizes.stack)
+        return CompiledCode(_scaled(base, target), _stack_like(base, target))
 
     def _affordable(self, target: Target) -> bool:
         return target.machine in self._scheduled or self._spent <= (self._effort or 0)
@@ -135,17 +135,17 @@ class Predictor:
     def _nearest(self, target: Target) -> _Known | None:
         """Return the target like this one whose sizes are known, those computed for itself first."""
 
-        def distance(known: _Known) -> tuple[bool, bool, bool]:
+        def distance(known: _Known) -> tuple[bool, ...]:
             other = known.target
-            return known.sizes.near, _processor(other) != _processor(target), other.architecture != target.architecture
+            unlike = other.bare != target.bare, _processor(other) != _processor(target), other.architecture != target.architecture
+            return known.sizes.near, *unlike
 
         return min(self._known, key=distance, default=None)
 
     def _carried(self, base: _Known, target: Target) -> Sizes:
         weights = 0 if target.weights == "in-place" else base.sizes.weights
         return replace(
-            base.sizes, code=_scaled(base, target), stack=base.sizes.stack if target.bare else 0,
-            data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
+            base.sizes, code=_scaled(base, target), stack=_stack_like(base, target), data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
         )  # fmt: skip
 
 
@@ -160,6 +160,11 @@ def _processor(target: Target) -> tuple[object, ...]:
 def _scaled(base: _Known, target: Target) -> int:
     """Estimate the code on a target by that on another."""
     return round(base.sizes.code * _ratio(base.target, target))
+
+
+def _stack_like(base: _Known, target: Target) -> int:
+    """Estimate the stack on a target by that on another."""
+    return (base.sizes.stack or _STACK) if target.bare else 0
 
 
 def _ratio(base: Target, target: Target) -> float:

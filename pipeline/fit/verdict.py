@@ -54,11 +54,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Predicted sizes of a model beside the limits of a target."""
+    """Predicted sizes of a model beside the limits of a target; `refused` says why it cannot be compiled for it."""
 
     target: str
     sizes: Sizes
     limits: Limits
+    refused: str = ""
 
     @property
     def lacking(self) -> dict[str, int]:
@@ -68,8 +69,8 @@ class Verdict:
 
     @property
     def fits(self) -> bool:
-        """Tell whether both memories hold the model."""
-        return not self.lacking
+        """Tell whether it compiles, and both memories hold it."""
+        return not self.lacking and not self.refused
 
     def is_close(self, part: float) -> bool:
         """Tell whether sizes wrong by this part of them might turn the verdict."""
@@ -83,7 +84,7 @@ class Verdict:
         """Return the object that `passfit fit --json` prints for a target."""
         free = {"ram": self.limits.ram - self.sizes.ram, "flash": self.limits.flash - self.sizes.flash}
         found = {"target": self.target, "ram": self.sizes.ram, "flash": self.sizes.flash, "fits": self.fits}
-        return found | {"free": free, "limits": asdict(self.limits), "parts": asdict(self.sizes)}
+        return found | {"refused": self.refused, "free": free, "limits": asdict(self.limits), "parts": asdict(self.sizes)}
 
 
 def smallest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -97,12 +98,12 @@ def smallest_that_fits(verdicts: Iterable[Verdict]) -> Verdict | None:
 
 
 def next_smaller(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """Return the largest target below the smallest that fits, or the largest of all if none fits; None without any."""
+    """Return the largest target below the smallest that fits, of all if none fits, that lacks memory; None without any."""
     before: Verdict | None = None
     for each in smallest_first(verdicts):
         if each.fits:
             break
-        before = each
+        before = before if each.refused else each
     return before
 
 

@@ -22,13 +22,15 @@ def targets_that_fit(report: FitReport, wide: bool = False) -> RenderableType:
     made = table(f"does {report.model} fit? predicted, nothing is built", "<target", ">ram", ">of", ">flash", ">of", "<verdict")
     for each in report.verdicts:
         near = f"{_NEAR} " if each.sizes.near else ""
-        ram, flash = near + format_bytes(each.sizes.ram), near + format_bytes(each.sizes.flash)
+        ram, flash = ("–" if each.refused else near + format_bytes(nbytes) for nbytes in (each.sizes.ram, each.sizes.flash))
         made.add_row(Name(each.target), ram, format_bytes(each.limits.ram), flash, format_bytes(each.limits.flash), verdict(each))
     return fitted(made, *_lines(report), wide=wide)
 
 
 def verdict(found: Verdict) -> str:
     """Say in a few words whether a model fits, and by how much of the fuller memory."""
+    if found.refused:
+        return f"no: {found.refused}"
     if found.fits:
         used = {"ram": found.sizes.ram / found.limits.ram, "flash": found.sizes.flash / found.limits.flash}
         fuller = max(used, key=lambda memory: used[memory])

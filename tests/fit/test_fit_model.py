@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from passfit import api
-from passfit.errors import ConfigError
+from passfit.errors import ConfigError, ModelError
+from passfit.fit.predict import Predictor
+from passfit.fit.verdict import Sizes
 from passfit.memory.footprint import Budget
 from passfit.passes.sequence.sequence import Sequence, write_sequence
-from passfit.targets import get_target
+from passfit.targets import Target, get_target
 from passfit.targets.catalogue import load_catalogue
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
@@ -52,6 +55,22 @@ def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):
     assert remedy.ram < small.sizes.ram and remedy.flash < small.sizes.flash
     assert remedy.fits(report.on("stm32f446").limits)
     assert report.to_json()["remedies"][-1]["fits"]
+
+
+def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, monkeypatch: pytest.MonkeyPatch):
+    targets, sizes = [get_target(name) for name in ("stm32f446", "stm32h743")], Predictor.sizes
+
+    def only_large(self: Predictor, target: Target) -> Sizes:
+        if target is targets[0]:
+            raise ModelError("Kernel 'f' needs the symbol 'lgamma'.", "")
+        return sizes(self, target)
+
+    monkeypatch.setattr(Predictor, "sizes", only_large)
+    report = api.fit(cnn, targets, search=replace(QUICK, max_slowdown=None))
+    assert (report.smallest, report.next) == ("stm32h743", None)
+    assert "lgamma" in report.on("stm32f446").refused and not report.on("stm32f446").fits
+    with pytest.raises(ModelError, match="lgamma"):
+        api.fit(cnn, targets[:1], search=QUICK)
 
 
 def test_without_a_target_there_is_nothing_to_fit(cnn: Path):

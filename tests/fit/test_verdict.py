@@ -10,7 +10,7 @@ from passfit.targets import get_target
 _bytes = st.integers(0, 100)
 _sizes = st.builds(Sizes, *[_bytes] * 7)
 _verdicts = st.lists(
-    st.builds(Verdict, st.sampled_from("abcdefgh"), _sizes, st.builds(Limits, st.integers(0, 400), st.integers(0, 200))),
+    st.builds(Verdict, st.sampled_from("abcdefgh"), _sizes, st.builds(Limits, st.integers(0, 400), st.integers(0, 200)), st.sampled_from(("", "", "no"))),
     unique_by=lambda each: each.target,
 )
 
@@ -25,7 +25,8 @@ def test_ram_and_flash_are_the_sums_of_their_parts(sizes: Sizes):
 def test_a_model_fits_where_nothing_is_lacking(verdicts: list[Verdict]):
     for each in verdicts:
         within = each.sizes.ram <= each.limits.ram and each.sizes.flash <= each.limits.flash
-        assert each.fits == within == (not each.lacking)
+        assert within == (not each.lacking)
+        assert each.fits == (within and not each.refused)
         assert all(nbytes > 0 for nbytes in each.lacking.values())
         assert each.to_json()["free"] == {"ram": each.limits.ram - each.sizes.ram, "flash": each.limits.flash - each.sizes.flash}
 
@@ -53,7 +54,8 @@ def test_all_targets_below_the_smallest_that_fits_do_not_fit(verdicts: list[Verd
     first = len(ordered) if smallest is None else ordered.index(smallest)
     assert smallest is None or smallest.fits
     assert not any(each.fits for each in ordered[:first])
-    assert below == (ordered[first - 1] if first else None)
+    lacking = [each for each in ordered[:first] if not each.refused]
+    assert below == (lacking[-1] if lacking else None) and (below is None or below.lacking)
 
 
 @given(_sizes, st.integers(0, 400), st.integers(0, 200))
