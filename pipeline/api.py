@@ -14,6 +14,7 @@ from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
 from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
 from .errors import ConfigError, OutputError
+from .fit.fit_model import fit as fit
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
 from .frontend.source.source import resolve_source as resolve_source

@@ -60,12 +60,12 @@ def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
 
 
 def without_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
-    """Copy the object `source` to `result` without debug information, tables to unwind the stack, and `unused` sections.
+    """Copy the object `source` to `result` without debug information, tables of the stack, and `unused` sections.
 
     LLVM always adds these to TVM's kernels. The linker removes them, since `zig objcopy` takes programs only.
     """
     script = f"{result}.ld"
-    discarded = " ".join(f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", *unused))
+    discarded = " ".join(f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*", *unused))
     (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {discarded} }} }}\n", encoding="ascii")
     _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
 

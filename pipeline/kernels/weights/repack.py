@@ -84,6 +84,7 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
     readers: dict[int, set[tuple[str, int]]] = defaultdict(set)
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     constant: dict[str, set[int]] = {}
+    bound: dict[tuple[str, int], set[int | None]] = defaultdict(set)
     handed_out = {program.tensors[port.tensor].weight for port in program.outputs} | _sliced(program)
     for owner, step, _ in program.calls():
         weights = {n for n, tensor in enumerate(step.reads) if owner.tensors[tensor].weight is not None}
@@ -92,17 +93,16 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
             tensor = owner.tensors[step.reads[number]]
             readers[tensor.weight].add((step.kernel, number))
             shapes[tensor.weight].add(tensor.shape)
+            bound[step.kernel, number].add(tensor.weight)
 
-    def is_private(kernel: str, number: int) -> bool:
+    def is_private(parameter: tuple[str, int]) -> bool:
         return all(
-            readers[weight] == {(kernel, number)} and len(shapes[weight]) == 1 and weight not in handed_out
-            for owner, step, _ in program.calls()
-            if step.kernel == kernel
-            for weight in (owner.tensors[step.reads[number]].weight,)
+            readers[weight] == {parameter} and len(shapes[weight]) == 1 and weight not in handed_out
+            for weight in bound[parameter]
         )
 
     return {
-        kernel: frozenset(number for number in sorted(numbers) if is_private(kernel, number))
+        kernel: frozenset(number for number in sorted(numbers) if is_private((kernel, number)))
         for kernel, numbers in constant.items()
     }
 

@@ -1,0 +1,156 @@
+"""Predict whether a model fits each of several targets, and what would make it fit the next smaller one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..errors import ConfigError, ModelError
+from ..frontend.imported_model import Fixed, ImportedModel, Shapes, load
+from ..frontend.quantised.float_twin import has_numbers
+from ..memory.footprint import Budget
+from ..search.settings import SearchSettings
+from ..support.progress import Progress, silent
+from ..support.step_limit import step_limit
+from ..targets import Target
+from .as_integers import as_integers, float_shares
+from .predict import EFFORT, Predictor
+from .quick_plans import QuickPlan, QuickPlans, quick_plans
+from .verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
+
+#: part of estimated sizes that might turn a verdict: sizes are computed then
+_CLOSE = 0.1
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """Verdicts on all targets, smallest first, of one plan whose passes are `passes`.
+
+    `smallest` is the target of least memory that fits, `next` the one below it, and `remedies` are changes with their
+    sizes there. `searched` is the target that the plan was searched for, `whole` its least ram with whole kernels.
+    `slowdown` and `extra_compute` are the plan's: see `QuickPlan`.
+    """
+
+    model: str
+    passes: tuple[str, ...]
+    searched: str
+    slowdown: float
+    extra_compute: float
+    whole: int
+    verdicts: tuple[Verdict, ...]
+    smallest: str | None
+    next: str | None
+    remedies: tuple[Remedy, ...]
+
+    def on(self, target: str) -> Verdict:
+        """Return the verdict on a target."""
+        return next(each for each in self.verdicts if each.target == target)
+
+    def to_json(self) -> dict:
+        """Return the object that `passfit fit --json` prints."""
+        found = asdict(self)
+        limits = self.on(self.next).limits if self.next is not None else None
+        found["verdicts"] = [each.to_json() for each in self.verdicts]
+        found["remedies"] = [asdict(each) | {"fits": limits is not None and each.fits(limits)} for each in self.remedies]
+        return found
+
+
+def fit(
+    model: str | Path,
+    targets: Sequence[Target],
+    budgets: Mapping[str, Budget] | None = None,
+    *,
+    name: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    exact: bool = False,
+    progress: Progress = silent,
+) -> FitReport:
+    """Predict in seconds which of `targets` a model fits; nothing is linked to a library or run.
+
+    `search.seconds` is the effort to find plans. Raises ModelError, ConfigError without targets; see `fit_model`.
+    """
+    if not targets:
+        raise ConfigError("There is no target to fit.", "`passfit targets` lists them.")
+    imported = load(model, name, shapes, fix)
+    return fit_model(imported, targets, budgets or {}, search, exact=exact, progress=progress)
+
+
+def fit_model(
+    imported: ImportedModel,
+    targets: Sequence[Target],
+    budgets: Mapping[str, Budget],
+    settings: SearchSettings,
+    *,
+    exact: bool = False,
+    progress: Progress = silent,
+) -> FitReport:
+    """Predict the sizes of a model on `targets`, within `budgets` by name, else within capacities.
+
+    Every target gets sizes of its own with `exact`, else as many as take seconds. Raises ModelError, SequenceError,
+    ToolchainError, OutputError.
+    """
+    limits = {each.name: Limits.of(each, budgets.get(each.name, Budget())) for each in targets}
+    ordered = sorted(targets, key=lambda each: (limits[each.name].ram, limits[each.name].flash, each.name))
+    from ..search.evaluate.evaluation import uncompilable
+
+    plans = quick_plans(imported, ordered[0], settings, progress)
+    with step_limit("Predicting", imported.name):
+        predictor = Predictor(imported, plans.chosen, ordered[0], None if exact else EFFORT)
+        verdicts = []
+        for number, target in enumerate(ordered):
+            progress("predicting, targets", number, len(ordered))
+            verdicts.append(_verdict(predictor, target, limits[target.name]))
+    if all(each.refused for each in verdicts):
+        raise uncompilable(verdicts[0].refused)
+    fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
+    remedies = [] if below is None else _remedies(imported, plans, below)
+    return FitReport(
+        imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
+        tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
+        tuple(remedies),
+    )  # fmt: skip
+
+
+def _verdict(predictor: Predictor, target: Target, limits: Limits) -> Verdict:
+    """Return the verdict on a target; sizes of its own if an estimate leaves it open."""
+    from ..passes.sequence.failures import failure_of
+
+    try:
+        found = Verdict(target.name, predictor.sizes(target), limits)
+        if found.sizes.near and found.is_close(_CLOSE):
+            found = Verdict(target.name, predictor.own_sizes(target), limits)
+        return found
+    except ModelError as error:
+        return Verdict(target.name, Sizes(0, 0, 0, 0), limits, error.what)
+    except Exception as error:
+        if (failure := failure_of(error)) is None:
+            raise
+        return Verdict(target.name, Sizes(0, 0, 0, 0), limits, failure.reason)
+
+
+def _remedies(imported: ImportedModel, plans: QuickPlans, below: Verdict) -> list[Remedy]:
+    """Return changes with their sizes on a target that lacks memory; those that save none of it are left out."""
+    found, sizes = [], below.sizes
+
+    def lower(name: str, how: str, plan: QuickPlan | None) -> None:
+        if plan is not None and plan.ram < plans.chosen.ram:
+            found.append(Remedy(name, how, sizes.ram - plans.chosen.ram + plan.ram, sizes.flash))
+
+    lower("more time", _time(plans.least), plans.least)
+    lower("more arithmetic", f"--max-extra-compute {math.ceil(100 * (plans.further.extra_compute if plans.further else 0)) / 100:g}", plans.further)
+    if sizes.weights_in_ram:
+        found.append(Remedy("weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash))
+    if not has_numbers(imported.onnx) and (shares := float_shares(imported.onnx)).mostly:
+        small = as_integers(sizes, shares)
+        found.append(Remedy("int8", "quantise the model; a quarter of its float32 bytes", small.ram, small.flash))
+    saved = {"ram": lambda each: each.ram < sizes.ram, "flash": lambda each: each.flash < sizes.flash}
+    return [each for each in found if any(saved[memory](each) for memory in below.lacking)]
+
+
+def _time(plan: QuickPlan) -> str:
+    took = f": {plan.slowdown:.2f} × the time of the fastest whole kernels" if plan.slowdown else ""
+    return f"--max-slowdown none{took}"

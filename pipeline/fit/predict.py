@@ -1,0 +1,173 @@
+"""Predict the sizes of a plan's library on one target after the other, within a limit of effort.
+
+    plan ─► lowered once ─► scheduled once for each kind of processor ─► arena
+                                  └─► compiled once for each processor ─► code, stack
+
+A target beyond the effort gets the sizes of the one before it that is most like it: the same processor, else the same
+architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are next to nothing
+beside weights and arena, a bound of the code is scaled instead, and nothing is lowered. Both are marked as `near`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..frontend.imported_model import ImportedModel
+from ..memory.validation.checked_plan import checked_plan
+from ..targets import Target
+from .compiled_code import DATA, CompiledCode, compiled_code
+from .quick_plans import QuickPlan
+from .verdict import Sizes
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+
+#: kernels scheduled, and compiled, before targets get the sizes of others: a few seconds
+EFFORT = 120
+#: part of flash below which code is scaled from that of another processor, and from its bound: being wrong by a quarter
+#: costs 5 %, and by a half
+_SMALL, _NEGLIGIBLE = 0.2, 0.1
+#: code, relative to its bound (`tir/counts/most_code.py`), and bytes of stack: means over benchmarks/fit.py
+_OF_BOUND, _STACK = 0.095, 400
+#: bytes of ram, relative to those of stack, beside which the stack is next to nothing
+_BESIDE_STACK = 50
+#: bytes of code, relative to that of Cortex-M4: means over the models of benchmarks/fit.py
+_RATIOS = {"thumb": 1.0, "riscv32": 1.5, "x86_64": 1.5, "aarch64": 1.6, "arm": 1.7, "riscv64": 1.7}
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Sizes of a plan on a target, which served as a base for others."""
+
+    target: Target
+    sizes: Sizes
+
+
+class Predictor:
+    """Predict the sizes of one plan, `searched` for a target, on others.
+
+    The order in which they are asked for decides which are computed; all are without a limit of effort.
+    """
+
+    def __init__(self, imported: ImportedModel, plan: QuickPlan, searched: Target, effort: int | None = EFFORT):
+        from ..passes.sequence.sequence import Sequence
+
+        self._imported, self._plan, self._searched, self._effort = imported, plan, searched, effort
+        self._sequence = Sequence.parse(plan.passes)
+        self._spent = 0
+        self._scheduled: dict[object, tuple[Lowered, int]] = {}
+        self._compiled: dict[object, CompiledCode] = {}
+        self._known: list[_Known] = []
+
+    def sizes(self, target: Target) -> Sizes:
+        """Return the predicted sizes on a target. Raises ModelError, SequenceError, ToolchainError, OutputError."""
+        if self._effort is None:
+            return self.own_sizes(target)
+        if self._is_negligible:
+            return self._modelled(target)
+        base = self._nearest(target)
+        return self._computed(target, base) if base is None or self._affordable(target) else self._carried(base, target)
+
+    def own_sizes(self, target: Target) -> Sizes:
+        """Return the sizes computed for the target itself, whatever it takes."""
+        return self._computed(target, None)
+
+    def _computed(self, target: Target, base: _Known | None) -> Sizes:
+        """Return the sizes of scheduled and compiled kernels; with a `base`, its code may serve."""
+        lowered, workspace = self._schedule(target)
+        plan, weights = checked_plan(lowered.program, target), lowered.program.weight_bytes
+        code = None if base is None else self._code_like(base, target, weights)
+        exact = code is None
+        code = code or self._code(lowered, target)
+        found = Sizes(
+            plan.arena, workspace, weights, code.nbytes, code.stack, DATA if target.bare else 0,
+            0 if target.weights == "in-place" else weights, near=not exact,
+        )  # fmt: skip
+        self._known.append(_Known(target, found))
+        return found
+
+    @property
+    def _is_negligible(self) -> bool:
+        """Tell whether code and stack are next to nothing beside weights and arena."""
+        return _OF_BOUND * self._plan.most_code < _NEGLIGIBLE * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
+
+    def _modelled(self, target: Target) -> Sizes:
+        """Return the sizes by the search alone: nothing is lowered again, nor compiled."""
+        plan = self._plan
+        arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
+        code = round(_OF_BOUND * plan.most_code * _ratio(self._searched, target))
+        stack, data = (_STACK, DATA) if target.bare else (0, 0)
+        return Sizes(arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True)
+
+    @cached_property
+    def _before(self) -> Lowered:
+        from ..passes.sequence.replay import lower_by_sequence
+
+        return lower_by_sequence(self._sequence, self._imported.graph, self._imported.onnx, self._imported.name)
+
+    def _schedule(self, target: Target) -> tuple[Lowered, int]:
+        from ..passes.sequence.replay import schedule_sequence
+
+        if target.machine not in self._scheduled:
+            self._spent += len(self._before.kernels)
+            self._scheduled[target.machine] = schedule_sequence(replace(self._before, machine=target.machine), self._sequence)
+        return self._scheduled[target.machine]
+
+    def _code(self, lowered: Lowered, target: Target) -> CompiledCode:
+        key = _processor(target)
+        if key not in self._compiled:
+            self._spent += len(lowered.kernels)
+            self._compiled[key] = compiled_code(lowered, target)
+        return self._compiled[key]
+
+    def _code_like(self, base: _Known, target: Target, weights: int) -> CompiledCode | None:
+        """Scale the code of a base if little depends on it, or the effort is spent; None where it is to be compiled."""
+        small = _scaled(base, target) < _SMALL * weights
+        if _processor(target) in self._compiled or not (small or self._spent > (self._effort or 0)):
+            return None
+        return CompiledCode(_scaled(base, target), _stack_like(base, target))
+
+    def _affordable(self, target: Target) -> bool:
+        return target.machine in self._scheduled or self._spent <= (self._effort or 0)
+
+    def _nearest(self, target: Target) -> _Known | None:
+        """Return the target like this one whose sizes are known, those computed for itself first."""
+
+        def distance(known: _Known) -> tuple[bool, ...]:
+            other = known.target
+            unlike = other.bare != target.bare, _processor(other) != _processor(target), other.architecture != target.architecture
+            return known.sizes.near, *unlike
+
+        return min(self._known, key=distance, default=None)
+
+    def _carried(self, base: _Known, target: Target) -> Sizes:
+        weights = 0 if target.weights == "in-place" else base.sizes.weights
+        return replace(
+            base.sizes, code=_scaled(base, target), stack=_stack_like(base, target), data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
+        )  # fmt: skip
+
+
+def _processor(target: Target) -> tuple[object, ...]:
+    """Return what the code of a kernel depends on."""
+    return (
+        target.triple, target.cpu, target.features, target.float_abi, target.abi, target.zig_target, target.opt,
+        target.threads, target.index_checks,
+    )  # fmt: skip
+
+
+def _scaled(base: _Known, target: Target) -> int:
+    """Estimate the code on a target by that on another."""
+    return round(base.sizes.code * _ratio(base.target, target))
+
+
+def _stack_like(base: _Known, target: Target) -> int:
+    """Estimate the stack on a target by that on another."""
+    return (base.sizes.stack or _STACK) if target.bare else 0
+
+
+def _ratio(base: Target, target: Target) -> float:
+    """Return the usual code on a target, relative to that on another."""
+    most = max(_RATIOS.values())
+    return _RATIOS.get(target.architecture, most) / _RATIOS.get(base.architecture, most)

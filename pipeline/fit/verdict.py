@@ -1,0 +1,121 @@
+"""Compare predicted sizes with the limits of targets: verdicts, the smallest target that fits, the next smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from ..memory.footprint import Budget
+from ..targets import Target
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a library on a target, by part; `data` is in ram and, without an operating system, in flash too.
+
+    `stack` counts only without an operating system. `weights_in_ram` are those that the target copies. `near`: the sizes
+    of a target like it, whose kernels are not its own.
+    """
+
+    arena: int
+    workspace: int
+    weights: int
+    code: int
+    stack: int = 0
+    data: int = 0
+    weights_in_ram: int = 0
+    near: bool = False
+
+    @property
+    def ram(self) -> int:
+        """Return the bytes of ram, as `footprint.json` counts them."""
+        return self.arena + self.workspace + self.stack + self.data + self.weights_in_ram
+
+    @property
+    def flash(self) -> int:
+        """Return the bytes of flash, as `footprint.json` counts them."""
+        return self.weights + self.code
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most bytes of ram and flash that a library may take on a target: the budget, else the capacity."""
+
+    ram: int
+    flash: int
+
+    @classmethod
+    def of(cls, target: Target, budget: Budget) -> Limits:
+        """Return the limits of a target with a budget."""
+        return cls(
+            target.ram if budget.ram is None else budget.ram, target.flash if budget.flash is None else budget.flash
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Predicted sizes of a model beside the limits of a target; `refused` says why it cannot be compiled for it."""
+
+    target: str
+    sizes: Sizes
+    limits: Limits
+    refused: str = ""
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """Return the bytes that exceed a limit, by "ram" and "flash"; empty if the model fits."""
+        over = {"ram": self.sizes.ram - self.limits.ram, "flash": self.sizes.flash - self.limits.flash}
+        return {memory: nbytes for memory, nbytes in over.items() if nbytes > 0}
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether it compiles, and both memories hold it."""
+        return not self.lacking and not self.refused
+
+    def is_close(self, part: float) -> bool:
+        """Tell whether sizes wrong by this part of them might turn the verdict."""
+        smaller, larger = (
+            (factor * self.sizes.ram <= self.limits.ram and factor * self.sizes.flash <= self.limits.flash)
+            for factor in (1 - part, 1 + part)
+        )
+        return smaller != larger
+
+    def to_json(self) -> dict:
+        """Return the object that `passfit fit --json` prints for a target."""
+        free = {"ram": self.limits.ram - self.sizes.ram, "flash": self.limits.flash - self.sizes.flash}
+        found = {"target": self.target, "ram": self.sizes.ram, "flash": self.sizes.flash, "fits": self.fits}
+        return found | {"refused": self.refused, "free": free, "limits": asdict(self.limits), "parts": asdict(self.sizes)}
+
+
+def smallest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Sort verdicts by ram limit, then by flash limit, then by name."""
+    return sorted(verdicts, key=lambda each: (each.limits.ram, each.limits.flash, each.target))
+
+
+def smallest_that_fits(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """Return the smallest target that holds the model; None if none does."""
+    return next((each for each in smallest_first(verdicts) if each.fits), None)
+
+
+def next_smaller(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """Return the largest target below the smallest that fits, of all if none fits, that lacks memory; None without any."""
+    before: Verdict | None = None
+    for each in smallest_first(verdicts):
+        if each.fits:
+            break
+        before = before if each.refused else each
+    return before
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Change of the model or of the plan with its predicted ram and flash in bytes; `how` says what to do."""
+
+    name: str
+    how: str
+    ram: int
+    flash: int
+
+    def fits(self, limits: Limits) -> bool:
+        """Tell whether the change makes the model fit."""
+        return self.ram <= limits.ram and self.flash <= limits.flash

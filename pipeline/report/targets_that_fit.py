@@ -1,0 +1,79 @@
+"""Show on which targets a model fits, what would make it fit the next smaller one, and predictions beside what was built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from ..fit.fit_model import FitReport
+from ..fit.verdict import Sizes, Verdict
+from ..memory.footprint import FootprintReport
+from ..support.sizes import format_bytes
+from .fit import Name, fitted, table
+from .levers import percent
+
+#: mark of sizes that are not computed for the target itself
+_NEAR = "≈"
+
+
+def targets_that_fit(report: FitReport, wide: bool = False) -> RenderableType:
+    """Show every target with its verdict, then the smallest that fits, and remedies for the next smaller one."""
+    made = table(f"does {report.model} fit? predicted, nothing is built", "<target", ">ram", ">of", ">flash", ">of", "<verdict")
+    for each in report.verdicts:
+        near = f"{_NEAR} " if each.sizes.near else ""
+        ram, flash = ("–" if each.refused else near + format_bytes(nbytes) for nbytes in (each.sizes.ram, each.sizes.flash))
+        made.add_row(Name(each.target), ram, format_bytes(each.limits.ram), flash, format_bytes(each.limits.flash), verdict(each))
+    return fitted(made, *_lines(report), wide=wide)
+
+
+def verdict(found: Verdict) -> str:
+    """Say in a few words whether a model fits, and by how much of the fuller memory."""
+    if found.refused:
+        return f"no: {found.refused}"
+    if found.fits:
+        used = {"ram": found.sizes.ram / found.limits.ram, "flash": found.sizes.flash / found.limits.flash}
+        fuller = max(used, key=lambda memory: used[memory])
+        return f"fits, {percent(1 - used[fuller])} of {fuller} left"
+    return "no: " + ", ".join(f"{memory} {format_bytes(nbytes)} over" for memory, nbytes in found.lacking.items())
+
+
+def _lines(report: FitReport) -> Iterator[str]:
+    if report.verdicts:
+        yield _plan(report)
+    if any(each.sizes.near for each in report.verdicts):
+        yield f"{_NEAR} from a target like it, or code and stack by a model; --target computes its own"
+    if report.next is None:
+        return
+    below = report.on(report.next)
+    what = "nothing fits; the largest" if report.smallest is None else f"{report.smallest} is the smallest that fits; the next smaller"
+    yield f"{what}, {report.next}, lacks {_lacking(below)}:"
+    for each in report.remedies:
+        verdict = "fits" if each.fits(below.limits) else "does not fit either"
+        yield f"  {each.name} ({each.how}): ram {format_bytes(each.ram)}, flash {format_bytes(each.flash)}: {verdict}"
+    if not report.remedies:
+        yield "  nothing that a quick search tried takes less; `passfit optimize` searches longer"
+
+
+def _plan(report: FitReport) -> str:
+    """Say which plan the sizes are those of, and what others take."""
+    parts = [f"quick plan, searched for {report.searched}"]
+    if report.slowdown:
+        parts.append(f"{report.slowdown:.2f} × the time of the fastest whole kernels")
+    if report.extra_compute:
+        parts.append(f"{percent(report.extra_compute)} extra arithmetic")
+    parts.append(f"whole kernels take {format_bytes(report.whole)} of ram")
+    return ", ".join(parts) + "; `passfit compile` searches longer and finds the same or less"
+
+
+def _lacking(found: Verdict) -> str:
+    return " and ".join(f"{format_bytes(nbytes)} of {memory}" for memory, nbytes in found.lacking.items())
+
+
+def predicted_beside_built(sizes: Sizes, built: FootprintReport) -> RenderableType:
+    """Show predicted sizes beside those of the library that was built."""
+    made = table(f"{built.model} on {built.target}", "<", ">predicted", ">built", ">difference")
+    best = built.best
+    for name, one, other in (("ram", sizes.ram, best.ram), ("stack", sizes.stack, best.stack), ("flash", sizes.flash, best.flash), ("code", sizes.code, best.code)):
+        made.add_row(name, f"{one:,}", f"{other:,}", f"{one / other - 1:+.1%}".replace("%", " %") if other else "–")
+    return fitted(made)

@@ -1,0 +1,47 @@
+"""Test `passfit fit`: its refusals, its table, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def cnn(save_tiny_cnn: Callable[..., Path], tmp_path: Path) -> Path:
+    return save_tiny_cnn(tmp_path / "cnn.onnx")
+
+
+def test_bad_input_is_refused(refused: Refused, cnn: Path, tmp_path: Path):
+    (tmp_path / "bad.onnx").write_bytes(b"not a model\n")
+    assert "bad.onnx" in refused("fit", "bad.onnx")
+    assert "missing.onnx" in refused("fit", "missing.onnx")
+    assert "stm32f447" in refused("fit", cnn, "--target", "stm32f447")
+    assert "ram=much" in refused("fit", cnn, "--budget", "ram=much")
+    assert "soon" in refused("fit", cnn, "--max-slowdown", "soon")
+    assert "opt" in refused("fit", cnn, "--opt", "small")
+    (tmp_path / "params.yaml").write_text("targets: 1\n")
+    assert "params.yaml" in refused("fit", cnn)
+
+
+@pytest.mark.slow
+@pytest.mark.tvm
+def test_the_table_and_the_json_tell_the_same(passfit: Callable, cnn: Path, tmp_path: Path):
+    asked = ("fit", cnn, "--target", "stm32f446", "--target", "rp2040")
+    shown, told = passfit(*asked), passfit(*asked, "--json")
+    assert shown.code == told.code == 0
+    found = json.loads(told.out)
+    assert [each["target"] for each in found["verdicts"]] == ["stm32f446", "rp2040"] and found["built"] is None
+    assert "stm32f446" in shown.out and "predicted" in shown.out
+
+
+@pytest.mark.slow
+@pytest.mark.tvm
+def test_a_budget_of_params_yaml_that_is_exceeded_is_exit_code_1(passfit: Callable, cnn: Path, tmp_path: Path):
+    (tmp_path / "params.yaml").write_text("targets: {stm32f446: {budget: {ram: 1KiB}}}\n")
+    done = passfit("fit", cnn, "--target", "stm32f446")
+    assert done.code == 1 and "int8" in done.out and "lacks" in done.out

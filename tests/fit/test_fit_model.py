@@ -1,0 +1,78 @@
+"""Test predictions end to end: beside the library of the same sequence, and on the whole catalogue."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from passfit import api
+from passfit.errors import ConfigError, ModelError
+from passfit.fit.predict import Predictor
+from passfit.fit.verdict import Sizes
+from passfit.memory.footprint import Budget
+from passfit.passes.sequence.sequence import Sequence, write_sequence
+from passfit.targets import Target, get_target
+from passfit.targets.catalogue import load_catalogue
+
+pytestmark = [pytest.mark.slow, pytest.mark.tvm]
+QUICK = api.SearchSettings(seconds=1.0, workers=0)
+
+
+@pytest.fixture(scope="module")
+def cnn(save_tiny_cnn: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_cnn(tmp_path_factory.mktemp("model") / "cnn.onnx")
+
+
+@pytest.mark.parametrize("name", ["stm32f446", "rp2040", "esp32-c3", "x86-64"])
+def test_the_prediction_is_near_what_is_built(cnn: Path, tmp_path: Path, name: str):
+    target = get_target(name)
+    report = api.fit(cnn, [target], search=QUICK, exact=True)
+    sizes = report.on(name).sizes
+    write_sequence(Sequence.parse(report.passes), tmp_path / "sequence.json")
+    built = api.compile_model(cnn, target, out=tmp_path, sequence=tmp_path / "sequence.json", verify=api.VerifySettings(image=target.bare))
+    assert not sizes.near and sizes.arena == built.best.arena and sizes.weights == built.best.weights
+    assert sizes.flash == pytest.approx(built.best.flash, rel=0.05)
+    if built.measured.ran:
+        assert sizes.ram == pytest.approx(built.best.ram, rel=0.05)
+
+
+def test_all_targets_are_told_smallest_first_and_the_same_twice(cnn: Path):
+    targets = list(load_catalogue().values())
+    report = api.fit(cnn, targets, search=QUICK)
+    assert {each.target for each in report.verdicts} == {each.name for each in targets}
+    assert report.smallest == report.verdicts[0].target and report.next is None and report.remedies == ()
+    assert json.loads(json.dumps(report.to_json())) == json.loads(json.dumps(api.fit(cnn, targets[::-1], search=QUICK).to_json()))
+
+
+def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):
+    targets = [get_target(name) for name in ("stm32f446", "stm32h743")]
+    (small,) = api.fit(cnn, targets[:1], search=QUICK).verdicts
+    report = api.fit(cnn, targets, {"stm32f446": Budget(ram=small.sizes.ram // 2)}, search=QUICK)
+    assert (report.smallest, report.next) == ("stm32h743", "stm32f446")
+    (remedy,) = [each for each in report.remedies if each.name == "int8"]
+    assert remedy.ram < small.sizes.ram and remedy.flash < small.sizes.flash
+    assert remedy.fits(report.on("stm32f446").limits)
+    assert report.to_json()["remedies"][-1]["fits"]
+
+
+def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, monkeypatch: pytest.MonkeyPatch):
+    targets, sizes = [get_target(name) for name in ("stm32f446", "stm32h743")], Predictor.sizes
+
+    def only_large(self: Predictor, target: Target) -> Sizes:
+        if target is targets[0]:
+            raise ModelError("Kernel 'f' needs the symbol 'lgamma'.", "")
+        return sizes(self, target)
+
+    monkeypatch.setattr(Predictor, "sizes", only_large)
+    report = api.fit(cnn, targets, search=replace(QUICK, max_slowdown=None))
+    assert (report.smallest, report.next) == ("stm32h743", None)
+    assert "lgamma" in report.on("stm32f446").refused and not report.on("stm32f446").fits
+    with pytest.raises(ModelError, match="lgamma"):
+        api.fit(cnn, targets[:1], search=QUICK)
+
+
+def test_without_a_target_there_is_nothing_to_fit(cnn: Path):
+    with pytest.raises(ConfigError):
+        api.fit(cnn, [])
