@@ -14,7 +14,7 @@ import re
 
 from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
-from tvm.tirx import IntImm, PrimFunc
+from tvm.tirx import IntImm, PrimFunc, Ramp
 
 #: largest offset of an address in ldr and ldrd
 _LDR, _LDRD = 4095, 1020
@@ -67,11 +67,11 @@ def _address(word: Expr, most: int) -> tuple[Expr, int]:
     load = word if isinstance(word, TensorLoad) else word.args[0]
     assert isinstance(load, TensorLoad)
     (index,), size = load.indices, load.ty.dtype.bits // 8
-    moved = sym.Analyzer().simplify(index)
+    moved = sym.Analyzer().simplify(index.base if isinstance(index, Ramp) else index)
     count = int(moved.b) if isinstance(moved, tirx.Add) and isinstance(moved.b, IntImm) else 0
     if not 0 <= count * size <= most:
         count = 0
-    start = moved.a if count else index
+    start = moved.a if count else moved
     return tirx.address_of(tirx.BufferLoad(load.source, [start])), count * size
 
 
