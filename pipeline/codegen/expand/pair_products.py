@@ -1,7 +1,8 @@
-"""Write `PAIRS` and `FOURS`, sums of two and of four products, as one instruction if the target has it.
+"""Write `PAIRS`, `FOURS` and `HALVES`, sums of two and of four products, by the instructions of a target that has them.
 
     PAIRS(w, x) = w0 · (low half of x) + w1 · (high half of x)      w0, w1: two int8 in an int16; halves of x, an int32: int16
     FOURS(s, w, x) = s + w0 · x0 + w1 · x1 + w2 · x2 + w3 · x3      four int8 and four uint8, each in an int32
+    HALVES(s, w, l, h) = s + w0 · (low half of l) + w2 · (high half of l) + w1 · (low half of h) + w3 · (high half of h)
 
 Schedule rules write them (kernels/rules/integer/runs) for machines with `pairs` and `dots`; TVM vectorises them over lanes.
 """
@@ -16,8 +17,8 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import PrimFunc
 
-from ...tir.operators.pairs import FOURS, PAIRS
-from ..bare.arm_dsp import has_smlad, smlad_products
+from ...tir.operators.pairs import FOURS, HALVES, PAIRS
+from ..bare.arm_dsp import has_smlad, smlad_halves, smlad_products
 
 #: vpmaddwd by its lanes, and the feature it needs
 _INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
@@ -26,9 +27,9 @@ _DOTS = {8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")), 16: ("l
 
 
 def with_pair_products(kernel: PrimFunc) -> PrimFunc:
-    """Expand `PAIRS` and `FOURS` in a lowered, vectorised kernel, by the features of its attribute `target`."""
+    """Expand these operators in a lowered, vectorised kernel, by the features of its attribute `target`."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS) else None))
+    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS, HALVES) else None))
     if not found:
         return kernel
     target = kernel.attrs["target"]
@@ -41,6 +42,9 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
             if has_smlad(kernel):
                 return smlad_products(*call.args, signed=False)
             return _dots(*call.args, known=dots)
+        if _name(call) == HALVES:
+            *factors, whole = call.args
+            return smlad_halves(*factors[:3], whole=bool(whole)) if has_smlad(kernel) else _halves(*factors)
         if _name(call) != PAIRS:
             return call
         weights, halves = call.args
@@ -78,4 +82,15 @@ def _dots(total: Expr, weights: Expr, values: Expr, known: Mapping[int, str]) ->
     for shift in (0, 8, 16, 24):
         value = tirx.bitwise_and(tirx.shift_right(values, tirx.const(shift, dtype)), tirx.const(255, dtype))
         total = total + tirx.shift_right(tirx.shift_left(weights, tirx.const(24 - shift, dtype)), top) * value
+    return total
+
+
+def _halves(total: Expr, weights: Expr, low: Expr, high: Expr) -> Expr:
+    def signed(word: Expr, first: int, bits: int) -> Expr:
+        top = tirx.const(32 - bits, "int32")
+        return tirx.shift_right(tirx.shift_left(word, top - first), top)
+
+    for place, word in enumerate((low, high)):
+        for half in (0, 1):
+            total = total + signed(weights, 8 * (2 * half + place), 8) * signed(word, 16 * half, 16)
     return total
