@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _stdout_is_closed() -> bool:
-    """Tell whether nobody reads what is left to print; drop it then, or Python would complain at its end."""
+    """Tell whether the reader of stdout is gone; drop it then, or Python would complain at its end."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -48,7 +48,7 @@ def fit(
     settings = SearchSettings(
         seconds=seconds, max_slowdown=options.slowdown(max_slowdown), max_extra_compute=None if no_splits else max_extra_compute
     )
-    budgets = _budgets(devices, options.budget(budget), given.name or Path(model.rpartition("!")[2]).stem)
+    budgets = _budgets(devices, options.budget(budget, [])[0], given.name or Path(model.rpartition("!")[2]).stem)
     with console_progress() as progress:
         report = api.fit(model, devices, budgets, search=settings, exact=bool(target), progress=progress, **given.keywords())
     if not as_json:

@@ -111,7 +111,7 @@ def package(
     version: Annotated[str, typer.Option("--version", help="version of the package, as its build system shows it")] = "1.0.0",
     cases: Annotated[int, typer.Option("--cases", min=1, help="golden vectors of at most this many cases in the self test")] = 1,
 ) -> None:
-    """Write a library as a folder that a build system takes, with an example and a self test over golden vectors."""
+    """Package a library for a build system, with an example and a self test over golden vectors."""
     from ..package import write_package
 
     write_package(folder, kind, out, version, cases)

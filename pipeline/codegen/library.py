@@ -121,7 +121,7 @@ def write_library(
 
 
 def state_stack(library: Library, nbytes: int) -> None:
-    """Write the measured bytes of stack into the header of a library for a target without an operating system."""
+    """Write the measured bytes of stack into the header of a bare library."""
     macro = f"#define {library.name.upper()}_STACK_BYTES "
     text = library.header.read_text(encoding="utf-8").replace(f"{macro}0 /* not measured: ", f"{macro}{nbytes} /* ")
     library.header.write_text(text, encoding="utf-8")

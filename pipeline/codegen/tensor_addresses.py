@@ -35,7 +35,7 @@ class Block:
 
     @property
     def suffix(self) -> str:
-        """Return what tells the block's name from that of a single one."""
+        """Return the suffix of the block's name."""
         return self.name.removeprefix("arena").removeprefix("weights")
 
     def section(self, identifier: str) -> str:

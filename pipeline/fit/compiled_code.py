@@ -1,4 +1,4 @@
-"""Compile kernels for a target, and read the sizes of their code and their stack, before there is a library.
+"""Compile kernels for a target, and read the sizes of their code and stack.
 
     kernels ─► merged, guarded ─► objects ─► linked with the compiler's runtime alone ─► bytes of code
                                      └─► frames of functions, as LLVM notes them ─► bytes of stack
@@ -78,7 +78,7 @@ def _below(called: Sequence[str], target: Target) -> int:
 
 
 def _linked(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, target: Target, folder: Path) -> int:
-    """Link kernels with what they call; return the bytes of text and read-only data."""
+    """Link kernels with the functions they call; return the bytes of text and read-only data."""
     files = [path.name for path in objects]
     if calls_float_functions(found.undefined):
         zig_cc([*compile_flags(target), "-c", str(SOURCE), "-o", "float_functions.o"], target, folder)

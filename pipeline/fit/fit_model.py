@@ -1,4 +1,4 @@
-"""Predict whether a model fits each of several targets, and what would make it fit the next smaller one."""
+"""Predict whether a model fits each of several targets, and levers for the next smaller one."""
 
 from __future__ import annotations
 

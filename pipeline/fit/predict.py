@@ -133,7 +133,7 @@ class Predictor:
         return target.machine in self._scheduled or self._spent <= (self._effort or 0)
 
     def _nearest(self, target: Target) -> _Known | None:
-        """Return the target like this one whose sizes are known, those computed for itself first."""
+        """Return a similar target with known sizes, itself first."""
 
         def distance(known: _Known) -> tuple[bool, ...]:
             other = known.target
@@ -150,7 +150,7 @@ class Predictor:
 
 
 def _processor(target: Target) -> tuple[object, ...]:
-    """Return what the code of a kernel depends on."""
+    """Return the key of a kernel's code."""
     return (
         target.triple, target.cpu, target.features, target.float_abi, target.abi, target.zig_target, target.opt,
         target.threads, target.index_checks,

@@ -1,4 +1,4 @@
-"""Compare what a model takes with what a deployer allows, and with what a device has. All sizes are bytes."""
+"""Compare the memory of a model with budgets and capacities. All sizes are bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class RegionUse:
-    """Bytes `used` of a memory of a device, of `size` bytes, of which a budget may allow no more than `room`.
+    """Hold the bytes `used` of a memory of `size` bytes; a budget may allow `room` of them.
 
     `kind` is "ram" or "flash". Data with a first content count in both: there they are stored, and copied from here.
     """
@@ -34,7 +34,7 @@ class RegionUse:
 
     @property
     def fits(self) -> bool:
-        """Tell whether budget and memory hold what is used."""
+        """Tell whether the used bytes are within budget and size."""
         return self.used <= self.limit
 
 

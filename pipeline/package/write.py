@@ -28,7 +28,7 @@ _MOST_BYTES = 8 << 20
 
 
 def write_package(folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()) -> None:
-    """Write a package of the result in `folder` to `out`, with golden vectors of at most so many `cases`.
+    """Package the result in `folder`, with golden vectors of at most `cases` cases.
 
     The same result gives the same bytes. Raises ConfigError for a kind or version that does not exist, or a folder without
     a whole result; TargetError, OutputError.

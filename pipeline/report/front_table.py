@@ -56,7 +56,7 @@ def tradeoff_lines(found: dict) -> list[str]:
 
 
 def least_possible(found: dict) -> list[str]:
-    """Say which less ram was found where another objective was taken, and how to get it."""
+    """Name the least ram found by a search for another objective, and its option."""
     points = found["points"]
     chosen, least = points[found["chosen"]], min(points, key=lambda each: (each["ram"], each["cycles"]))
     if found["objective"] == RAM or not found["within"] or least["ram"] >= chosen["ram"]:

@@ -1,4 +1,4 @@
-"""Show on which targets a model fits, what would make it fit the next smaller one, and predictions beside what was built."""
+"""Show the targets a model fits, levers for the next smaller one, and predicted beside built sizes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _lines(report: FitReport) -> Iterator[str]:
 
 
 def _plan(report: FitReport) -> str:
-    """Say which plan the sizes are those of, and what others take."""
+    """Name the plan of the sizes, and the sizes of others."""
     parts = [f"quick plan, searched for {report.searched}"]
     if report.slowdown:
         parts.append(f"{report.slowdown:.2f} × the time of the fastest whole kernels")
@@ -71,7 +71,7 @@ def _lacking(found: Verdict) -> str:
 
 
 def predicted_beside_built(sizes: Sizes, built: FootprintReport) -> RenderableType:
-    """Show predicted sizes beside those of the library that was built."""
+    """Show predicted sizes beside the built library's."""
     made = table(f"{built.model} on {built.target}", "<", ">predicted", ">built", ">difference")
     best = built.best
     for name, one, other in (("ram", sizes.ram, best.ram), ("stack", sizes.stack, best.stack), ("flash", sizes.flash, best.flash), ("code", sizes.code, best.code)):

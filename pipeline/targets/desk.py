@@ -31,5 +31,5 @@ def read_runner(value: Any, where: str) -> tuple[str, ...]:
 
 
 def fill_in(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """Return the words of a runner with values for those in braces; others stay."""
+    """Fill in the words of a runner in braces; others stay."""
     return [_PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in words]

@@ -12,7 +12,7 @@ from ..elf import sections_of
 
 
 def stack_sizes(data: bytes) -> list[int]:
-    """Return the bytes of the frames of all functions of a little-endian object, as far as it tells them."""
+    """Return the known bytes of the stack frames of a little-endian object's functions."""
     width = 8 if data[4] == 2 else 4
     found: list[int] = []
     for section in sections_of(data):

@@ -25,7 +25,7 @@ _WRITES = {
 
 
 def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
-    """Return scale and zero point by the name of an input or output that has one of each, for all its elements."""
+    """Return scale and zero point of each input and output that has a single pair."""
     import numpy as np
     from onnx import TensorProto, numpy_helper
 

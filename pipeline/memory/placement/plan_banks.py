@@ -57,7 +57,7 @@ def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -
 
 
 def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
-    """Return the room for an arena in each ram of a target, with `beside` other bytes in the first."""
+    """Return the room for an arena in each ram; the first holds `beside` other bytes."""
     found, alignment = [], target.alignment
     for number, each in enumerate(of_kind(target.memories, "ram")):
         free = each.usable - (-each.start) % alignment - (0 if number else beside)
@@ -66,7 +66,7 @@ def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
 
 
 def plan_banks(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> ArenaPlan:
-    """Return the plan in one memory, or over several, if its block does not fit the first of `rooms`.
+    """Move a plan that does not fit the first of `rooms` to another, or over several.
 
     If nothing fits, the plan with the fewest bytes too many is returned. Deterministic.
     """
@@ -181,7 +181,7 @@ def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[i
 def _banked(
     program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int, unit: int, walls: Sequence[int], placement: Placement
 ) -> ArenaPlan:
-    """Return the plan with the banks of a placement, each planned again as one block, and as high as it is used."""
+    """Plan each bank of a placement again as one block, no higher than it is used."""
     chosen, parts = placed_buffers(program), Parts(program, alignment)
     offsets, banks, start = [0] * len(program.buffers), [], 0
     for number, room in enumerate(rooms):

@@ -65,7 +65,7 @@ def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:
 
 
 def _check_banks(program: Program, plan: ArenaPlan, alignment: int) -> None:
-    """Check that banks follow each other, up to the end of the arena, and that none of their ends is inside a buffer."""
+    """Check that banks fill the arena in order, and no bank ends inside a buffer."""
     if not plan.banks:
         return
     ends = list(accumulate(bank.size for bank in plan.banks))

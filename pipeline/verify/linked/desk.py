@@ -26,13 +26,13 @@ _PARTING = 5
 
 @dataclass(frozen=True)
 class DeskImage(LinkedImage):
-    """Library in an image for a device on the desk, which `runner`, a command with words to fill in, runs there.
+    """Run an image on a device on the desk by the command `runner`, with words to fill in.
 
     The clock counts cycles. Without a report, as from firmware of the user's own, neither these nor the stack are known.
     """
 
     def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
-        """Write the inputs to `folder`, remove what an earlier run left, and return the command to run there."""
+        """Write the inputs to `folder`, remove earlier outputs, and return the command."""
         super().command(inputs, repeats, seconds)
         (self.folder / "outputs.bin").unlink(missing_ok=True)
         files = {"elf": self.image.elf, "library": self.library.archive, "header": self.library.header, "repo": Path.cwd()}
