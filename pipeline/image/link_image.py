@@ -17,6 +17,8 @@ _HERE = Path(__file__).parent
 #: sources of start-up, by architecture
 _STARTUP = {"thumb": "startup_thumb.c", "riscv32": "startup_riscv.c"}
 _HEADERS = ("semihosting.h", "clock.h")
+#: files by which any program boots on a board
+BOARD_FILES = ("startup.c", "link.ld", *_HEADERS)
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,13 @@ class Image:
 
     @property
     def files(self) -> list[Path]:
-        """Return the image, its map, and the sources of start-up and main."""
-        return [self.elf, self.map, *(self.elf.with_name(name) for name in ("startup.c", "main.c", "link.ld", *_HEADERS))]
+        """Return the image, its map, main, and the files of the board."""
+        return [self.elf, self.map, self.elf.with_name("main.c"), *self.board_files]
+
+    @property
+    def board_files(self) -> list[Path]:
+        """Return start-up, linker script, and the headers of both."""
+        return [self.elf.with_name(name) for name in BOARD_FILES]
 
 
 def link_image(library: Library, program: Program, board: Target, folder: Path) -> Image:
@@ -42,16 +49,19 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
 
     The image is linked even if the memories of the board do not hold it, so that its sizes are known.
     """
+    flash, ram = first_of(board.memories, "flash"), first_of(board.memories, "ram")
     values = {
-        "m": library.name, "M": library.name.upper(),
+        "m": library.name, "M": library.name.upper(), "target": board.name, "flash": flash, "ram": ram,
+        "flash_limit": _room(board, flash.start), "ram_limit": _room(board, ram.start),
         "input_bytes": [program.tensors[port.tensor].nbytes for port in program.inputs],
         "output_bytes": [program.tensors[port.tensor].nbytes for port in program.outputs],
     }  # fmt: skip
-    for file in (library.archive, library.header):
+    for file in (library.archive, library.header, *(_HERE / header for header in _HEADERS)):
         if not (folder / file.name).exists():
             shutil.copyfile(file, folder / file.name)
-    write_board(board, folder)
-    (folder / "main.c").write_text(render("main.c.j2", _HERE, **values), encoding="utf-8")
+    shutil.copyfile(_HERE / _STARTUP[board.architecture], folder / "startup.c")
+    for name in ("main.c", "link.ld"):
+        (folder / name).write_text(render(f"{name}.j2", _HERE, **values), encoding="utf-8")
     for part in ("startup", "main"):
         # a loop that copies must not become a call of the library's own
         zig_cc([*compile_flags(board), "-fno-builtin", "-c", f"{part}.c", "-o", f"{part}.o"], board, folder)
@@ -60,15 +70,6 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
     text = zig_link([*options, *objects, "-o", elf], board, folder)
     (folder / f"{library.name}.map").write_text(text, encoding="utf-8")
     return Image(board, folder / elf, folder / f"{library.name}.map", image_sizes(folder / elf))
-
-
-def write_board(board: Target, folder: Path) -> None:
-    """Write start-up, linker script and the headers of both to a folder."""
-    flash, ram = first_of(board.memories, "flash"), first_of(board.memories, "ram")
-    limits = {"flash_limit": _room(board, flash.start), "ram_limit": _room(board, ram.start)}
-    (folder / "link.ld").write_text(render("link.ld.j2", _HERE, target=board.name, flash=flash, ram=ram, **limits), encoding="utf-8")
-    for source, name in ((_STARTUP[board.architecture], "startup.c"), *((header, header) for header in _HEADERS)):
-        shutil.copyfile(_HERE / source, folder / name)
 
 
 def _room(board: Target, start: int) -> int:

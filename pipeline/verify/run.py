@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 from ..codegen.library import Library
 from ..errors import NumericError
@@ -34,7 +33,7 @@ def verify_library(
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
     given: Callable[[], GivenOutputs | None] = lambda: None,
-    kept: Path | None = None,
+    image: bool = False,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
@@ -44,18 +43,19 @@ def verify_library(
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
 
-    Golden vectors are written beside the library: see `golden.py`. An image is copied to the folder `kept`, with its sources.
+    Golden vectors are written beside the library: see `golden.py`. So are start-up and linker script of a board, and all of its
+    image, if asked for.
     Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
-        if isinstance(linked, LinkedImage) and kept is not None:
-            linked.copy_image(kept)
-        runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
-        flash = None if image is None else image.flash
+        if isinstance(linked, LinkedImage):
+            linked.copy_image(library.archive.parent, image)
+        runner, sizes = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
+        flash = None if sizes is None else sizes.flash
         if runner.command is None:
             keep_golden(library.archive.parent, program, cases(), runner.how, None, tolerance)
-            return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash)
+            return Measured(ran=False, how=runner.how, ram=None if sizes is None else sizes.ram, flash=flash)
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
@@ -79,7 +79,7 @@ def verify_library(
     return Measured(
         ran=True,
         how=runner.how,
-        ram=ram if image is None else image.ram,
+        ram=ram if sizes is None else sizes.ram,
         flash=flash,
         stack=report.get("stack"),
         page=report["page"] if runner.native else None,
