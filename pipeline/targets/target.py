@@ -49,8 +49,8 @@ class Target:
     the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
     program file, or "copied" to RAM first. `emulator` is a qemu command, with options if it needs any.
     A device without an operating system has `memories`, and `ram` and `flash` are the first of each kind. It runs images;
-    those of a device without an emulator of its own are linked for the board `emulated_on`, which runs its instructions. A device
-    on the desk has a `runner` instead, the words of a command: see `desk.py`. `mhz` is the clock of its core.
+    those of a device without an emulator of its own are linked for the board `emulated_on`, which runs its instructions. `mhz` is
+    the clock of its core. A device on the desk has a `runner` instead, the words of a command: see `desk.py`.
     `source` names the origin of these facts. `threads`, `opt` and `index_checks` are choices, not facts: how many threads
     run a library's loops, the weight of its code's size against its speed, and its answer to values that operators forbid.
     """

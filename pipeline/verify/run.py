@@ -33,7 +33,7 @@ def verify_library(
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
     given: Callable[[], GivenOutputs | None] = lambda: None,
-    image: bool = False,
+    whole_image: bool = False,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
@@ -50,12 +50,12 @@ def verify_library(
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
         if isinstance(linked, LinkedImage):
-            linked.copy_image(library.archive.parent, image)
-        runner, sizes = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
-        flash = None if sizes is None else sizes.flash
+            linked.copy_image(library.archive.parent, whole_image)
+        runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
+        flash = None if image is None else image.flash
         if runner.command is None:
             keep_golden(library.archive.parent, program, cases(), runner.how, None, tolerance)
-            return Measured(ran=False, how=runner.how, ram=None if sizes is None else sizes.ram, flash=flash)
+            return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash)
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
@@ -79,7 +79,7 @@ def verify_library(
     return Measured(
         ran=True,
         how=runner.how,
-        ram=ram if sizes is None else sizes.ram,
+        ram=ram if image is None else image.ram,
         flash=flash,
         stack=report.get("stack"),
         page=report["page"] if runner.native else None,
