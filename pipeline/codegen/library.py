@@ -39,8 +39,11 @@ COMPILE_FLAGS = (
     "-fno-unwind-tables", "-Wall", "-Wextra", "-Werror",
 )  # fmt: skip
 
-#: on a target without an operating system: plain addresses, small code, no call of a C library but memcpy and memset
-_BARE_FLAGS = ("-ffreestanding", "-Os")
+#: on a target without an operating system: plain addresses, small code, no call of a C library but memcpy and memset; enums of
+#: the size that GCC has there, since its linker compares
+_BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
+#: and no note on the stack, which is no segment there: GNU's linker misses it in the objects of others
+_STACK_NOTE = ".note.GNU-stack"
 
 
 def compile_flags(target: Target) -> tuple[str, ...]:
@@ -231,9 +234,10 @@ def _build(
     """Compile the archive in `folder`; return the names of its members, relative to `folder`."""
     sources = write_sources(folder, values, weights, addresses)
     members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
+    notes = (_STACK_NOTE,) if target.bare else ()
     for path, member in zip(kernel_objects, members):
         shutil.copyfile(path, folder / f"debug_{member}")
-        without_debug(f"debug_{member}", member, folder, unused_sections(read_object(path.read_bytes())))
+        without_debug(f"debug_{member}", member, folder, (*unused_sections(read_object(path.read_bytes())), *notes))
     for file in sources:
         member = f"{identifier}_{file.split('.')[0]}.o"
         flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
@@ -241,7 +245,7 @@ def _build(
         compiled = f"tables_{member}" if tables else member
         zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
         if tables:
-            without_debug(compiled, member, folder)
+            without_debug(compiled, member, folder, notes)
         members.append(member)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members

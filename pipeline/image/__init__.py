@@ -1,5 +1,5 @@
-"""Link a library into an image for a device without an operating system: `link_image`, `Image`."""
+"""Link a library into an image for a device without an operating system: `link_image`, `Image`, `BOARD_FILES`."""
 
-from .link_image import Image, link_image
+from .link_image import BOARD_FILES, Image, link_image
 
-__all__ = ["Image", "link_image"]
+__all__ = ["BOARD_FILES", "Image", "link_image"]

@@ -23,6 +23,8 @@ _STARTUP = {"thumb": "startup_thumb.c", "riscv32": "startup_riscv.c"}
 _HEADERS = ("semihosting.h", "clock.h")
 #: bytes between memories that are linked far apart
 _APART = 1 << 28
+#: files by which any program boots on a board
+BOARD_FILES = ("startup.c", "link.ld", *_HEADERS)
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,13 @@ class Image:
 
     @property
     def files(self) -> list[Path]:
-        """Return the image, its map, and the sources of start-up and main."""
-        return [self.elf, self.map, *(self.elf.with_name(name) for name in ("startup.c", "main.c", "link.ld", *_HEADERS))]
+        """Return the image, its map, main, and the files of the board."""
+        return [self.elf, self.map, self.elf.with_name("main.c"), *self.board_files]
+
+    @property
+    def board_files(self) -> list[Path]:
+        """Return start-up, linker script, and the headers of both."""
+        return [self.elf.with_name(name) for name in BOARD_FILES]
 
 
 def link_image(library: Library, program: Program, board: Target, folder: Path) -> Image:
@@ -54,10 +61,10 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
         "input_bytes": [program.tensors[port.tensor].nbytes for port in program.inputs],
         "output_bytes": [program.tensors[port.tensor].nbytes for port in program.outputs],
     }  # fmt: skip
-    for file in (library.archive, library.header):
+    for file in (library.archive, library.header, *(_HERE / header for header in _HEADERS)):
         if not (folder / file.name).exists():
             shutil.copyfile(file, folder / file.name)
-    write_board(board, folder, library.regions)
+    shutil.copyfile(_HERE / _STARTUP[board.architecture], folder / "startup.c")
     (folder / "main.c").write_text(render("main.c.j2", _HERE, **values), encoding="utf-8")
     for part in ("startup", "main"):
         # a loop that copies must not become a call of the library's own
@@ -78,13 +85,6 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
         if why_too_large(apart.sizes, board):
             return apart
         raise
-
-
-def write_board(board: Target, folder: Path, regions: Sequence[str] = ()) -> None:
-    """Write start-up, linker script and the headers of both to a folder; `regions` are those of `Library`."""
-    _write_script(board, board.memories, regions, folder / "link.ld")
-    for source, name in ((_STARTUP[board.architecture], "startup.c"), *((header, header) for header in _HEADERS)):
-        shutil.copyfile(_HERE / source, folder / name)
 
 
 def _write_script(board: Target, memories: tuple[Memory, ...], regions: Sequence[str], path: Path) -> None:

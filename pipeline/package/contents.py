@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError
+from ..image import BOARD_FILES
 from ..support.digests import digest_of
 from ..support.text_files import decode, read_text
 from ..targets import Target, get_target
@@ -51,13 +52,6 @@ class Contents:
         """Return the path of the header."""
         return self.folder / f"{self.m}.h"
 
-    @property
-    def regions(self) -> tuple[str, ...]:
-        """Return the memories that the library uses besides the first of each kind."""
-        uses = self.footprint["best"].get("regions", ())
-        first = {use["kind"]: use["name"] for use in reversed(uses)}
-        return tuple(use["name"] for use in uses if use["used"] and use["name"] != first[use["kind"]])
-
     def ports(self, kind: str) -> list[dict[str, Any]]:
         """Return name, shape, dtype and bytes of all `inputs` or `outputs`."""
         return [port | {"nbytes": _nbytes(port)} for port in self.manifest["io"][kind]]
@@ -73,11 +67,13 @@ def read_contents(folder: Path, repo: Path) -> Contents:
         raise ConfigError(f"'{folder / 'manifest.json'}' lacks {', '.join(missing)}.", _REMAKE)
     m = manifest["io"]["name"]
     needed = [f"lib{m}.a", f"{m}.h", "footprint.json", *(name for name in (INPUTS, OUTPUTS, GOLDEN) if GOLDEN in manifest["files"])]
+    target = get_target(manifest["target"], repo)
+    needed += BOARD_FILES if target.bare else ()
     for name in needed:
         if not (folder / name).is_file() or digest_of(folder / name) != manifest["files"].get(name):
             raise ConfigError(f"'{folder / name}' is missing, or was changed after it was made.", _REMAKE)
-    found = Contents(folder, m, get_target(manifest["target"], repo), manifest, footprint, None)
-    return Contents(folder, m, found.target, manifest, footprint, _golden(found)) if GOLDEN in manifest["files"] else found
+    found = Contents(folder, m, target, manifest, footprint, None)
+    return Contents(folder, m, target, manifest, footprint, _golden(found)) if GOLDEN in manifest["files"] else found
 
 
 def _golden(contents: Contents) -> Golden:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.template import render
 from ..errors import ConfigError, OutputError
-from ..image.link_image import write_board
+from ..image import BOARD_FILES
 from ..support.result_folder import result_folder
 from ..targets import emulator_command
 from .contents import Contents, read_contents
@@ -57,7 +57,8 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
     shutil.copyfile(contents.archive, at(kind.archive))
     shutil.copyfile(contents.header, at(kind.header))
     if kind.board and contents.target.bare:
-        write_board(contents.target, at(f"{kind.board}/link.ld").parent, contents.regions)
+        for name in BOARD_FILES:
+            shutil.copyfile(contents.folder / name, at(f"{kind.board}/{name}"))
 
 
 def package_values(contents: Contents, kind: Kind, name: str, version: str, cases: int) -> dict[str, Any]:

@@ -71,9 +71,8 @@ def build_and_run(
         expected()
         work_aside()
         progress("running", 0, 0)
-        kept = folder if settings.image else None
         second_look = partial(with_plain_sums, imported.onnx, given=imported.given)
-        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, kept)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, settings.image)
     if target.bare and measured.stack is not None:
         state_stack(library, measured.stack)
     return measured, library.code_bytes

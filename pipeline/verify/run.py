@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 from ..codegen.library import Library
 from ..errors import NumericError
@@ -34,7 +33,7 @@ def verify_library(
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
     given: Callable[[], GivenOutputs | None] = lambda: None,
-    kept: Path | None = None,
+    whole_image: bool = False,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
@@ -44,13 +43,14 @@ def verify_library(
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
 
-    Golden vectors are written beside the library: see `golden.py`. An image is copied to the folder `kept`, with its sources.
+    Golden vectors are written beside the library: see `golden.py`. So are start-up and linker script of a board, and all of its
+    image, if asked for.
     Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
-        if isinstance(linked, LinkedImage) and kept is not None:
-            linked.copy_image(kept)
+        if isinstance(linked, LinkedImage):
+            linked.copy_image(library.archive.parent, whole_image)
         runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
         flash, regions = (None, ()) if image is None else (image.flash, image.regions(target.memories))
         if runner.command is None:

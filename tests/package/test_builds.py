@@ -64,12 +64,13 @@ def test_a_project_takes_the_cmake_package_as_a_folder_of_its_own(tmp_path, resu
     assert not list((tmp_path / "build").rglob("*selftest*"))
 
 
-def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_its_emulator(tmp_path, result):
-    write_package(result(BOARD), "cmake", tmp_path)
+@pytest.mark.parametrize("name", [BOARD, "rv32-virt"])
+def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_its_emulator(tmp_path, result, name):
+    write_package(result(name), "cmake", tmp_path)
     cmake(tmp_path, "-DPASSFIT_SELFTEST=ON", f"-DPASSFIT_PYTHON={sys.executable}")
     assert (tmp_path / "build" / f"{M}_example.elf").is_file()
-    if how_to_run(get_target(BOARD)).command is None:
-        pytest.skip(how_to_run(get_target(BOARD)).how)
+    if how_to_run(get_target(name)).command is None:
+        pytest.skip(how_to_run(get_target(name)).how)
     assert "100% tests passed" in run(str(BIN / "ctest"), "--test-dir", "build", cwd=tmp_path)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from tvm import sym, tirx
-from tvm.ir import Call, Expr, TensorLoad
+from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
 #: largest offset of an address in ldr and ldrd

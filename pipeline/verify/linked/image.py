@@ -38,7 +38,7 @@ class LinkedImage(Linked):
         mhz = self.emulated.board.mhz
         return {"stack": stack, "instructions": ticks if mhz is None else ticks * _MICROSECOND // mhz}
 
-    def copy_image(self, folder: Path) -> None:
-        """Copy the device's image, its map and its sources to a folder."""
-        for file in self.image.files:
+    def copy_image(self, folder: Path, whole: bool) -> None:
+        """Copy the files of the device's board to a folder; of a `whole` image, program, map and main too."""
+        for file in self.image.files if whole else self.image.board_files:
             shutil.copy(file, folder)

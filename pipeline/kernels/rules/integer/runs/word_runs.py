@@ -25,7 +25,6 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
-from .....tir.expressions import replaced
 from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64, sequence
 from .....tir.operators.pairs import fours, halves
