@@ -26,12 +26,13 @@ from ...tir.in_place.analysis import takes_addresses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64
 from ...tir.memoise import memoise_by_structure
+from .divide_kernels import divide_kernels
 from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_alone
 from .lower import Lowered
 
 
 def with_loops(lowered: Lowered) -> Lowered:
-    """Take the kernels of loops apart; one of another form stays a kernel."""
+    """Take the kernels of loops apart, and divide those of their bodies; one of another form stays a kernel."""
     found = {name: made for name, kernel in lowered.kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None}
     if not found:
         return lowered
@@ -41,7 +42,7 @@ def with_loops(lowered: Lowered) -> Lowered:
     steps = tuple(
         _placed(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step for step in program.steps
     )
-    return replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items())))
+    return divide_kernels(replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items()))))
 
 
 def _add_kernels(kernels: dict[str, PrimFunc], loop: str, more: Mapping[str, PrimFunc]) -> dict[str, str]:
