@@ -23,15 +23,15 @@ from .row_kernel import RowKernel, RowPlace
 
 
 def divide_kernels(lowered: Lowered) -> Lowered:
-    """Divide the kernels of several sums that run as plain loops, those of loops too."""
+    """Divide the kernels of several sums that run as plain loops, those of loops too.
+
+    Kernels of rows whose result replaces an operand, or continues a sum, stay as they are.
+    """
     private = repackable_parameters(lowered.program)
     kept = {call.step.kernel for call in lowered.program.calls() if call.step.in_place} | {name for name, each in lowered.rows.items() if each.continues}
-    found = {}
-    for name in private.keys() - kept:
-        stages = faster_stages(lowered.kernels[name], frozenset() if name in lowered.rows else private[name])
-        if stages:
-            found[name] = stages
-    return _Division(lowered, dict(sorted(found.items()))).lowered() if found else lowered
+    free = {name: frozenset[int]() if name in lowered.rows else private[name] for name in sorted(private.keys() - kept)}
+    found = {name: stages for name, own in free.items() if (stages := faster_stages(lowered.kernels[name], own))}
+    return _Division(lowered, found).lowered() if found else lowered
 
 
 class _Division:
@@ -61,10 +61,13 @@ class _Division:
         tensors, buffers, steps = list(program.tensors), list(program.buffers), list[Loop | Step]()
         for step in program.steps:
             if isinstance(step, Loop):
-                step = replace(step, body=self._divided(step.body))
-            parts = self.stages.get(step.kernel, ())
-            values = _operands(step, self.given.rows.get(step.kernel)) if parts else []
-            for name, part in zip(self.names.get(step.kernel, ()), parts, strict=True):
+                steps.append(replace(step, body=self._divided(step.body)))
+                continue
+            if step.kernel not in self.stages:
+                steps.append(step)
+                continue
+            parts, values = self.stages[step.kernel], _operands(step, self.given.rows.get(step.kernel))
+            for name, part in zip(self.names[step.kernel], parts, strict=True):
                 written = step.writes
                 if part is not parts[-1]:
                     result = part.kernel.params[-1].ty
@@ -75,8 +78,6 @@ class _Division:
                 read = (*(each.tensor for each in reads), *(each.fresh for each in reads if each.fresh is not None))
                 values.append(_Operand(written[0]))
                 steps.append(replace(step, kernel=name, reads=read, writes=written))
-            if not parts:
-                steps.append(step)
         return replace(program, steps=tuple(steps), tensors=tuple(tensors), buffers=tuple(buffers))
 
 

@@ -58,12 +58,14 @@ def faster_stages(kernel: PrimFunc, repackable: frozenset[int]) -> list[Stage]:
 
 def _are_faster(kernel: PrimFunc, stages: Sequence[Stage], repackable: frozenset[int]) -> bool:
     fixed = takes_a_row(kernel)
-    if next(schedules(kernel, repackable, _MACHINE, fixed).candidates()).speed is not Speed.LOOPS:
-        return False
     uses = Counter(value for stage in stages for value in stage.reads)
     free = (frozenset(n for n, value in enumerate(stage.reads) if value in repackable and uses[value] == 1) for stage in stages)
-    found = (schedules(stage.kernel, own, _MACHINE, fixed).within(RULE_WORKSPACE, RULE_WORKSPACE) for stage, own in zip(stages, free))
-    return all(each.speed is not Speed.LOOPS for each in found)
+    try:
+        whole = next(schedules(kernel, repackable, _MACHINE, fixed).candidates())
+        parts = (schedules(stage.kernel, own, _MACHINE, fixed).within(RULE_WORKSPACE, RULE_WORKSPACE) for stage, own in zip(stages, free))
+        return whole.speed is Speed.LOOPS and all(each.speed < Speed.LOOPS for each in parts)
+    except REFUSALS:
+        return False
 
 
 @memoise_by_structure

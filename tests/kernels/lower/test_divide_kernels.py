@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from passfit.kernels.schedule.row_schedules import row_schedule
 from passfit.kernels.weights.repack import repackable_parameters
 from passfit.passes.graph.mapping.kernel_calls import read_calls, write_groups
 from passfit.passes.program.split import SplitRows
-from passfit.program import Loop
+from passfit.program import Buffer, Loop, Port, Program, Window
 from passfit.targets import Machine
 
 from ...profiles import examples
@@ -265,3 +266,26 @@ def test_rows_of_a_kernel_that_was_not_divided_are(first, rows):
     shape = (1, 16, 8, 14)
     together = _one_kernel(shape, body, before=first)
     _check_rows(lowered([shape], body, ("legalize",)), together, SplitRows(f"0-{first}", rows=rows), "conv2d")
+
+
+def test_kernels_of_a_loop_are_divided():
+    shape = (1, 16, 14, 14)
+    inner = _one_kernel(shape, _gate(16, 4))
+    source, result = (replace(inner.program.tensors[ports[0].tensor], buffer=n) for n, ports in enumerate((inner.program.inputs, inner.program.outputs)))
+    windows = tuple(Window(ports[0].tensor, place) for place, ports in enumerate((inner.program.inputs, inner.program.outputs)))
+    loop = Loop("loop", (0,), (1,), trips=2, body=replace(inner.program, weights=()), windows=windows)
+    buffers = (Buffer("x", source.nbytes), Buffer("y", result.nbytes))
+    around = Program("small", (loop,), (source, result), buffers, inner.program.weights, (Port("x", 0),), (Port("y", 1),))
+    program = divide_kernels(replace(inner, program=around))
+    (found,) = program.program.steps
+    assert isinstance(found, Loop) and len(found.body.steps) == 3
+    inputs = random_inputs(program)
+    np.testing.assert_allclose(run(schedule_program(program)[0], inputs)[0], run(inner, inputs)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_one_element_between_stages():
+    def body(x):
+        product = relax.BlockBuilder.current().emit(_op.matmul(x, weight(24, 40)))
+        return _op.divide(product, _op.add(_op.mean(_op.abs(product), [0, 1], True), relax.const(1.0, "float32")))
+
+    _check((9, 24), body)
