@@ -4,9 +4,8 @@
     .venv/bin/python benchmarks/fusion.py --model vgg16 --no-times
 
 All three start from the same graph, batch norms folded. Operators are kernel calls before fusion, kernels those the
-library runs: the same operators are counted for all. A kernel by mapping types may run several reductions, each in its
-own loops, with at most HELD bytes between them; `ram` is arena and workspace, which these bytes are part of. Times are of one thread: the programs take turns ROUNDS times, each for SECONDS (TVM's default code once), and of
-each the fastest run counts. Every output is compared with ONNX Runtime's. `outside products`: share of the time by
+library runs: the same operators are counted for all. `ram` is arena and workspace. Times are of one thread: the programs
+take turns ROUNDS times, each for SECONDS (TVM's default code once), and of each the fastest run counts. Every output is compared with ONNX Runtime's. `outside products`: share of the time by
 rules that its kernels without a convolution or product of matrices take, timed in the library. A plan that leaves the
 products as fast as they are gains this share at most.
 """
@@ -45,9 +44,7 @@ from passfit.verify.runner import link
 
 MODELS = ("vgg16", "efficientnet_b0", "mobilenet_v1", "yolov4-tiny")
 GRAPH = ("fold-batchnorm-to-conv2d", "decompose-ops-for-inference", "legalize", "fold-constant")
-#: bytes a kernel may hold between its reductions: what fits beside its operands into a second-level cache
-HELD = 65536
-TVM, RULES, MAPPING = "tvm-default", "fuse-operators", f"fuse-by-mapping{{objective=latency,held={HELD}}}"
+TVM, RULES, MAPPING = "tvm-default", "fuse-operators", "fuse-by-mapping{objective=latency}"
 TARGET = get_target("x86-64")
 ROUNDS, SECONDS, REPEATS = 5, 0.5, 40
 #: operators that sum products

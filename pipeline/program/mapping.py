@@ -140,28 +140,6 @@ class KernelAccesses:
             for dims in self._dims(operand, len(self.blocks) - 1)
         )
 
-    def row_of(self, operand: int, axis: int) -> int | None:
-        """Return the dimension of an operand that only `axis` of the result walks; None without one."""
-        if (operand, axis) not in self._rows:
-            self._rows[operand, axis] = self._row_of(operand, axis)
-        return self._rows[operand, axis]
-
-    @cached_property
-    def _rows(self) -> dict[tuple[int, int], int | None]:
-        """Hold the answers of `row_of`: the groups of a plan ask for the same ones."""
-        return {}
-
-    def _row_of(self, operand: int, axis: int) -> int | None:
-        extents = self.result.extents
-        found: set[int] = set()
-        for dims in self._dims(operand, len(self.blocks) - 1):
-            walked = [{each for each in axes if extents[each] > 1} for axes in dims]
-            alone = [dim for dim, axes in enumerate(walked) if axis in axes]
-            if len(alone) != 1 or walked[alone[0]] != {axis}:
-                return None
-            found.update(alone)
-        return found.pop() if len(found) == 1 else None
-
     def _mapping(self, source: int, block: int) -> MappingType | None:
         """Return the type of a source as read by a block, directly or through the blocks before; None if never."""
         found: list[MappingType] = []

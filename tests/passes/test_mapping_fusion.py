@@ -14,7 +14,7 @@ from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
-SPECS = ("fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-by-mapping{objective=latency,redo=0}", "fuse-by-mapping{objective=latency,held=2048}")
+SPECS = ("fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-by-mapping{objective=latency,redo=0}")
 STEPS = (
     "relu", "exp", "double", "bias", "transpose", "flip", "slice", "pad", "concat", "reshape", "take", "tile", "softmax",
     "own softmax", "layer norm", "instance norm", "mean", "max pool", "conv", "depthwise", "matmul", "residual", "gate",
@@ -306,29 +306,3 @@ def test_slow_loops_of_all_groups_together_take_no_longer_than_the_kernels():
     products = [lowered.kernels[step.kernel] for step in lowered.program.steps if "matmulinteger" in step.kernel]
     slow = [each for each in products if next(iter(schedules(each, frozenset({1}), Machine()).candidates())).speed is Speed.LOOPS]
     assert len(products) >= 3 and len(slow) <= 1
-
-
-def test_a_plan_made_for_speed_has_no_more_cycles_than_that_of_the_rules():
-    """Leave the resized tensor whole: a convolution that reads it by index maps copies rows for each block of filters."""
-    from tvm import relax
-
-    from passfit.kernels.lower.schedule_program import schedule_program
-    from passfit.targets import Machine
-    from passfit.targets.cycles import core_of, kernel_cycles
-    from passfit.tir.counts.operation_counts import kernel_work
-
-    from ..kernels.programs import lowered, weight
-
-    op = relax.op
-
-    def body(x):
-        emit = relax.BlockBuilder.current().emit
-        y = emit(op.image.resize2d(emit(op.nn.relu(x)), (24, 24), layout="NCHW", method="nearest_neighbor", coordinate_transformation_mode="asymmetric"))
-        return op.nn.relu(emit(op.nn.conv2d(emit(op.concat([y, op.exp(y)], 1)), weight(128, 64, 3, 3), padding=(1, 1))))
-
-    def cycles(spec: str) -> float:
-        program, _ = schedule_program(lowered([(1, 32, 12, 12)], body, ("legalize", spec)))
-        kernels = (program.kernels[step.kernel] for step in program.program.steps)
-        return sum(kernel_cycles(kernel_work(each, Machine()), core_of("x86_64")) for each in kernels)
-
-    assert cycles("fuse-by-mapping{objective=latency,held=65536}") <= cycles("fuse-operators") < cycles("fuse-by-mapping{objective=latency}")

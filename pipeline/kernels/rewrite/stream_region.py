@@ -15,6 +15,7 @@ from dataclasses import replace
 from ...memory.sharing.overlay import drop_empty_buffers
 from ...memory.streaming.merge_region import merge_region
 from ...memory.streaming.region import Region
+from ..lower.divide_kernels import divide_kernels
 from ..lower.lower import Lowered
 from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
@@ -35,4 +36,4 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     used = {step.kernel for _, step, _ in program.calls()}
     kernels = {name: function for name, function in (lowered.kernels | body.kernels | turns).items() if name in used}
     rows = {name: each for name, each in (*lowered.rows.items(), *body.rows.items()) if name in used}
-    return replace(lowered, program=drop_empty_buffers(program), kernels=dict(sorted(kernels.items())), rows=rows)
+    return divide_kernels(replace(lowered, program=drop_empty_buffers(program), kernels=dict(sorted(kernels.items())), rows=rows))

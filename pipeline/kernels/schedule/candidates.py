@@ -47,8 +47,6 @@ from ..rules.tiles.tile_reduction import register_tiles
 from ..rules.turned_rows import turned_rows
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
-from .divide_stages import HELD, held_bytes_of
-from .run_stages import ScheduleStage, StageSchedule, run_stages
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
@@ -57,8 +55,6 @@ RULES: tuple[Rule, ...] = (
     separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows,
     word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
-#: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
-_PART = 4
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2
 _SCHEDULED = "passfit.scheduled"
@@ -69,7 +65,7 @@ class Schedule:
     """A scheduled kernel with its needs.
 
     `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it, `speed` that of
-    its reductions, if it has any. If it is `staged`, windows of rows read `again` so many bytes of operands.
+    its reductions, if it has any.
     """
 
     kernel: PrimFunc
@@ -77,8 +73,6 @@ class Schedule:
     repacks: tuple[Repack, ...] = ()
     threads: int = 1
     speed: Speed = Speed.LOOPS
-    staged: bool = False
-    again: int = 0
 
     @cached_property
     def sharing(self) -> Sharing:
@@ -177,7 +171,7 @@ def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:
 
 def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool) -> Iterator[Schedule]:
     """Yield the single-thread schedules of `kernel`."""
-    if not held_bytes_of(kernel) and _reduces(kernel):
+    if _reduces(kernel):
         kernel = unroll_windows(scales_last(narrow_sums(kernel)))
     ranges = split_by_range(kernel)
     if ranges is not None:
@@ -185,47 +179,8 @@ def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixe
         yield Schedule(with_shapes_of(ranges, flat, flat), 0)
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
-    found = (replace(each, kernel=with_shapes_of(kernel, flat, each.kernel)) for each in _fastest_first(flat, repackable, machine))
-    first = next(found)
-    held = held_bytes_of(kernel)
-    if held:
-        yield from (each for each in _staged(kernel, repackable, machine, held, fixed_shapes) if each.speed <= first.speed and first.speed > Speed.FAST)
-    elif first.speed is Speed.LOOPS and _reduces(kernel):
-        # a mean behind a convolution: no rule takes two sums
-        yield from _stages_beside_loops(kernel, repackable, machine, first, fixed_shapes)
-    yield first
-    yield from found
-
-
-def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int, fixed_shapes: bool) -> Iterator[Schedule]:
-    """Yield the schedule of `kernel` in stages, each by its own rule, with `held` bytes between."""
-    for found in run_stages(kernel.without_attr(HELD), repackable, held, _scheduler(machine, fixed_shapes)):
-        yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
-
-
-def _stages_beside_loops(
-    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, loops: Schedule, fixed_shapes: bool
-) -> Iterator[Schedule]:
-    """Yield the schedules in stages that are faster than plain loops; if small ones do not suffice, of more bytes than these."""
-    for sizes in ((loops.workspace // _PART, RULE_WORKSPACE), (loops.workspace,), (held_bytes(kernel),)):
-        found = [each for held in sizes for each in _staged(kernel, repackable, machine, held, fixed_shapes) if each.speed < loops.speed]
-        yield from found
-        if found:
-            return
-
-
-def _scheduler(machine: Machine, fixed_shapes: bool) -> ScheduleStage:
-    """Return the function that schedules a stage of a kernel, for one thread.
-
-    Stages of a kernel of `fixed_shapes` keep their axes too: rows of its result may lie apart in memory.
-    """
-    alone = replace(machine, threads=1)
-
-    def stage(kernel: PrimFunc, free: frozenset[int], fixed: bool) -> StageSchedule:
-        found = schedules(kernel, free, alone, fixed or fixed_shapes).within(RULE_WORKSPACE, RULE_WORKSPACE)
-        return StageSchedule(found.kernel, found.repacks, found.speed)
-
-    return stage
+    for each in _fastest_first(flat, repackable, machine):
+        yield replace(each, kernel=with_shapes_of(kernel, flat, each.kernel))
 
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
@@ -255,8 +210,8 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
 
 @lru_cache(1 << 12)
 def reads_machine(kernel: PrimFunc) -> bool:
-    """Tell whether the schedules of `kernel` may depend on more of a machine than its threads: sums or stages."""
-    return not is_scheduled(kernel) and (_reduces(kernel) or bool(held_bytes_of(kernel)))
+    """Tell whether the schedules of `kernel` may depend on more of a machine than its threads: it has sums."""
+    return not is_scheduled(kernel) and _reduces(kernel)
 
 
 def _reduces(kernel: PrimFunc) -> bool:

@@ -9,50 +9,73 @@ broadcast that the reduction reads once, the smaller values it is made of are: a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm.ir import IRModule, TensorLoad, Var
+from tvm import s_tir
+from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
+from ...support.result_store import shared_store
+from ...targets import Machine
 from ...tir.expressions import has_condition, loads
 from ...tir.index_grid import Unknown
-from ...tir.inlining import repeats
+from ...tir.inlining import REFUSALS, repeats
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in, simple
+from ...tir.memoise import memoise_by_structure
+from ...tir.row_window import takes_a_row, tensors_of
+from ...tir.structural_key import structural_key
 from ...tir.workspace import buffer_bytes
+from ..rules.rule import Speed
+from .candidates import RULE_WORKSPACE, is_scheduled, schedules
 
-#: kernel attribute: bytes that its stages may hold between them
-HELD = "passfit.held"
+_MACHINE = Machine()
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Kernel of a stage; it takes `operands`, buffers of the divided kernel or of stages before, then `result`."""
+    """Kernel of a stage, and the values it reads by number: operands of the divided kernel, then results of its stages.
+
+    Each stage of a kernel of rows takes the number of the row.
+    """
 
     kernel: PrimFunc
-    operands: tuple[Var, ...]
-    result: Var
+    reads: tuple[int, ...]
 
 
-def held_bytes_of(kernel: PrimFunc) -> int:
-    """Return the bytes that the stages of a kernel may hold; 0 if it is not to be divided."""
-    return int(kernel.attrs[HELD]) if kernel.attrs and HELD in kernel.attrs else 0
+def faster_stages(kernel: PrimFunc, repackable: frozenset[int]) -> list[Stage]:
+    """Divide a kernel that no rule takes; return nothing if its stages are plain loops too.
+
+    `repackable` are the parameters whose layout may be chosen, none of a kernel of rows. No target counts: all divide the
+    same kernels.
+    """
+    stages = [] if is_scheduled(kernel) else divided(kernel)
+    key = f"stages {structural_key(kernel, sorted(repackable))}"
+    return stages if stages and shared_store().get_or_make(key, lambda: _are_faster(kernel, stages, repackable)) else []
 
 
-def mark_held(module: IRModule, grouped: IRModule, held: int) -> IRModule:
-    """Mark the kernels that FuseTIR made of the groups of `grouped` with the bytes their stages may hold."""
-    if not held:
-        return module
-    for var, function in grouped.functions.items():
-        if function.attrs and "Primitive" in function.attrs and isinstance(kernel := module[var.name_hint], PrimFunc):
-            module = IRModule({**module.functions, module.get_global_var(var.name_hint): kernel.with_attr(HELD, held)}, module.attrs)
-    return module
+def _are_faster(kernel: PrimFunc, stages: Sequence[Stage], repackable: frozenset[int]) -> bool:
+    fixed = takes_a_row(kernel)
+    uses = Counter(value for stage in stages for value in stage.reads)
+    free = (frozenset(n for n, value in enumerate(stage.reads) if value in repackable and uses[value] == 1) for stage in stages)
+    try:
+        whole = next(schedules(kernel, repackable, _MACHINE, fixed).candidates())
+        parts = (schedules(stage.kernel, own, _MACHINE, fixed).within(RULE_WORKSPACE, RULE_WORKSPACE) for stage, own in zip(stages, free))
+        return whole.speed is Speed.LOOPS and all(each.speed < Speed.LOOPS for each in parts)
+    except REFUSALS:
+        return False
 
 
-def divide_stages(kernel: PrimFunc) -> list[Stage]:
-    """Divide an unscheduled kernel of one result, in execution order. Raises Unknown for a kernel of another form."""
-    return _Divider(kernel).stages()
+@memoise_by_structure
+def divided(kernel: PrimFunc) -> list[Stage]:
+    """Divide an unscheduled kernel of one result, in execution order; return nothing for one of a stage, or of another form."""
+    try:
+        stages = _Divider(kernel).stages()
+    except (Unknown, *REFUSALS):
+        return []
+    return stages if len(stages) > 1 else []
 
 
 class _Divider:
@@ -81,7 +104,8 @@ class _Divider:
         summing = [number for part in parts for number in part if self.blocks[number].init is not None]
         if len(summing) > len(set(summing)):
             raise Unknown("a reduction belongs to two stages")
-        return [self._stage(part) for part in parts]
+        values = {value: n for n, value in enumerate((*tensors_of(self.kernel)[:-1], *(self.blocks[end].body.buffer for end in ends)))}
+        return [self._stage(part, values) for part in parts]
 
     def _ends(self, number: int) -> set[int]:
         """Collect the blocks before `number` that end a stage of their own."""
@@ -129,13 +153,13 @@ class _Divider:
                     left.append(each)
         return sorted(found)
 
-    def _stage(self, members: list[int]) -> Stage:
+    def _stage(self, members: list[int], values: Mapping[Var, int]) -> Stage:
         own = [self.blocks[number].body.buffer for number in members]
         read = {load.source for number in members for load in _others(self.blocks[number])} - set(own)
-        given = [*self.kernel.params, *(block.body.buffer for block in self.blocks)]
-        operands = tuple(each for each in dict.fromkeys(given) if each in read)
-        made = kernel_of([*operands, own[-1]], [self.nests[number] for number in members], own[:-1], None)
-        return Stage(made.with_attr("tirx.noalias", True), operands, own[-1])
+        operands = [value for value in values if value in read]
+        row = self.kernel.params[: takes_a_row(self.kernel)]
+        made = kernel_of([*row, *operands, own[-1]], [self.nests[number] for number in members], own[:-1], None)
+        return Stage(s_tir.renew_defs(made).with_attr("tirx.noalias", True), tuple(values[each] for each in operands))
 
 
 def _others(block: SBlock) -> list[TensorLoad]:

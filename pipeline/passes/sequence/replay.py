@@ -10,6 +10,7 @@ from tvm.ir import IRModule
 from ...errors import SequenceError
 from ...frontend.imported_model import port_names
 from ...frontend.relax.provenance import provenance
+from ...kernels.lower.divide_kernels import divide_kernels
 from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.specialise import specialise_kernels
 from ...kernels.schedule.tuned import Tuning
@@ -82,4 +83,4 @@ def lower_by_sequence(
     nodes = provenance(model, before, grouped)
     inputs, outputs = port_names(model)
     lowered = lower(module, name, inputs, outputs, nodes, machine, tuning)
-    return replace(lowered, program=name_buffers(lowered.program, nodes, model))
+    return divide_kernels(replace(lowered, program=name_buffers(lowered.program, nodes, model)))

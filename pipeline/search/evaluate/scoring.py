@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tvm.ir import IRModule
 
+from ...kernels.lower.divide_kernels import divide_kernels
 from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.schedule_program import summarise_schedules
 from ...kernels.lower.stored_program import StoredPrograms
@@ -230,7 +231,7 @@ class Scorer:
         return f"{form_key(program)} {self._target.alignment}"
 
     def _lowered(self, specs: Specs) -> Lowered:
-        return lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine)
+        return divide_kernels(lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine))
 
     def _planned_footprint(self, program: Program) -> Footprint:
         """Return the footprint of a program in its order, without workspace and copied weights."""

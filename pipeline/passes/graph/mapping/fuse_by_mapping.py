@@ -22,8 +22,8 @@ OBJECTIVES = ("ram", "latency")
 class FuseByMapping(FusionPass):
     """Fuse wherever an index map will do: reductions with their readers, transposes, slices and the like with neighbours.
 
-    `objective` is one of OBJECTIVES. A kernel does at most `redo` percent of its arithmetic again, and holds at most
-    `held` bytes between its reductions: then a convolution may run with the 1×1 behind it, or a mean with the gate it feeds.
+    `objective` is one of OBJECTIVES. A kernel does at most `redo` percent of its arithmetic again. One that no rule takes
+    whole would be divided again, and is not made.
     """
 
     name = "fuse-by-mapping"
@@ -31,13 +31,10 @@ class FuseByMapping(FusionPass):
 
     objective: str = "ram"
     redo: int = 100
-    held: int = 0
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective is '{self.objective}', not one of {', '.join(OBJECTIVES)}")
-        if self.held < 0:
-            raise ValueError(f"held is {self.held}, not a number of bytes")
 
     @classmethod
     def instances(cls) -> Iterable[Pass]:
@@ -53,13 +50,7 @@ class FuseByMapping(FusionPass):
         called = read_calls(module)
         if called is None:
             return module
-        exist = existing_values(module, called, by_peak=self.objective == "ram", redo=self.redo / 100, held=self.held)
+        exist = existing_values(module, called, by_peak=self.objective == "ram", redo=self.redo / 100)
         if exist >= called.bindings.keys():
             return module
         return bounded_groups(write_groups(module, called, exist))
-
-    def fused(self, module: IRModule, grouped: IRModule) -> IRModule:
-        """Make a kernel of each group, marked with the bytes it may hold."""
-        from ....kernels.schedule.divide_stages import mark_held
-
-        return mark_held(super().fused(module, grouped), grouped, self.held)

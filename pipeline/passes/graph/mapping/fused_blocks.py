@@ -33,7 +33,7 @@ class KernelCalls:
     nbytes: tuple[int, ...]
     placed: frozenset[int] = frozenset()
     alone: dict[int, FusedBlocks] = field(default_factory=dict, compare=False, repr=False)
-    models: dict[tuple[frozenset[int], int], Any] = field(default_factory=dict, compare=False, repr=False)
+    models: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
     numbers: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
     def itemsize(self, value: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ....program.mapping import Fusion, KernelAccesses, fusion_of
+from ....program.mapping import Fusion, fusion_of
 from .fused_blocks import FusedBlocks
 from .fused_blocks import KernelCalls as KernelCalls
 from .group_form import group_form
@@ -13,9 +13,9 @@ from .group_form import group_form
 OPERATION, UNTILED, CALL = 0.25, 6.0, 1024.0
 #: most kernels in a group
 MOST_MEMBERS = 48
-#: forms kept, some 50 MB; and by form and bytes held, the model with the numbers of its operands in place
+#: forms kept, some 50 MB; and by form, the model with the numbers of its operands in place
 _MOST_MODELS = 1 << 16
-_MODELS: dict[tuple[object, int], tuple[GroupModel, tuple[int, ...]] | None] = {}
+_MODELS: dict[object, tuple[GroupModel, tuple[int, ...]] | None] = {}
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class GroupModel:
 
     `moved` and `workspace` are in bytes; `arithmetic` counts operations if nothing is done again, `redone` those that
     are, beyond what each kernel repeats alone, and `saved` those of elements that the group does not need; `untiled` counts iterations of reductions that lose their fast schedule,
-    which the schedule of the group tells, not this model, as it tells the bytes read `again` by windows of rows.
+    which the schedule of the group tells, not this model.
     """
 
     moved: int
@@ -34,54 +34,47 @@ class GroupModel:
     workspace: int
     in_place: frozenset[int]
     calls: int = 1
-    again: int = 0
-    staged: bool = False
     saved: int = 0
 
     @property
     def time(self) -> float:
-        return self.moved + self.again + OPERATION * self.redone + UNTILED * self.untiled + CALL * self.calls
+        return self.moved + OPERATION * self.redone + UNTILED * self.untiled + CALL * self.calls
 
 
-def model_of(calls: KernelCalls, group: frozenset[int], held: int = 0) -> GroupModel | None:
+def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     """Model a group, its last value the result; None if its kernels may not be fused.
 
-    Its reductions may run in stages that hold `held` bytes between them: nothing is done again then. Models are kept
-    with the calls: plans for ram and latency ask for the same groups.
+    Models are kept with the calls: plans for ram and latency ask for the same groups.
     """
-    place = group, held
-    if place not in calls.models:
-        calls.models[place] = _known(calls, group, held)
-    return calls.models[place]
+    if group not in calls.models:
+        calls.models[group] = _known(calls, group)
+    return calls.models[group]
 
 
-def _known(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel | None:
+def _known(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     """Model each form of a group once: the layers of a network, and the graphs of a search, repeat few forms."""
     if len(group) == 1:
         return _alone(calls, next(iter(group)))
     if len(group) > MOST_MEMBERS or any(calls.kernels[each] is None for each in group):
         return None
     form, outside = group_form(calls, group)
-    if (form, held) not in _MODELS:
+    if form not in _MODELS:
         if len(_MODELS) >= _MOST_MODELS:
             _MODELS.clear()
-        found = _modelled(calls, group, held)
+        found = _modelled(calls, group)
         numbers = {value: number for number, value in enumerate(outside)}
-        _MODELS[form, held] = None if found is None else (found, tuple(sorted(numbers[each] for each in found.in_place)))
-    known = _MODELS[form, held]
+        _MODELS[form] = None if found is None else (found, tuple(sorted(numbers[each] for each in found.in_place)))
+    known = _MODELS[form]
     if known is None:
         return None
     model, in_place = known
     return replace(model, in_place=frozenset(outside[each] for each in in_place)) if in_place else model
 
 
-def _modelled(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel | None:
+def _modelled(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     fused = FusedBlocks(calls, group)
     alone = [_single(calls, each) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)
-    between = _between(calls, group, held)
-    if redone > 0 and between is not None:
-        return GroupModel(fused.moved, sum(each.arithmetic for each in alone), 0, 0, between, frozenset(), staged=True)
     for producer, mapping in fused.edges():
         if redone > 0 and fusion_of(producer, mapping) is Fusion.NEVER:
             return None
@@ -89,37 +82,6 @@ def _modelled(calls: KernelCalls, group: frozenset[int], held: int) -> GroupMode
         fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), 0, fused.workspace, fused.in_place,
         saved=max(-redone, 0),
     )  # fmt: skip
-
-
-def _between(calls: KernelCalls, group: frozenset[int], held: int) -> int | None:
-    """Return the bytes between the stages of a group, `held` at most; None if it has one stage, or needs more."""
-    summing = [each for each in sorted(group) if any(block.reduces for block in _accesses(calls, each).blocks)][:-1]
-    if not held or not summing:
-        return None
-    least = whole = sum(calls.nbytes[each] for each in summing)
-    for axis, extent in enumerate(_accesses(calls, max(group)).result.extents):
-        if whole > held and extent > 1:
-            rows = _rows_along(calls, group, axis)
-            least = min(least, sum(calls.nbytes[each] // (extent if each in rows else 1) for each in summing))
-    return min(whole, held) if least <= held else None
-
-
-def _rows_along(calls: KernelCalls, group: frozenset[int], axis: int) -> frozenset[int]:
-    """Return the values of which a row of the result, along `axis`, needs one row."""
-    axes = {max(group): axis}
-    whole: set[int] = set()
-    for value in sorted(group, reverse=True):
-        for operand, read in enumerate(calls.reads[value] or ()):
-            row = None if value in whole else _accesses(calls, value).row_of(operand, axes[value])
-            if read in group and (row is None or axes.setdefault(read, row) != row):
-                whole.add(read)
-    return group - whole
-
-
-def _accesses(calls: KernelCalls, value: int) -> KernelAccesses:
-    kernel = calls.kernels[value]
-    assert kernel is not None
-    return kernel
 
 
 def _alone(calls: KernelCalls, value: int) -> GroupModel:

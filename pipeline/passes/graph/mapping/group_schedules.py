@@ -1,7 +1,6 @@
 """Schedule the kernels of groups, each form of group once: rounds, objectives, graphs and processes repeat few forms.
 
-    "group 1f3a…" : [0, 2, false, 0, 1568, 0]     workspace, speed, in stages, bytes read again, operations of its sums,
-                                                  cycles if it may hold bytes
+    "group 1f3a…" : [0, 2, 1568]     workspace, speed, operations of its sums
 """
 
 from __future__ import annotations
@@ -15,45 +14,41 @@ from tvm.tirx import PrimFunc
 
 from ....kernels.rules.rule import Speed
 from ....kernels.schedule.candidates import Schedule, schedules
-from ....kernels.schedule.divide_stages import mark_held
+from ....kernels.schedule.divide_stages import faster_stages
 from ....support.result_store import shared_store
 from ....targets import Machine
-from ....targets.cycles import core_of, kernel_cycles
-from ....tir.counts.operation_counts import BY_ELEMENT, instructions_of, kernel_work
+from ....tir.counts.operation_counts import BY_ELEMENT, instructions_of
 from ....tir.inlining import REFUSALS
 from ....tir.structural_key import structural_key
 from ..bound_groups import group_function
 from .kernel_calls import CalledKernels
 
-_MACHINE, _CORE = Machine(), core_of("x86_64")
+_MACHINE = Machine()
 
 
 @dataclass(frozen=True)
 class GroupSchedule:
     """Needs of a group by its fastest schedule; `arithmetic` is that of its sums, `workspace` excludes registers.
 
-    `cycles` are counted of groups that may hold bytes: they are made for speed.
     """
 
     workspace: int
     speed: Speed
-    staged: bool
-    again: int
     arithmetic: int
-    cycles: int
 
 
-def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int], held: int) -> GroupSchedule | None:
-    """Return the needs of a group that may hold `held` bytes between its reductions; None if TVM cannot lower it."""
+def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int]) -> GroupSchedule | None:
+    """Return the needs of a group; None if it is no kernel: TVM cannot lower it, or lowering divides it."""
 
     def made() -> list | None:
         try:
-            return list(astuple(_scheduled(*_fused(module, called, group, held), held)))
+            kernel, constants = _fused(module, called, group)
+            return None if faster_stages(kernel, constants) else list(astuple(_scheduled(kernel, constants)))
         except REFUSALS:
             return None
 
-    found = shared_store().get_or_make(f"group {_key(module, called, group, held)}", made)
-    return None if found is None else GroupSchedule(found[0], Speed(found[1]), *found[2:])
+    found = shared_store().get_or_make(f"group {_key(module, called, group)}", made)
+    return None if found is None else GroupSchedule(found[0], Speed(found[1]), found[2])
 
 
 def speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
@@ -66,7 +61,7 @@ def speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
     ))  # fmt: skip
 
 
-def _key(module: IRModule, called: CalledKernels, group: frozenset[int], held: int) -> str:
+def _key(module: IRModule, called: CalledKernels, group: frozenset[int]) -> str:
     """Return 32 digits for all that the kernel of a group depends on: its kernels and their dataflow."""
     known: dict[relax.Expr, int] = {}
     form: list[object] = []
@@ -75,12 +70,10 @@ def _key(module: IRModule, called: CalledKernels, group: frozenset[int], held: i
         form.append(structural_key(module[callee]))
         form += [(known.setdefault(each, len(known)), isinstance(each, GenericConst)) for each in operands.fields]
         known[binding.var] = len(known)
-    return hashlib.sha256(repr((form, held)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr(form).encode()).hexdigest()[:32]
 
 
-def _fused(
-    module: IRModule, called: CalledKernels, group: frozenset[int], held: int
-) -> tuple[PrimFunc, frozenset[int]]:
+def _fused(module: IRModule, called: CalledKernels, group: frozenset[int]) -> tuple[PrimFunc, frozenset[int]]:
     """Return the kernel of a group, fused in a module of its own, and the numbers of its constant operands."""
     bindings = [called.bindings[each] for each in sorted(group)]
     function, operands = group_function(bindings)
@@ -92,18 +85,15 @@ def _fused(
     free = [each for each in operands if isinstance(each, Var)]
     body = relax.SeqExpr([relax.DataflowBlock([call])], result)
     builder.add_func(relax.Function(free, body, result.ty).with_attr("global_symbol", "main"), "main")
-    grouped = builder.get()
-    fused = mark_held(relax.transform.FuseTIR()(grouped), grouped, held)
-    return fused[callee.name_hint], _constants(operands)
+    return relax.transform.FuseTIR()(builder.get())[callee.name_hint], _constants(operands)
 
 
-def _scheduled(kernel: PrimFunc, constants: frozenset[int], held: int) -> GroupSchedule:
+def _scheduled(kernel: PrimFunc, constants: frozenset[int]) -> GroupSchedule:
     schedule = _fastest(kernel, constants)
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     # of sums alone: LLVM hoists other values out of the loops that they do not depend on, as the gate of a plane
     done = round(sum(each.arithmetic for each in instructions_of(schedule.kernel, BY_ELEMENT) if each.steps > 1))
-    cycles = round(kernel_cycles(kernel_work(schedule.kernel, _MACHINE), _CORE)) if held else 0
-    return GroupSchedule(workspace, schedule.speed, schedule.staged, schedule.again, done, cycles)
+    return GroupSchedule(workspace, schedule.speed, done)
 
 
 def _constants(operands: list[relax.Expr]) -> frozenset[int]:

@@ -28,8 +28,6 @@ from .plan_account import GroupCost, Plan, group_of
 ROUNDS = 6
 #: ratio to the modelled arithmetic from which that of a schedule counts; up to 2.1 for layer norms, which count otherwise
 _UNMODELLED = 4
-#: cycles of a group, to those of its kernels by rules, beyond which it is slower: the model is no more precise
-_CLEARLY = 1.05
 #: share of `UNTILED` an iteration takes longer than by its own rule
 _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 
@@ -38,55 +36,49 @@ _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 class _Flaw:
     """Needs of a scheduled group beyond the model's, which every group of the same culprits shares.
 
-    A `whole` one does not run in stages, and no rule takes one of plain `loops`. `redone` counts arithmetic beyond the
-    model's: a loop may compute all between two rows to get both.
+    No rule takes one of plain `loops`. `redone` counts arithmetic beyond the model's: a loop may compute all between two
+    rows to get both.
     """
 
     workspace: int
     untiled: int
     redone: int = 0
-    again: int = 0
-    whole: bool = False
     loops: bool = False
 
 
-def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float, held: int = 0) -> Plan:
-    """Find the plan of least peak or time, with at most `redo` of arithmetic again.
-
-    Groups may hold `held` bytes between their reductions.
-    """
+def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float) -> Plan:
+    """Find the plan of least peak or time, with at most `redo` of arithmetic again."""
     flaws: dict[frozenset[int], _Flaw] = {}
     sound: set[frozenset[int]] = set()
     seen: set[frozenset[int]] = set()
-    alone = (model_of(called.calls, frozenset([each]), held) for each in range(len(called.values.reads)) if called.calls.kernels[each])
+    alone = (model_of(called.calls, frozenset([each])) for each in range(len(called.values.reads)) if called.calls.kernels[each])
     unfused = sum(each.time + OPERATION * each.arithmetic for each in alone if each is not None)
     refused: set[frozenset[int]] = set()
     final = False
 
     def untiled_of(group: frozenset[int]) -> int:
-        model = model_of(called.calls, group, held)
+        model = model_of(called.calls, group)
         own = 0 if model is None else model.untiled
         return max([own, *(flaw.untiled for culprits, flaw in flaws.items() if culprits <= group)])
 
     def cost(group: frozenset[int]) -> GroupCost | None:
         found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
-        model = model_of(called.calls, group, 0 if any(flaw.whole for flaw in found) else held)
+        model = model_of(called.calls, group)
         redone = 0 if model is None else max([model.redone, *(flaw.redone for flaw in found)])
         if model is None or (len(group) > 1 and redone > redo * (model.arithmetic - model.saved)):
             return None
-        if final and group not in (seen if held else sound) and _is_unusual(called, group):
+        if final and group not in sound and _is_unusual(called, group):
             return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
-            model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again), redone=redone)
+            model = replace(model, untiled=untiled, workspace=workspace, redone=redone)
         if len(group) > 1 and (UNTILED * model.untiled > unfused or any(each <= group for each in refused)):
             return None  # its slow loops take longer than all kernels together: no memory is worth that
-        # two kernels that run stages must not compute one value each for themselves
-        return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
+        return GroupCost(model.time, model.workspace, model.in_place)
 
     search = PlanSearch(called.values, cost, by_peak=by_peak)
     by_rules = existing_by_rules(module, called)
-    for left in reversed(range(2 * ROUNDS if held else ROUNDS)):
+    for left in reversed(range(ROUNDS)):
         if left == 0:
             final = True
             search = PlanSearch(called.values, cost, by_peak=by_peak)
@@ -96,15 +88,12 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         seen.update(doubtful)
         new: list[frozenset[int]] = []
         for group in doubtful:
-            flaw = _flaw(module, called, group, held)
+            flaw = _flaw(module, called, group)
             if flaw is None or not flaw.loops:
                 sound.add(group)
             if flaw is not None:
                 new.append(_culprits(called, group))
                 flaws[new[-1]] = flaw
-            if held and not by_peak and _is_slower(module, called, group, by_rules, held):
-                new.append(_culprits(called, group))
-                refused.add(new[-1])
         if not new:
             new = [_culprits(called, group) for group in _beyond({group: UNTILED * untiled_of(group) for group in found if len(group) > 1}, unfused)]
             refused.update(new)
@@ -167,32 +156,19 @@ def _culprits(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
     return before if len(before) > 1 else group
 
 
-def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: int) -> _Flaw | None:
-    model, schedule = model_of(called.calls, group, held), group_schedule(module, called, group, held)
+def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int]) -> _Flaw | None:
+    model, schedule = model_of(called.calls, group), group_schedule(module, called, group)
     assert model is not None
     if schedule is None:
-        return _Flaw(sys.maxsize, 0, whole=True, loops=True)  # TVM cannot lower it
+        return _Flaw(sys.maxsize, 0, loops=True)
     untiled = 0
     if schedule.speed > Speed.FAST:
         slowed = sum(_iterations(called, each) for each in group if speed_alone(module, called, each) < schedule.speed)
         untiled = round(slowed * _SLOWER[schedule.speed])
-    whole, done = model.staged and not schedule.staged, schedule.arithmetic
-    redone = done - model.arithmetic if done > _UNMODELLED * (model.arithmetic + model.redone) else 0
-    if schedule.staged and not model.staged:
-        redone = max(redone, model.saved)  # stages compute all elements of their values
-    modelled = schedule.workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
-    if modelled and not redone and not whole:
+    redone = schedule.arithmetic - model.arithmetic if schedule.arithmetic > _UNMODELLED * (model.arithmetic + model.redone) else 0
+    if schedule.workspace <= model.workspace and untiled <= model.untiled and not redone:
         return None
-    return _Flaw(schedule.workspace, untiled, redone, schedule.again, whole, schedule.speed is Speed.LOOPS)
-
-
-def _is_slower(module: IRModule, called: CalledKernels, group: frozenset[int], by_rules: frozenset[int], held: int) -> bool:
-    """Tell whether a group takes clearly more cycles than the kernels that TVM's rules make of it."""
-    ends = by_rules & group | {max(group)}
-    parts = {group_of(called.values, by_rules | ends, each) & group for each in ends}
-    found = [group_schedule(module, called, each, held) for each in (group, *sorted(parts, key=max))]
-    whole, *apart = (math.inf if each is None else each.cycles for each in found)
-    return whole > _CLEARLY * sum(apart)
+    return _Flaw(schedule.workspace, untiled, redone, schedule.speed is Speed.LOOPS)
 
 
 def _iterations(called: CalledKernels, value: int) -> int:

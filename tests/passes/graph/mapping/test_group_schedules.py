@@ -24,7 +24,7 @@ def test_the_kernel_of_a_group_is_the_one_it_becomes_in_its_module(steps: tuple[
     from passfit.passes.graph.mapping.kernel_calls import write_groups
 
     module, called, group = _planned(steps)
-    kernel, constants = _fused(module, called, group, 0)
+    kernel, constants = _fused(module, called, group)
     whole = relax.transform.FuseTIR()(write_groups(module, called, frozenset({max(group)})))
     (call,) = [binding.value for block in whole["main"].body.blocks for binding in block.bindings]
     assert tvm_ffi.structural_equal(kernel.without_attr("global_symbol"), whole[call.args[0]].without_attr("global_symbol"))
@@ -37,8 +37,8 @@ def test_a_group_is_scheduled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     store = ResultStore(None)
     monkeypatch.setattr(group_schedules, "shared_store", lambda: store)
-    found = group_schedules.group_schedule(*_planned(("conv", "relu")), 0)
+    found = group_schedules.group_schedule(*_planned(("conv", "relu")))
     monkeypatch.setattr(group_schedules, "_fused", None)  # a second one is not made
-    assert group_schedules.group_schedule(*_planned(("conv", "relu")), 0) == found
+    assert group_schedules.group_schedule(*_planned(("conv", "relu"))) == found
     with pytest.raises(TypeError):
-        group_schedules.group_schedule(*_planned(("conv", "own softmax")), 0)
+        group_schedules.group_schedule(*_planned(("conv", "own softmax")))
