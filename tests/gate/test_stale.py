@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from passfit.artifacts.origin import tune_record
+from passfit.artifacts.origin import target_digest, tune_record
 from passfit.frontend.source.model_record import model_record
 from passfit.gate import run_gate
 from passfit.params.params import load_params
@@ -221,3 +221,8 @@ def test_one_stale_result_does_not_hide_another_over_budget(repo):
     (repo.path / "a.onnx").write_bytes(b"another")
     code, text = verdict(repo)
     assert code == 2 and "ERROR a @ x86-64" in text and "FAIL  b @ x86-64" in text
+
+
+def test_a_budget_of_a_memory_is_an_input_of_plans():
+    target = get_target("stm32f746")
+    assert target_digest(target.with_rooms({"dtcm": 1024})) != target_digest(target) == target_digest(target.with_rooms({}))

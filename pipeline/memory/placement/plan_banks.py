@@ -31,8 +31,6 @@ from .traffic import traffic
 #: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
 #: the fewer if nothing fits otherwise
 RESERVES = (4096, 512)
-
-
 #: a plan with this part more than the fewest bytes is taken if it moves more of them in the faster memories
 SLACK = 16
 
@@ -105,7 +103,6 @@ def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment:
     busy = [moved[index] for index in chosen]
     # positions in units: bank k lies between walls k and k + 1, the last one is open
     walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
-
     found = [_cut(boxes, [plan.offsets[index] // unit for index in chosen], walls), *_filled(boxes, busy, walls, rooms[-1].size // unit)]
     return _banked(program, plan, rooms, alignment, unit, walls, _best(found, boxes, busy, walls, rooms[-1].size // unit))
 
