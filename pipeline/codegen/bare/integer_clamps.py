@@ -1,8 +1,8 @@
 """Clamp floats that are rounded to bytes as integers, on cores without vectors.
 
-    max(min(x, 255.0), 0.0) + 1.5 · 2**23, as bits
-        ─►  min(max(vcvtr x, 0), 255) + bits of 1.5 · 2**23                        Arm's instruction, which rounds to even
-        ─►  float of the bits min(max(bits of x, 0), bits of 255.0) + 1.5 · 2**23          without floating point
+    max(min(x, high), low) + 1.5 · 2**23, as bits
+        ─►  min(max(vcvtr x, low), high) + bits of 1.5 · 2**23                      Arm's instruction, which rounds to even
+        ─►  float of the bits min(max(bits of x, 0), bits of high) + 1.5 · 2**23           without floating point, if low is 0
 
 Both are exact: bounds are whole numbers, and bits of floats that are not negative grow with them, while negative floats have
 negative bits. These cores compare floats in four instructions, or by a call. The byte of NaN is undefined in ONNX.
@@ -42,12 +42,14 @@ def _clamped(call: Call, converts: bool) -> Expr:
         return call
     low, inner = _bound(rounded.a, Max)
     high, value = _bound(inner, Min)
-    if low != 0.0 or high is None or high <= 0:
+    if low is None or high is None or low > high:
         return call
-    if converts and high == int(high) < 1 << 22:
+    if converts and all(each == int(each) and abs(each) < 1 << 22 for each in (low, high)):
         whole = tirx.reinterpret("int32", tirx.call_llvm_pure_intrin("float32", "llvm.arm.vcvtr.f32", value))
-        bytes_ = tirx.min(tirx.max(whole, tirx.const(0, "int32")), tirx.const(int(high), "int32"))
+        bytes_ = tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32"))
         return bytes_ + tirx.const(_ROUND_BITS, "int32")
+    if low != 0.0 or high <= 0:
+        return call
     (most,) = struct.unpack("<i", struct.pack("<f", high))
     bits = tirx.min(tirx.max(tirx.reinterpret("int32", value), tirx.const(0, "int32")), tirx.const(most, "int32"))
     return tirx.reinterpret("int32", tirx.reinterpret("float32", bits) + rounded.b)
