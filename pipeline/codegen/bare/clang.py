@@ -1,6 +1,6 @@
 """Compile kernels for a device without an operating system by the C toolchain, from LLVM's code as text.
 
-    kernels ─► TVM, level 0 ─► k.ll ─► functions marked `nounwind` ─► clang ─► k.o
+    kernels ─► TVM, level 0 ─► k.ll ─► functions marked `nounwind`, those of assembly defined ─► clang ─► k.o
 
 TVM cannot say that functions raise no exceptions: objects for 32-bit Arm then have tables to unwind the stack, and refer to
 their reader in libgcc. It also makes code position-independent, which loads each address from a table. TVM and the
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...targets import Target, zig_cc
+from .arm_dsp import with_definitions
 
 if TYPE_CHECKING:
     import tvm
@@ -26,5 +27,6 @@ _FLAGS = ("-g0", "-fno-sanitize=all", "-fno-pic", "-ffunction-sections", "-fdata
 def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path) -> None:
     """Write the object of a module of TVM, built at level 0, to `path`; its level is that of `opt`. Raises ToolchainError."""
     source = path.with_suffix(".ll")
-    source.write_text(_ATTRIBUTES.sub(r"\1 nounwind", module.inspect_source("ll")), encoding="utf-8")
+    code = _ATTRIBUTES.sub(r"\1 nounwind", module.inspect_source("ll"))
+    source.write_text(with_definitions(code), encoding="utf-8")
     zig_cc([*_FLAGS, f"-O{target.llvm_config()['opt-level']}", "-c", source.name, "-o", path.name], target, path.parent)

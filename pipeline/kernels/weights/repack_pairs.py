@@ -2,7 +2,8 @@
 
     weight[f, …, run] ─► weight[f / width, …, run / group, f % width, group]      a run that is no whole groups ends with zeros
 
-Groups of four end with a row more: the start of each filter's sum, int32.
+Groups of four end with a row more: the start of each filter's sum, int32. If they are `spread`, the inner two change places: even
+and odd bytes, as one instruction widens them, are neighbours then.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ class RepackPairs(Repack):
     extents: tuple[int, ...] = ()
     group: int = 2
     zero: int = 0
+    spread: bool = False
 
     def index_map(self, *indices):
         """Return the new indices of an element."""
         f = indices[self.dimension]
         at = reduce(lambda linear, place: linear * self.extents[place] + indices[place], self.run, 0)
         rest = reduce(lambda linear, place: linear * self.extents[place] + indices[place], self.rest, 0)
-        return [f // self.width, rest * self.steps + at // self.group, f % self.width * self.group + at % self.group]
+        inner = at % self.group
+        if self.spread:
+            inner = inner * 2 - inner // 2 * 3
+        return [f // self.width, rest * self.steps + at // self.group, f % self.width * self.group + inner]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
@@ -54,6 +59,8 @@ class RepackPairs(Repack):
         moved = moved.reshape(array.shape[self.dimension], -1, prod(self.extents[place] for place in self.run))
         moved = np.pad(moved, ((0, 0), (0, 0), (0, self.group * self.steps - moved.shape[2])))
         split = moved.reshape(-1, self.width, moved.shape[1], self.steps, self.group).transpose(0, 2, 3, 1, 4)
+        if self.spread:
+            split = split[..., [0, 2, 1, 3]]
         packed = np.ascontiguousarray(split).reshape(split.shape[0], -1, self.group * self.width)
         if self.group != _FOUR:
             return packed

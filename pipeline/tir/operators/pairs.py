@@ -1,9 +1,10 @@
 """Declare the operators for sums of two and of four products; codegen/expand/pair_products.py writes them for a target."""
 
 from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+from tvm.tirx import const
 
-PAIRS, FOURS = "passfit.pairs", "passfit.fours"
-for _name in (PAIRS, FOURS):
+PAIRS, FOURS, HALVES, COUPLES = "passfit.pairs", "passfit.fours", "passfit.halves", "passfit.couples"
+for _name in (PAIRS, FOURS, HALVES, COUPLES):
     register_op_attr(_name, "TVectorizable", True)
     register_op_attr(_name, "TCallEffectKind", 1)
 
@@ -16,3 +17,17 @@ def pairs(weights: Expr, halves: Expr) -> Call:
 def fours(total: Expr, weights: Expr, values: Expr) -> Call:
     """Add the products of four int8 and four uint8, each four bytes of an int32, to an int32."""
     return Call(Op.get(FOURS), [total, weights, values], ret_ty=PrimType("int32"))
+
+
+def halves(total: Expr, weights: Expr, first: Expr, moved: int, whole: bool = False) -> Call:
+    """Add the products of four int8 and four int16 to an int32.
+
+    `weights` are the bytes of an int32, the inner two exchanged. The four int16 are neighbours in memory, so many elements behind the
+    load `first`, at whole words if `whole`. Several with one `first` share its address.
+    """
+    return Call(Op.get(HALVES), [total, weights, first, const(moved, "int32"), const(whole, "bool")], ret_ty=PrimType("int32"))
+
+
+def couples(total: Expr, one: Expr, other: Expr) -> Call:
+    """Add the products of the halves of two int32, each two int16, to an int32."""
+    return Call(Op.get(COUPLES), [total, one, other], ret_ty=PrimType("int32"))

@@ -43,3 +43,16 @@ def test_fours_end_with_the_starts_of_their_sums(name, zero):
     assert len(set(map(tuple, places.T))) == array.size == np.count_nonzero(packed[:, :-1])
     sums = np.moveaxis(array, dimension, 0).reshape(shape[dimension], -1).sum(1, dtype=np.int32)
     np.testing.assert_array_equal(np.ascontiguousarray(packed[:, -1]).view("<i4").ravel(), -sums * zero)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_even_and_odd_bytes_of_spread_fours_are_neighbours(name):
+    shape, dimension, run = FORMS[name]
+    array = np.random.default_rng(0).integers(1, 128, shape).astype(np.int8)
+    plain, found = (RepackPairs(1, dimension, 4, run=run, extents=shape, group=4, zero=3, spread=spread) for spread in (False, True))
+    one, other = plain.apply(array), found.apply(array)
+    split = one[:, :-1].reshape(-1, 4)
+    np.testing.assert_array_equal(other[:, :-1].reshape(-1, 4), split[:, [0, 2, 1, 3]])
+    np.testing.assert_array_equal(other[:, -1], one[:, -1])
+    places = [np.broadcast_to(each, shape).ravel() for each in found.index_map(*np.indices(shape))]
+    np.testing.assert_array_equal(other[tuple(places)], array.ravel())

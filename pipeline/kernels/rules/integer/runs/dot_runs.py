@@ -53,6 +53,8 @@ class DotRuns(RunProducts):
     beside = 1
     #: added to int8, whose products need one unsigned factor; lanes of a vector that fills the lines
     offset, filled = 128, 32
+    #: least values of a run
+    least = GROUP
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
@@ -60,7 +62,7 @@ class DotRuns(RunProducts):
 
     def _check_run(self) -> None:
         """Read the zero point, and whether data is read in place. Raises Unknown for a run of few values."""
-        if self.run < GROUP:
+        if self.run < self.least:
             raise Unknown("no run of fours")
         zero, value = _zero(self.inside)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
@@ -140,10 +142,6 @@ class DotRuns(RunProducts):
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
         weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
-        return self.products(sum_, weights, values)
-
-    def products(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
-        """Add the products of four weights with four values."""
         return fours(sum_, weights, values)
 
 

@@ -82,9 +82,7 @@ class RunProducts(PaddedData):
         self.repack = self._repacked(in_run)
         extents = self.repack.shape(self.repack.extents)
         self.packed = buffer_of(self.weight.source.name, extents, str(self.weight.source.ty.dtype))
-        self.tiles = max(
-            n for n in divisors(self.axes[self.x] // self.high, _MOST_TILES) if self._bytes(n * self.high) <= _LINES or n == 1
-        )
+        self.tiles = self._tiles_of_a_band()
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
@@ -148,6 +146,9 @@ class RunProducts(PaddedData):
             raise Unknown("a tile's lines are too long")
         _, high, width = min(found)
         return -high, width
+
+    def _tiles_of_a_band(self) -> int:
+        return max(n for n in divisors(self.axes[self.x] // self.high, _MOST_TILES) if self._bytes(n * self.high) <= _LINES or n == 1)
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""

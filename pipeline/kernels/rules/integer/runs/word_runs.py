@@ -1,46 +1,166 @@
 """Schedule integer products of weights by fours along runs on a core without vectors, by Arm's sxtb16 and smlad.
 
-A word of four bytes is spread into two words of two int16, the even and the odd bytes; two instructions multiply and add the
-four products of two words. Data is read in place where nothing is padded: it keeps its sign and its zero point, which the
-start of each sum takes off. The frame is that of `dot_runs`.
+    for … rows of the result, bands of places along them:
+        lines[i, column · C + c] = x as int16, or its zero point as padding
+        for filters, tiles of places:
+            acc[places] = − zero point · Σ weight[filter]
+            for i, groups r of four along a run (taps along the line, and the channels of each):
+                acc[p] = halves(acc[p], weight[i, r], lines[i, p · stride · C + 4 r : + 4])
+            result[tile] = epilogue(acc)
+
+Four weights, a word, are spread into two words of two int16 once for all places. A single place is read in place, or as bytes
+from lines: its words are spread once for the filters of a block. Data keeps its sign and its zero point, which the start of
+each sum takes off. The last band and the last tile overlap the ones before, so that code is for one size only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import prod
 
-from tvm.ir import Expr
-from tvm.tirx import PrimFunc
+from tvm import sym, tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
+from .....support.divisors import divisors
 from .....targets import Machine
-from .....tir.loop_nests import buffer_of
-from .....tir.operators.pairs import fours
-from .....tir.operators.quads import dots
+from .....tir.index_grid import Unknown
+from .....tir.loop_nests import buffer_of, int64, sequence
+from .....tir.operators.pairs import fours, halves
+from .....tir.operators.quads import dots, neighbours
+from ....weights.repack_pairs import RepackPairs
+from ...line_buffer import loop_of
 from ...rule import RuleResult
+from ..padded_data import guarded, overlapped
 from ..product_schedule import product_schedule
 from .dot_runs import GROUP, DotRuns
-from .run_products import RunProducts
+from .run_products import ALONE, RunProducts
 
-#: registers for sums, and a row of weights beside them: of 13, others hold addresses, counters and spread words
-_REGISTERS = 8
+_SERIAL, _VECTORIZED = 0, 2
+#: sums of a tile at most: of 14 registers, two hold the spread word, two the other one, two addresses, and some counters
+_SUMS = 6
+#: bytes of the lines: preferred, at most
+_LINES, _MOST_LINES = 1024, 3072
+#: instructions of a word that is spread, of its products for one sum, and those of a step and a tile beside
+_SPREAD, _PLACE, _FILTER, _STEP, _TILE = 3, 3, 5, 1.5, 16
+#: lanes that fill the lines, the most that divide the channels
+_FILLED = (8, 4, 2, 1)
 
 
 def word_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
     """Yield the schedule of an integer product of weights: a Rule."""
     if machine.lanes == 1 and machine.dots:
-        yield from product_schedule(WordRuns, kernel, repackable, replace(machine, registers=_REGISTERS))
+        yield from product_schedule(WordRuns, kernel, repackable, machine)
 
 
 class WordRuns(DotRuns):
-    """Build the kernel; data keeps its dtype. Raises Unknown for other forms."""
+    """Build the kernel; `widened` if lines hold int16, else data keeps its dtype. Raises Unknown for other forms."""
 
     offset = 0
-    filled = GROUP
+    least = 3
+    widened = False
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         RunProducts.__init__(self, kernel, repackable, machine)
-        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), self.dtype)
+        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int16" if self.widened else self.dtype)
 
-    def products(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
+    def _repacked(self, in_run: list[Var]) -> RepackPairs:
+        return replace(super()._repacked(in_run), spread=self.widened)
+
+    def _tile_shape(self, _machine: Machine) -> tuple[int, int]:
+        """Choose places of a filter, or filters of a place, with the fewest instructions."""
+        places, steps = self.axes[self.x], self.repack.shape(self.repack.extents)[1] - 1
+        found: list[tuple[float, bool, int, int]] = []
+        for high in range(2, min(places, _SUMS) + 1):
+            if 2 * prod(self._extents(high)) <= _MOST_LINES:
+                again = -(-places // high) * high / places
+                found.append((again * _cost(steps, high, _PLACE), True, high, 1))
+        if self.in_place or self._bytes(1) <= (ALONE if places == 1 else _MOST_LINES):
+            found += [(_cost(steps, width, _FILTER), False, 1, width) for width in divisors(self.axes[self.f], _SUMS)]
+        if not found:
+            raise Unknown("a tile's lines are too long")
+        _, self.widened, high, width = min(found)
+        self.in_place = self.in_place and not self.widened
+        return high, width
+
+    def _bytes(self, places: int) -> int:
+        return (1 + self.widened) * super()._bytes(places)
+
+    def _values_of(self, columns: int) -> int:
+        values = super()._values_of(columns)
+        return values + values % 2  # rows of lines are whole words
+
+    def _tiles_of_a_band(self) -> int:
+        tiles = -(-self.axes[self.x] // self.high)
+        if self.span(1) <= self.stride:  # windows share no column
+            return tiles if self.in_place else 1
+        most = max((n for n in range(1, tiles) if self._bytes(n * self.high) <= _LINES), default=1)
+        return tiles if self._bytes(self.axes[self.x]) <= _LINES else -(-tiles // -(-tiles // most))
+
+    def kernel(self) -> PrimFunc:
+        outer, tile, block = self.outer(), Var("tile", "int64"), Var("block", "int64")
+
+        def band(start: Expr, count: int) -> Stmt:
+            tiles = overlapped(tile, count, self.high, lambda at: self._tile(outer, start, at, block, self.high))
+            return sequence([*self._lines(outer, start, count), loop_of(block, self.axes[self.f] // self.width, tiles)])
+
+        size = min(self.tiles * self.high, self.axes[self.x])
+        stmt = overlapped(Var("band", "int64"), self.axes[self.x], size, lambda at: band(at, size))
+        return self.in_rows(stmt, outer, self.buffers(), self.packed)
+
+    def _lines(self, outer: dict[Var, Expr], start: Expr, count: int) -> list[Stmt]:
+        """Fill the lines of a band."""
+        if self.in_place:
+            return []
+        rows = {var: Var(var.name, "int64") for var in self.rows}
+        span, (low, high) = self.span(count), self.columns()
+        inside = [tirx.min(tirx.max(int64(edge) - start * self.stride, 0), int64(span)) for edge in (low, high)]
+        lanes = next(each for each in _FILLED if self.channels % each == 0)
+        dtype = str(self.lines.ty.dtype)
+
+        def part(first: Expr, end: Expr, lanes: int, value: Callable[[Expr], Expr]) -> list[Stmt]:
+            count = sym.Analyzer().simplify(tirx.floordiv(end - first, lanes))
+            if isinstance(count, IntImm) and not int(count):
+                return []
+            place, lane = Var("place", "int64"), Var("lane", "int64") if lanes > 1 else int64(0)
+            at = first + place * lanes + lane
+            stored: Stmt = BufferStore(self.lines, value(at), [*rows.values(), at])
+            return [For(place, int64(0), count, _SERIAL, For(lane, int64(0), int64(lanes), _VECTORIZED, stored) if lanes > 1 else stored)]
+
+        def copied(at: Expr) -> Expr:
+            return self._unsigned({**outer, **rows}, start * self.stride, at).astype(dtype)
+
+        def empty(_at: Expr) -> Expr:
+            return self._padding()
+
+        first, end = (each * self.channels for each in inside)
+        used, whole = int64(span * self.channels), int64(self._values_of(span))
+        filled = [*part(int64(0), first, lanes, empty), *part(first, end, lanes, copied), *part(end, used, lanes, empty)]
+        body = guarded(self.row_inside({**outer, **rows}), filled, part(int64(0), used, lanes, empty))
+        body = sequence([body, *part(used, whole, 1, empty)])
+        for var, loop in reversed(rows.items()):
+            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
+        return [body]
+
+    def group(self, values: dict[Var, Expr], start: Expr, row: int, at: Expr, group: Expr) -> Expr:
+        if not self.widened:
+            return super().group(values, start, row, at, group)
+        # from the first place and the first group of a step on: all of these share its address
+        number = int(group.b) if isinstance(group, tirx.Add) and isinstance(group.b, IntImm) else 0
+        moved = row * self.stride * self.channels + number * GROUP
+        first = tirx.BufferLoad(self.lines, [*(values[var] for var in self.rows), at + group * GROUP - moved])
+        nothing = tirx.const(0, "int32")
+        return halves(nothing, nothing, first, moved, whole=self.even)
+
+    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
+        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
+        if self.widened:
+            _, _, first, moved, whole = values.args
+            return halves(sum_, weights, first, int(moved), whole=bool(whole))
         return (dots if self.dtype == "int8" else fours)(sum_, weights, values)
+
+
+def _cost(steps: int, sums: int, each: int) -> float:
+    """Return the instructions of a sum in a tile of so many."""
+    return (steps * (_SPREAD + each * sums + _STEP) + _TILE) / sums

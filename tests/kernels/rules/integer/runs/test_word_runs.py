@@ -57,9 +57,15 @@ def test_zero_points_computed_at_run_time_are_exact(rows, depth, columns, dtype,
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
-def test_bytes_without_padding_are_read_in_place(dtype):
-    (found,) = scheduled(conv(16, 8, (6, 6), (1, 1), zero=0, dtype=dtype))
+def test_bytes_of_a_single_place_are_read_in_place(dtype):
+    (found,) = scheduled(conv(16, 8, (1, 1), (1, 1), zero=0, dtype=dtype))
     assert found.workspace <= 64  # the sums alone
+
+
+@pytest.mark.parametrize("width", [7, 11, 26])
+def test_the_last_tile_overlaps(width):
+    kernel = conv(16, 4, (3, width), (3, 3), pads=(1, 1, 1, 1), zero=-9)
+    assert_exact(kernel, scheduled(kernel), seed=width)
 
 
 def test_only_a_core_without_vectors_and_with_smlad_has_them():
