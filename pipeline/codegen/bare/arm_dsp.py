@@ -46,14 +46,22 @@ def smlad_products(total: Expr, weights: Expr, values: Expr, signed: bool = True
     return tirx.call_extern("int32", "passfit_smlad_bytes", total, *(_spread(values, turn, signed) for turn in (0, 8)), address, offset)
 
 
-def smlad_halves(total: Expr, weights: Expr, low: Expr, whole: bool) -> Expr:
-    """Add the products of four int8, bytes of an int32, with four int16 in memory from the load `low` on.
+def smlad_halves(total: Expr, weights: Expr, first: TensorLoad, moved: int, whole: bool) -> Expr:
+    """Add the products of four int8, bytes of an int32, with four int16 in memory, `moved` elements behind the load `first`.
 
     ldrd needs `whole` words, ldr takes any address.
     """
-    address, offset = _address(low, _LDR - 4)
+    offset = 2 * moved
+    if offset > _LDR - 4:
+        first, offset = tirx.BufferLoad(first.source, [first.indices[0] + moved]), 0
     name = "passfit_smlad_pairs" if whole and offset <= _LDRD else "passfit_smlad_halves"
+    address = tirx.address_of(first)
     return tirx.call_extern("int32", name, total, *(_spread(weights, turn, signed=True) for turn in (0, 8)), address, offset)
+
+
+def smlad(total: Expr, one: Expr, other: Expr) -> Expr:
+    """Add the products of the halves of two int32."""
+    return tirx.call_llvm_pure_intrin("int32", "llvm.arm.smlad", one, other, total)
 
 
 def with_definitions(code: str) -> str:
@@ -68,11 +76,20 @@ def _address(word: Expr, most: int) -> tuple[Expr, int]:
     assert isinstance(load, TensorLoad)
     (index,), size = load.indices, load.ty.dtype.bits // 8
     moved = sym.Analyzer().simplify(index.base if isinstance(index, Ramp) else index)
-    count = int(moved.b) if isinstance(moved, tirx.Add) and isinstance(moved.b, IntImm) else 0
+    start, count = _apart(moved)
     if not 0 <= count * size <= most:
-        count = 0
-    start = moved.a if count else moved
+        start, count = moved, 0
     return tirx.address_of(tirx.BufferLoad(load.source, [start])), count * size
+
+
+def _apart(index: Expr) -> tuple[Expr, int]:
+    """Take the constants off a sum."""
+    if isinstance(index, IntImm):
+        return tirx.const(0, index.ty.dtype), int(index)
+    if not isinstance(index, tirx.Add):
+        return index, 0
+    (one, first), (other, second) = _apart(index.a), _apart(index.b)
+    return one + other, first + second
 
 
 def _spread(word: Expr, turn: int, signed: bool) -> Expr:

@@ -1,8 +1,9 @@
-"""Write `PAIRS`, `FOURS` and `HALVES`, sums of two and of four products, by the instructions of a target that has them.
+"""Write `PAIRS`, `FOURS`, `HALVES` and `COUPLES`, sums of two and of four products, by the instructions of a target that has them.
 
     PAIRS(w, x) = w0 · (low half of x) + w1 · (high half of x)      w0, w1: two int8 in an int16; halves of x, an int32: int16
     FOURS(s, w, x) = s + w0 · x0 + w1 · x1 + w2 · x2 + w3 · x3      four int8 and four uint8, each in an int32
-    HALVES(s, w, l, h) = s + w0 · (low half of l) + w2 · (high half of l) + w1 · (low half of h) + w3 · (high half of h)
+    HALVES(s, w, x, n) = s + w0 · x[n] + w2 · x[n + 1] + w1 · x[n + 2] + w3 · x[n + 3]      int16 in memory
+    COUPLES(s, x, y) = s + x0 · y0 + x1 · y1      two int16, the halves of an int32, each
 
 Schedule rules write them (kernels/rules/integer/runs) for machines with `pairs` and `dots`; TVM vectorises them over lanes.
 """
@@ -13,12 +14,12 @@ from collections.abc import Mapping
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Expr
+from tvm.ir import Call, Expr, TensorLoad
 from tvm.target.codegen import target_has_features
-from tvm.tirx import PrimFunc
+from tvm.tirx import IntImm, PrimFunc
 
-from ...tir.operators.pairs import FOURS, HALVES, PAIRS
-from ..bare.arm_dsp import has_smlad, smlad_halves, smlad_products
+from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
+from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 
 #: vpmaddwd by its lanes, and the feature it needs
 _INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
@@ -29,7 +30,7 @@ _DOTS = {8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")), 16: ("l
 def with_pair_products(kernel: PrimFunc) -> PrimFunc:
     """Expand these operators in a lowered, vectorised kernel, by the features of its attribute `target`."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS, HALVES) else None))
+    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS, HALVES, COUPLES) else None))
     if not found:
         return kernel
     target = kernel.attrs["target"]
@@ -43,8 +44,12 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
                 return smlad_products(*call.args, signed=False)
             return _dots(*call.args, known=dots)
         if _name(call) == HALVES:
-            *factors, whole = call.args
-            return smlad_halves(*factors[:3], whole=bool(whole)) if has_smlad(kernel) else _halves(*factors)
+            total, weights, first, moved, whole = call.args
+            if has_smlad(kernel):
+                return smlad_halves(total, weights, first, int(moved), bool(whole))
+            return _halves(total, weights, first, int(moved))
+        if _name(call) == COUPLES:
+            return smlad(*call.args) if has_smlad(kernel) else _couples(*call.args)
         if _name(call) != PAIRS:
             return call
         weights, halves = call.args
@@ -85,12 +90,21 @@ def _dots(total: Expr, weights: Expr, values: Expr, known: Mapping[int, str]) ->
     return total
 
 
-def _halves(total: Expr, weights: Expr, low: Expr, high: Expr) -> Expr:
-    def signed(word: Expr, first: int, bits: int) -> Expr:
-        top = tirx.const(32 - bits, "int32")
-        return tirx.shift_right(tirx.shift_left(word, top - first), top)
-
-    for place, word in enumerate((low, high)):
-        for half in (0, 1):
-            total = total + signed(weights, 8 * (2 * half + place), 8) * signed(word, 16 * half, 16)
+def _halves(total: Expr, weights: Expr, first: TensorLoad, moved: int) -> Expr:
+    for place, byte in enumerate((0, 2, 1, 3)):
+        value = tirx.BufferLoad(first.source, [*first.indices[:-1], first.indices[-1] + (moved + place)])
+        total = total + _signed(weights, 8 * byte, 8) * value.astype("int32")
     return total
+
+
+def _couples(total: Expr, one: Expr, other: Expr) -> Expr:
+    return total + _signed(one, 0, 16) * _signed(other, 0, 16) + _signed(one, 16, 16) * _signed(other, 16, 16)
+
+
+def _signed(word: Expr, first: int, bits: int) -> Expr:
+    """Return some bits of an int32 as a number."""
+    if isinstance(word, IntImm):  # TVM refuses constants that a shift takes out of their range
+        found, half = int(word) >> first & (1 << bits) - 1, 1 << bits - 1
+        return tirx.const((found ^ half) - half, "int32")
+    top = tirx.const(32 - bits, "int32")
+    return tirx.shift_right(tirx.shift_left(word, top - first), top)

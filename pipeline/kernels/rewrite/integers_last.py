@@ -16,6 +16,7 @@ from ...tir.loop_nests import blocks_of
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
 from ..rules.integer.byte_runs import byte_runs
+from ..rules.integer.channel_taps import channel_taps
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.quad_products import quad_products
 from ..rules.integer.runs.dot_runs import dot_runs
@@ -36,7 +37,7 @@ from .channels_last import (
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
-_PRODUCTS: tuple[Rule, ...] = (channel_windows, word_runs, dot_runs, long_runs, run_products, byte_runs, quad_products)
+_PRODUCTS: tuple[Rule, ...] = (channel_windows, channel_taps, word_runs, dot_runs, long_runs, run_products, byte_runs, quad_products)
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:

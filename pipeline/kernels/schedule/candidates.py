@@ -29,6 +29,7 @@ from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.byte_groups import byte_groups
 from ..rules.integer.byte_runs import byte_runs
+from ..rules.integer.channel_taps import channel_taps
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.pair_products import pair_products
 from ..rules.integer.quad_products import quad_products
@@ -52,7 +53,7 @@ from ..weights.repack import Repack
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows,
+    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_taps,
     word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long

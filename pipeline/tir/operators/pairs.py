@@ -3,8 +3,8 @@
 from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
 from tvm.tirx import const
 
-PAIRS, FOURS, HALVES = "passfit.pairs", "passfit.fours", "passfit.halves"
-for _name in (PAIRS, FOURS, HALVES):
+PAIRS, FOURS, HALVES, COUPLES = "passfit.pairs", "passfit.fours", "passfit.halves", "passfit.couples"
+for _name in (PAIRS, FOURS, HALVES, COUPLES):
     register_op_attr(_name, "TVectorizable", True)
     register_op_attr(_name, "TCallEffectKind", 1)
 
@@ -19,10 +19,15 @@ def fours(total: Expr, weights: Expr, values: Expr) -> Call:
     return Call(Op.get(FOURS), [total, weights, values], ret_ty=PrimType("int32"))
 
 
-def halves(total: Expr, weights: Expr, low: Expr, high: Expr, whole: bool = False) -> Call:
+def halves(total: Expr, weights: Expr, first: Expr, moved: int, whole: bool = False) -> Call:
     """Add the products of four int8 and four int16 to an int32.
 
-    `weights` are the bytes of an int32: the first and the third one for the two int16 of `low`, the others for those of `high`. Both
-    are loads of two neighbours each, side by side, at whole words if `whole`.
+    `weights` are the bytes of an int32, the inner two exchanged. The four int16 are neighbours in memory, so many elements behind the
+    load `first`, at whole words if `whole`. Several with one `first` share its address.
     """
-    return Call(Op.get(HALVES), [total, weights, low, high, const(whole, "bool")], ret_ty=PrimType("int32"))
+    return Call(Op.get(HALVES), [total, weights, first, const(moved, "int32"), const(whole, "bool")], ret_ty=PrimType("int32"))
+
+
+def couples(total: Expr, one: Expr, other: Expr) -> Call:
+    """Add the products of the halves of two int32, each two int16, to an int32."""
+    return Call(Op.get(COUPLES), [total, one, other], ret_ty=PrimType("int32"))

@@ -48,19 +48,16 @@ def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Mach
     if machine.compact or machine.lanes == 1:
         return
     with suppress(Unknown):
-        made = _Channels(inlined(kernel), machine).kernel()
+        made = ChannelWindows(inlined(kernel), machine).kernel()
         yield RuleResult(made, workspace=held_bytes(made))
 
 
-class _Channels(PaddedData):
+class ChannelWindows(PaddedData):
     """Build the kernel; `f` is the axis of channels. Raises Unknown for other forms."""
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel, frozenset(range(len(kernel.params) - 1)))
-        most = max(machine.lanes, _BYTES if machine.quads else 0)
-        self.lanes = max((lanes for lanes in (4, 8, most) if lanes <= min(most, self.axes[self.f])), default=0)
-        if not self.lanes or not self._side_by_side():
-            raise Unknown("channels are no whole vectors side by side")
+        self.lanes = self._lanes(machine)
         others = [var for var in self.summed if not var.same_as(self.tap) and self.axes[var] > 1]
         #: values of the summed axes but the tap, for each row of the window
         self.rows = [
@@ -71,7 +68,7 @@ class _Channels(PaddedData):
             raise Unknown("the window has one tap, or too many to unroll")
         self.pairs = machine.pairs
         #: the zero point of the data, if its bytes are multiplied as they are
-        self.zero = self._zero() if machine.quads else None
+        self.zero = self._zero() if machine.quads or machine.lanes == 1 else None
         #: whether registers hold the columns of two windows
         self.many = machine.registers * machine.lanes >= _MANY
         #: rows of the window of each line
@@ -82,6 +79,14 @@ class _Channels(PaddedData):
         self.lines = buffer_of("lines", self._extents(self.size), "int32")
         if not self.pairs and places - len(self._whole_windows()) > _MOST_EDGES:
             raise Unknown("the padding is wider than a few windows")
+
+    def _lanes(self, machine: Machine) -> int:
+        """Return the channels of a block. Raises Unknown if they are not neighbours."""
+        most = max(machine.lanes, _BYTES if machine.quads else 0)
+        found = max((lanes for lanes in (4, 8, most) if lanes <= min(most, self.axes[self.f])), default=0)
+        if not found or not self._side_by_side():
+            raise Unknown("channels are no whole vectors side by side")
+        return found
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
         """Return the load of the weight, moved by one axis of the result, and the other factor in int16."""

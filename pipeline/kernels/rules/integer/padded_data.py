@@ -127,3 +127,14 @@ def in_vectors(first: int, end: int, most: int, stored: Callable[[Expr], BufferS
 def guarded(condition: Expr | None, filled: list[Stmt], empty: list[Stmt]) -> Stmt:
     """Run `filled` if a row is not padding, else `empty`."""
     return sequence(filled) if condition is None else IfThenElse(condition, sequence(filled), sequence(empty))
+
+
+def overlapped(var: Var, whole: int, size: int, made: Callable[[Expr], Stmt]) -> Stmt:
+    """Loop over parts of `size` of a whole, made from their starts: the last one overlaps the one before.
+
+    Starts are no minimum: TVM moves constants into these, and addresses of neighbours would not share theirs.
+    """
+    count, rest = divmod(whole, size)
+    if not rest:
+        return loop_of(var, count, made(var * size))
+    return loop_of(var, count + 1, made(var * size - tirx.floordiv(var, count) * (size - rest)))

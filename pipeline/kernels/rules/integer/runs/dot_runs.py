@@ -142,10 +142,6 @@ class DotRuns(RunProducts):
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
         weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
-        return self.products(sum_, weights, values)
-
-    def products(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
-        """Add the products of four weights with four values."""
         return fours(sum_, weights, values)
 
 

@@ -32,7 +32,7 @@ from .....tir.operators.quads import dots, neighbours
 from ....weights.repack_pairs import RepackPairs
 from ...line_buffer import loop_of
 from ...rule import RuleResult
-from ..padded_data import guarded
+from ..padded_data import guarded, overlapped
 from ..product_schedule import product_schedule
 from .dot_runs import GROUP, DotRuns
 from .run_products import ALONE, RunProducts
@@ -102,18 +102,12 @@ class WordRuns(DotRuns):
         outer, tile, block = self.outer(), Var("tile", "int64"), Var("block", "int64")
 
         def band(start: Expr, count: int) -> Stmt:
-            tiles = self._overlapped(tile, count, self.high, lambda at: self._tile(outer, start, at, block, self.high))
+            tiles = overlapped(tile, count, self.high, lambda at: self._tile(outer, start, at, block, self.high))
             return sequence([*self._lines(outer, start, count), loop_of(block, self.axes[self.f] // self.width, tiles)])
 
         size = min(self.tiles * self.high, self.axes[self.x])
-        stmt = self._overlapped(Var("band", "int64"), self.axes[self.x], size, lambda at: band(at, size))
+        stmt = overlapped(Var("band", "int64"), self.axes[self.x], size, lambda at: band(at, size))
         return self.in_rows(stmt, outer, self.buffers(), self.packed)
-
-    def _overlapped(self, var: Var, whole: int, size: int, made: Callable[[Expr], Stmt]) -> Stmt:
-        """Loop over parts of `size`, by their starts: the last one overlaps."""
-        count, rest = divmod(whole, size)
-        at = var * size
-        return loop_of(var, count + 1, made(tirx.min(at, int64(whole - size)))) if rest else loop_of(var, count, made(at))
 
     def _lines(self, outer: dict[Var, Expr], start: Expr, count: int) -> list[Stmt]:
         """Fill the lines of a band."""
@@ -152,13 +146,18 @@ class WordRuns(DotRuns):
     def group(self, values: dict[Var, Expr], start: Expr, row: int, at: Expr, group: Expr) -> Expr:
         if not self.widened:
             return super().group(values, start, row, at, group)
-        return tirx.BufferLoad(self.lines, [*(values[var] for var in self.rows), at + group * GROUP])
+        # from the first place and the first group of a step on: all of these share its address
+        number = int(group.b) if isinstance(group, tirx.Add) and isinstance(group.b, IntImm) else 0
+        moved = row * self.stride * self.channels + number * GROUP
+        first = tirx.BufferLoad(self.lines, [*(values[var] for var in self.rows), at + group * GROUP - moved])
+        nothing = tirx.const(0, "int32")
+        return halves(nothing, nothing, first, moved, whole=self.even)
 
-    def products(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
+    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
+        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
         if self.widened:
-            *rows, first = values.indices
-            low, high = (neighbours(*(tirx.BufferLoad(self.lines, [*rows, first + n]) for n in pair)) for pair in ((0, 1), (2, 3)))
-            return halves(sum_, weights, low, high, whole=self.even)
+            _, _, first, moved, whole = values.args
+            return halves(sum_, weights, first, int(moved), whole=bool(whole))
         return (dots if self.dtype == "int8" else fours)(sum_, weights, values)
 
 
