@@ -46,8 +46,9 @@ def page(rows: Sequence[dict], head: Sequence[str]) -> Iterator[str]:
     """Yield the lines of unsplit.md."""
     yield from ("# Kernels in loops", "", *head, "")
     yield "Regions of random networks of floats, of up to four kernels, one, two or four rows at a time, whether they save memory or"
-    yield "not, and recurrent layers of 12 steps, beside 12 layers of one step: the time beside that of the same kernels outside, in one library, the least of 200"
-    yield f"runs. Kernels of less than {SHORT / 1000:g} µs are left out: they measure the clock. Outputs are compared with ONNX Runtime."
+    yield "not: the time beside that of the same kernels outside, in one library, the least of 200 runs. Recurrent layers of 12 steps:"
+    yield f"beside 12 layers of one step. What takes less than {SHORT / 1000:g} µs is left out, as it measures the clock. Outputs are those of ONNX"
+    yield "Runtime."
     kept = [row for row in rows if row["whole"] >= SHORT]
     yield from ("", "| in a loop | regions | geometric mean | median | most | above 1.5 × |", "| --- | ---: | ---: | ---: | ---: | ---: |")
     for title, part in _parts(kept):
@@ -73,7 +74,7 @@ def _reason(row: dict) -> str:
         return "a sum in parts: its result is loaded and stored for each group of the operand's rows"
     if "tap" in row["parts"]:
         return "a window in parts: a row of the result is loaded and stored for each row of the window"
-    return "a few rows fill fewer vectors, and share fewer values, than all of them"
+    return "a few rows fill fewer vectors, and share fewer values read, than all of them"
 
 
 def _parts(rows: Sequence[dict]) -> Iterator[tuple[str, list[dict]]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: runs of a library, of which the shortest time of each step counts; steps of a recurrent layer
 RUNS, STEPS = 200, 12
+#: runs without a pause, and its seconds
+_AT_ONCE, _PAUSE = 20, 0.05
 #: steps of a region, rows at a time: each as likely as it is listed
 _STEPS, _ROWS = (1, 1, 2, 3, 4), (1, 1, 2, 4)
 _PASSES = ("legalize", "fold-constant", "fuse-operators")
@@ -201,6 +204,8 @@ def _times(parts: Sequence[tuple[Lowered, int]], model: onnx.ModelProto, inputs:
     spent.restype = ctypes.POINTER(ctypes.c_int64)
     least = np.full(len(merged.program.steps), np.iinfo(np.int64).max)
     for turn in range(RUNS):
+        if turn % _AT_ONCE == 0:
+            time.sleep(_PAUSE)  # other work on the machine is seldom there all the time
         for number, port in enumerate(merged.program.inputs):
             value = np.ascontiguousarray(inputs[port.name.split("_", 1)[1]])
             ctypes.memmove(place(number), value.ctypes.data, value.nbytes)

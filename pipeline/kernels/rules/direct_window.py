@@ -10,7 +10,7 @@
 Where several filters read a plane, and sums cover several planes (few channels of a group), each vector meets all filters
 of a block, and planes are a loop around the rows of the data.
 
-Products with padding are skipped, rows of the data under a condition. A vector that reaches into padding is one inside the
+Products with padding are skipped, rows of the data under a condition; for a few rows, so are terms of a pooling. A vector that reaches into padding is one inside the
 row, moved: 0 0 x[0:14] for the first of a window of five columns.
 
 A copy of the rows, as rules/sliding_window.py makes, would be read before the processor has stored it. A sum may continue in
@@ -42,7 +42,7 @@ from ...tir.row_window import takes_a_row
 from ...tir.workspace import held_bytes
 from .axes.split_groups import split_groups
 from .line_buffer import DataRow, LineBuffer
-from .loop_peeling import has_skippable_padding
+from .loop_peeling import has_skippable_padding, neutral_padding
 from .rule import RuleResult
 from .window_block import ENDS, Windows, best_block
 
@@ -108,10 +108,12 @@ class _Direct(LineBuffer):
         super().__init__(kernel, machine)
         if self.dtype != "float32" or str(self.data.ty.dtype) != self.dtype:
             raise Unknown("the window is of other numbers")
-        if self.padding is not None and not has_skippable_padding(self.window, [self.padding]):
+        skips = self.padding is None or has_skippable_padding(self.window, [self.padding])
+        self.fill = None if skips else neutral_padding(self.window, self.padding)  # of columns
+        if not skips and (self.fill is None or not takes_a_row(kernel)):
             raise Unknown("the padding cannot be skipped")
         self.row, self.count = Var("group", "int64"), 1
-        _, self.first, self.end, _, _ = self._row_of(0)
+        _, self.first, self.end, *_ = self._row_of(0)
         self.real = [self._real(j) for j in range(self.columns.taps)]
         most = min((end - first for first, end in self.real if first < end), default=0)
         self.lanes = machine.lanes
@@ -257,7 +259,10 @@ class _Direct(LineBuffer):
                 return acc
             if each.source.same_as(self.data):
                 found = element((lane + begin) * self.columns.stride + j * self.columns.step)
-                return found if begin is place.start or begin == place.start else moved(found, begin - place.start)
+                if begin is place.start or begin == place.start:
+                    return found
+                found, column = moved(found, begin - place.start), lane + place.start
+                return found if self.fill is None else tirx.Select(tirx.And(int64(first) <= column, column < int64(end)), found, self.fill)
             return each
 
         return BufferStore(acc.source, tvm_ffi.structural_map(product, (TensorLoad, load)), acc.indices)

@@ -148,12 +148,32 @@ def test_a_maximum_continues_in_place(lanes):
     np.testing.assert_allclose(part, single.result)
 
 
-def test_padding_and_short_code_are_left_to_others():
+@settings(max_examples=examples(6))
+@given(
+    st.sampled_from([8, 14, 20, 33]), st.sampled_from([1, 2]), st.sampled_from([2, 3]), st.booleans(), st.booleans(), st.sampled_from([1, 2, 4]),
+    st.sampled_from([4, 8]),
+)  # fmt: skip
+def test_rows_of_padded_poolings(width, stride, size, largest, counted, rows, lanes):
+    def body(x):
+        if largest:
+            return relax.op.nn.max_pool2d(x, (size, size), strides=stride, padding=1)
+        return relax.op.nn.avg_pool2d(x, (size, size), strides=stride, padding=1, count_include_pad=counted)
+
+    single = Single(lowered([(1, 3, 9, width)], body))
+    single.operands = [4 - each for each in single.operands]  # about half below 0
+    single.result = single.run(build_module({"f": single.kernel}, HOST)["f"], single.operands)
+    made = scheduled(row_window(single.kernel, 2, rows), Machine(lanes=lanes, transposes=True))
+    assert made is not None
+    check(made, single, rows)
+
+
+def test_padded_planes_and_short_code_are_left_to_others():
     def padded(x):
         return relax.op.nn.max_pool2d(x, (3, 3), padding=1)
 
-    window = row_window(Single(lowered([(1, 3, 9, 20)], padded)).kernel, 2, 1)
-    assert scheduled(window, Machine(transposes=True)) is None
+    single = Single(lowered([(1, 3, 9, 20)], padded))
+    assert scheduled(single.kernel, Machine(transposes=True)) is None
+    assert scheduled(row_window(single.kernel, 2, 1), Machine(transposes=True)) is not None
     plain = row_window(Single(lowered([(1, 3, 9, 20)], lambda x: relax.op.nn.max_pool2d(x, (3, 3)))).kernel, 2, 1)
     assert scheduled(plain, Machine(transposes=True)) is not None
     assert scheduled(plain, Machine()) is None and scheduled(plain, Machine(transposes=True, compact=True)) is None
