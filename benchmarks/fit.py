@@ -64,31 +64,44 @@ def fitted_line(name: str, found: dict) -> str:
     return f"| {name} | {times} | {found['smallest'] or 'none'} | {sizes} |"
 
 
-def built_lines(name: str, target: str, found: dict) -> tuple[str, float | None]:
-    """Return the row of a pair, and its larger error of ram and flash; None if it failed."""
+def built_lines(name: str, target: str, found: dict, whole: dict | None = None) -> tuple[str, float | None]:
+    """Return the row of a pair, and its larger error of ram and flash; None if it failed.
+
+    `whole` is what was predicted for all targets at once, if that is known.
+    """
     if "failed" in found or not found["built"]:
-        return f"| {name} | {target} | failed: {found.get('failed', 'not built')} |" + " |" * 8, None
+        return f"| {name} | {target} | failed: {found.get('failed', 'not built')} |" + " |" * 10, None
     (verdict,), built = found["verdicts"], found["built"]["best"]
     one = {"ram": verdict["ram"], "flash": verdict["flash"], "stack": verdict["parts"]["stack"], "code": verdict["parts"]["code"]}
     errors = {part: one[part] / built[part] - 1 if built[part] else 0.0 for part in _PARTS}
     cells = " | ".join(f"{one[part]:,} | {built[part]:,} | {errors[part]:+.1%}" for part in ("ram", "flash"))
     rest = f"{one['stack']:,} | {built['stack']:,} | {errors['code']:+.1%}"
-    return f"| {name} | {target} | {cells} | {rest} |", max(abs(errors["ram"]), abs(errors["flash"]))
+    return f"| {name} | {target} | {cells} | {rest} | {_at_once(target, built, whole)} |", max(abs(errors["ram"]), abs(errors["flash"]))
+
+
+def _at_once(target: str, built: dict, whole: dict | None) -> str:
+    """Return the errors of the sizes that the table of all targets shows; ≈ where it marks them."""
+    if whole is None or "failed" in whole:
+        return " | "
+    shown = next(each for each in whole["verdicts"] if each["target"] == target)
+    mark = "≈ " if shown["parts"]["near"] else ""
+    return " | ".join(f"{mark}{shown[part] / built[part] - 1:+.1%}" for part in ("ram", "flash"))
 
 
 def page(times: Sequence[tuple[str, dict]], built: Sequence[tuple[str, str, dict]], opening: Iterable[str]) -> str:
     """Return fit.md."""
-    rows = [built_lines(*each) for each in built]
+    rows = [built_lines(*each, dict(times).get(each[0])) for each in built]
     errors = [error for _, error in rows if error is not None]
     within = sum(error <= 0.05 for error in errors)
     processor = [found["processor"] for _, found in times]
     lines = [
         "# Which targets a model fits, predicted", "", *opening, "",
-        "Predictions of `passfit fit`, which builds nothing, beside the library or image of the same sequence. Bytes. The stack",
-        "counts as ram without an operating system. Sizes of the targets that are marked ≈ in the command's table are not among these.", "",
+        "Predictions of `passfit fit --target TARGET` beside the library or image of the same sequence. Bytes. The stack counts as ram",
+        "without an operating system. The last two columns are the errors of the table of all targets at once, whose plan was",
+        "searched for the smallest target, and whose sizes may be estimated (≈).", "",
         "## Predicted beside built", "",
-        "| model | target | ram predicted | built | error | flash predicted | built | error | stack predicted | built | error of code |",
-        "| --- | --- |" + " ---: |" * 9, *(row for row, _ in rows), "",
+        "| model | target | ram predicted | built | error | flash predicted | built | error | stack predicted | built | error of code | all at once: ram | flash |",
+        "| --- | --- |" + " ---: |" * 11, *(row for row, _ in rows), "",
         f"Both ram and flash are within 5 % on {within} of {len(rows)}; the largest error is {max(errors, default=0):.1%}.", "",
         "## Time for all targets", "",
         "Seconds with an empty store, in all processes, start of Python and import of TVM included; wall seconds are those of this",
