@@ -15,8 +15,9 @@ from .altered import recorded_outputs, why_altered
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
+from .lines import file_in_git, with_lines
 from .stale import why_stale
-from .verdicts import Pair, Verdict, information, judge, remarks, unchecked
+from .verdicts import TOGETHER, Pair, Verdict, information, judge, notes, remarks, unchecked
 
 if TYPE_CHECKING:
     from ..targets import Target
@@ -56,9 +57,10 @@ def run_gate(
     catalogue, results, broken = _judged(repo, params)
     past = results_at(repo, against, results) if against is not None else Past()
 
-    verdicts = judge(params, results, catalogue, past.results, growth, broken, past.missing)
+    verdicts = with_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
     problems = (past.problem,) if past.problem else ()
-    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems, tuple(information(results)))
+    said = (*remarks(results), *notes(verdicts), *past.new)
+    report = Report(verdicts, said, against, problems, tuple(information(results)), file=file_in_git(repo))
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)
@@ -67,12 +69,12 @@ def run_gate(
 def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     """Return the failed checks of every declared model × target in one line each; empty where all hold.
 
-    Growth is not among them: it is relative to a revision. Errors: see `run_gate`.
+    The sum of all models on its target is among them; growth, which is relative to a revision, is not. Errors: see `run_gate`.
     """
     catalogue, results, broken = _judged(repo, params)
     verdicts = judge(params, results, catalogue, broken=broken)
     return {
-        pair: "; ".join(each.why for each in verdicts if (each.model, each.target) == pair and not each.ok)
+        pair: "; ".join(each.why for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1])) and not each.ok)
         for pair in declared(params)
     }
 

@@ -27,6 +27,19 @@ def test_over_budget_fails_with_the_distance(repo):
     assert "FAIL  a @ x86-64: ram over budget by 19.0 KiB (619.0 KiB of 600.0 KiB)" in result.text
 
 
+def test_a_failure_knows_its_line_from_the_root_of_git(repo):
+    repo.params(PARAMS)
+    repo.footprint(ram=619 * KIB)
+    (repo.path.parent / ".git").mkdir(exist_ok=True)
+    line = PARAMS.splitlines().index("  x86-64: {budget: {ram: 600KiB}}") + 1
+    assert f"::error file={repo.path.name}/params.yaml,line={line},title=a @ x86-64" in run_gate(repo.path, format="github").text
+
+
+def test_a_result_without_data_is_annotated_at_its_model(repo):
+    line = PARAMS.splitlines().index("  a: {source: a.onnx}") + 1
+    assert f"params.yaml,line={line},title=a @ x86-64%3A result::no data" in run_gate(repo.path, format="github").text
+
+
 def test_capacity_is_checked_without_a_budget(repo):
     repo.params("models: {a: {source: a}}\ntargets: {x86-64: }")
     repo.footprint(ram=1 << 50)
