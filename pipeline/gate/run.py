@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifacts.failures import why_failed
 from ..artifacts.places import read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
@@ -17,7 +18,7 @@ from .growth import parse_growth
 from .history import Past, results_at
 from .lines import file_in_git, with_lines
 from .stale import why_stale
-from .verdicts import TOGETHER, Pair, Verdict, information, judge, notes, remarks, unchecked
+from .verdicts import TOGETHER, Pair, Verdict, information, judge, no_data, notes, remarks, unchecked
 
 if TYPE_CHECKING:
     from ..targets import Target
@@ -98,14 +99,19 @@ def _catalogue(repo: Path) -> dict[str, Target]:
 def _results(
     repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
 ) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
-    """Return the results that can be judged, and the verdicts on those that are malformed, stale or altered."""
+    """Return the results that can be judged, and the verdicts on all others: missing, malformed, stale or altered.
+
+    These say which stage failed at its last run.
+    """
     recorded = recorded_outputs(repo)
     found: dict[Pair, FootprintReport] = {}
     broken: dict[Pair, Verdict] = {}
     for model, target in pairs:
         try:
             result = read_result(repo, model, target)
+            failed = why_failed(repo, model, target)
             if result is None:
+                broken[model, target] = no_data(model, target, failed)
                 continue
             device = params.targets[target].apply(catalogue[target], model)
             stale = why_stale(repo, params, model, device)
@@ -113,10 +119,11 @@ def _results(
         except PassfitError as error:
             broken[model, target] = unchecked(model, target, "data", str(error))
             continue
+        since = f" The last run of {failed}" if failed else ""
         if stale is not None:
-            broken[model, target] = unchecked(model, target, "stale", stale)
+            broken[model, target] = unchecked(model, target, "stale", stale + since)
         elif altered is not None:
-            broken[model, target] = unchecked(model, target, "altered", altered)
+            broken[model, target] = unchecked(model, target, "altered", altered + since)
         else:
             found[model, target] = result
     return found, broken

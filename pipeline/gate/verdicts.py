@@ -97,7 +97,7 @@ def judge(
             verdicts.append(broken[model, target])
             continue
         if result is None:
-            verdicts.append(_no_data(model, target))
+            verdicts.append(no_data(model, target))
             continue
         verdicts += _limits(params, result, capacities[target])
         verdicts += _measured(result)
@@ -148,9 +148,10 @@ def _error(result: FootprintReport) -> str:
     return "its error was not measured" if error is None else f"max error {error:.1e} of the range"
 
 
-def _no_data(model: str, target: str) -> Verdict:
-    why = f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json. {REMAKE}"
-    return unchecked(model, target, "data", why)
+def no_data(model: str, target: str, failed: str | None = None) -> Verdict:
+    """Return the verdict on a pair without a result; `failed` says which stage failed, and why."""
+    because = f". {REMAKE}" if failed is None else f": {failed}"
+    return unchecked(model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}")
 
 
 def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from passfit.artifacts.failures import record_failure
 from passfit.errors import ConfigError
 from passfit.gate import run_gate
 from passfit.gate.formats import FORMATS
@@ -51,6 +52,15 @@ def test_no_data_at_all_is_two(repo):
     result = run_gate(repo.path)
     assert result.exit_code == 2
     assert "no data" in result.text and "dvc repro" in result.text
+
+
+def test_a_missing_or_stale_result_names_the_stage_that_failed(repo):
+    record_failure(repo.path, "import_model", "The operator 'Loop' is refused.", "a")
+    assert "no data: there is no out/compile/a/x86-64/footprint.json: stage import failed: The operator 'Loop' is refused." in run_gate(repo.path).text
+    repo.footprint()
+    assert "all 3 checks hold" in run_gate(repo.path).text
+    (repo.path / "a.onnx").write_bytes(b"another model")
+    assert "Run `dvc repro`. The last run of stage import failed: The operator 'Loop' is refused." in run_gate(repo.path).text
 
 
 def test_one_declared_pair_without_data_is_two_even_where_another_is_over_budget(repo):
