@@ -73,6 +73,8 @@ def built_lines(name: str, target: str, found: dict, whole: dict | None = None) 
         return f"| {name} | {target} | failed: {found.get('failed', 'not built')} |" + " |" * 10, None
     (verdict,), built = found["verdicts"], found["built"]["best"]
     one = {"ram": verdict["ram"], "flash": verdict["flash"], "stack": verdict["parts"]["stack"], "code": verdict["parts"]["code"]}
+    if not one["stack"]:  # with an operating system, where it is not predicted
+        built = built | {"ram": built["ram"] - built["stack"]}
     errors = {part: one[part] / built[part] - 1 if built[part] else 0.0 for part in _PARTS}
     cells = " | ".join(f"{one[part]:,} | {built[part]:,} | {errors[part]:+.1%}" for part in ("ram", "flash"))
     rest = f"{one['stack']:,} | {built['stack']:,} | {errors['code']:+.1%}"
