@@ -12,7 +12,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
+from passfit.artifacts.failures import record_failure
 from passfit.artifacts.places import REMAKE
 from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean, environment_error
 from passfit.memory.footprint import Budget
@@ -37,7 +39,8 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line on
     stderr and exit code 2, a NumericError 3, Ctrl-C one line and 130. Any other exception is a bug: it keeps its
-    traceback and exits with 3. The line returned by `work`, if any, is printed with the seconds taken.
+    traceback and exits with 3. The line returned by `work`, if any, is printed with the seconds taken. The message of a failure
+    is kept for the gate.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -45,6 +48,13 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
     values = vars(parser.parse_args(argv))
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     collect_rarely()
+
+    def fail(message: str, code: int) -> NoReturn:
+        record_failure(Path(), work.__name__, message, values.get("model"), values.get("target"))
+        sys.stderr.write(f"passfit: {message}\n")
+        raise SystemExit(code) from None
+
+    record_failure(Path(), work.__name__, None, values.get("model"), values.get("target"))
     try:
         started = time.monotonic()
         with interruptible():
@@ -55,15 +65,12 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
         sys.stderr.write("passfit: interrupted.\n")
         raise SystemExit(INTERRUPTED) from None
     except PassfitError as error:
-        sys.stderr.write(f"passfit: {error}\n")
-        raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
+        fail(str(error), BUG if isinstance(error, NumericError) else BAD_INPUT)
     except Exception as error:  # Python's own exit code is 1, reserved for a failed gate
         if used_up := environment_error(error):
-            sys.stderr.write(f"passfit: {used_up}\n")
-            raise SystemExit(BAD_INPUT) from None
+            fail(str(used_up), BAD_INPUT)
         traceback.print_exc()
-        sys.stderr.write("passfit: a bug in passfit. Report it with the lines above.\n")
-        raise SystemExit(BUG) from None
+        fail("a bug in passfit. Report it with the lines above.", BUG)
 
 
 def entry(params: Params, section: str, name: str):

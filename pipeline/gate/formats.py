@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from ..support.sizes import format_bytes
+from .amounts import format_amount, format_growth
 from .verdicts import COUNTED, Verdict
 
 #: characters outside of XML 1.0, even escaped
@@ -20,7 +20,7 @@ HEADER = ("model", "target", "what", "used", "limit", "left", "")
 class Report:
     """Hold the verdicts of one gate run, its warnings, and the revision compared with.
 
-    `information` changes no verdict. Each of `problems` says why a check of all pairs was impossible, with the next step.
+    `information` changes no verdict. `file` is params.yaml as git names it. Each of `problems` says why a check of all pairs was impossible, with the next step.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -28,6 +28,7 @@ class Report:
     against: str | None = None
     problems: tuple[str, ...] = ()
     information: tuple[str, ...] = ()
+    file: str = "params.yaml"
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
@@ -121,7 +122,7 @@ def github(report: Report) -> str:
     """Format workflow commands: an error per failure, a warning per remark, then the summary."""
     lines = [f"::error title=passfit gate::{_message(problem)}" for problem in report.problems]
     lines += [
-        f"::error title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
+        f"::error {_at(report, verdict)}title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
         for verdict in report.failures
     ]
     lines += [f"::warning title=passfit gate::{_message(warning)}" for warning in report.warnings]
@@ -130,7 +131,7 @@ def github(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Format the whole report as JSON, sizes in bytes."""
+    """Format the whole report as JSON, sizes in bytes, latencies in milliseconds."""
     verdicts = [
         {
             "model": verdict.model,
@@ -142,6 +143,8 @@ def as_json(report: Report) -> str:
             "margin": verdict.margin,
             "ok": verdict.ok,
             "why": verdict.why,
+            **({} if verdict.base is None or verdict.used is None else {"base": verdict.base, "change": verdict.used - verdict.base}),
+            **({} if verdict.line is None else {"file": report.file, "line": verdict.line}),
         }
         for verdict in report.verdicts
     ]
@@ -171,9 +174,13 @@ def _who(verdict: Verdict) -> str:
 
 
 def _check(verdict: Verdict) -> str:
-    if verdict.checked:
+    if verdict.quantity != "result":
         return f"{verdict.quantity} {verdict.limit_kind}"
     return "growth" if verdict.limit_kind == "growth" else "result"
+
+
+def _at(report: Report, verdict: Verdict) -> str:
+    return "" if verdict.line is None else f"file={_property(report.file)},line={verdict.line},"
 
 
 def _word(verdict: Verdict) -> str:
@@ -186,8 +193,9 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
     if verdict.used is None or verdict.limit is None or verdict.margin is None:
         sizes: tuple[str, ...] = (kind if (kind := verdict.limit_kind) in ("stale", "altered") else "no data", "", "")
     else:
-        sizes = tuple(map(format_bytes, (verdict.used, verdict.limit, verdict.margin)))
-    return (verdict.model, verdict.target, _check(verdict), *sizes, _word(verdict))
+        sizes = tuple(format_amount(verdict.quantity, each) for each in (verdict.used, verdict.limit, verdict.margin))
+    grown = "" if verdict.base is None or verdict.used is None else f" ({format_growth(verdict.base, verdict.used)})"
+    return (verdict.model, verdict.target, _check(verdict) + grown, *sizes, _word(verdict))
 
 
 def _aligned(cell: str, width: int, column: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifacts.failures import why_failed
 from ..artifacts.places import read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
@@ -15,8 +16,9 @@ from .altered import recorded_outputs, why_altered
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
+from .lines import file_in_git, with_lines
 from .stale import why_stale
-from .verdicts import Pair, Verdict, information, judge, remarks, unchecked
+from .verdicts import TOGETHER, Pair, Verdict, information, judge, no_data, notes, remarks, unchecked
 
 if TYPE_CHECKING:
     from ..targets import Target
@@ -56,9 +58,10 @@ def run_gate(
     catalogue, results, broken = _judged(repo, params)
     past = results_at(repo, against, results) if against is not None else Past()
 
-    verdicts = judge(params, results, catalogue, past.results, growth, broken, past.missing)
+    verdicts = with_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
     problems = (past.problem,) if past.problem else ()
-    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems, tuple(information(results)))
+    said = (*remarks(results), *notes(verdicts), *past.new)
+    report = Report(verdicts, said, against, problems, tuple(information(results)), file=file_in_git(repo))
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)
@@ -67,12 +70,12 @@ def run_gate(
 def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     """Return the failed checks of every declared model × target in one line each; empty where all hold.
 
-    Growth is not among them: it is relative to a revision. Errors: see `run_gate`.
+    The sum of all models on its target is among them; growth, which is relative to a revision, is not. Errors: see `run_gate`.
     """
     catalogue, results, broken = _judged(repo, params)
     verdicts = judge(params, results, catalogue, broken=broken)
     return {
-        pair: "; ".join(each.why for each in verdicts if (each.model, each.target) == pair and not each.ok)
+        pair: "; ".join(each.why for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1])) and not each.ok)
         for pair in declared(params)
     }
 
@@ -96,14 +99,19 @@ def _catalogue(repo: Path) -> dict[str, Target]:
 def _results(
     repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
 ) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
-    """Return the results that can be judged, and the verdicts on those that are malformed, stale or altered."""
+    """Return the results that can be judged, and the verdicts on all others: missing, malformed, stale or altered.
+
+    These say which stage failed at its last run.
+    """
     recorded = recorded_outputs(repo)
     found: dict[Pair, FootprintReport] = {}
     broken: dict[Pair, Verdict] = {}
     for model, target in pairs:
         try:
             result = read_result(repo, model, target)
+            failed = why_failed(repo, model, target)
             if result is None:
+                broken[model, target] = no_data(model, target, failed)
                 continue
             device = params.targets[target].apply(catalogue[target], model)
             stale = why_stale(repo, params, model, device)
@@ -111,10 +119,11 @@ def _results(
         except PassfitError as error:
             broken[model, target] = unchecked(model, target, "data", str(error))
             continue
+        since = f" The last run of {failed}" if failed else ""
         if stale is not None:
-            broken[model, target] = unchecked(model, target, "stale", stale)
+            broken[model, target] = unchecked(model, target, "stale", stale + since)
         elif altered is not None:
-            broken[model, target] = unchecked(model, target, "altered", altered)
+            broken[model, target] = unchecked(model, target, "altered", altered + since)
         else:
             found[model, target] = result
     return found, broken

@@ -1,24 +1,25 @@
 """Judge footprints by their limits, one verdict per line of the gate. Pure: no files, no git.
 
 Budget (set by the deployer) and capacity (of the device) are separate lines, and so are the memories of a device that has
-several. Growth is relative to an earlier revision.
+several. Growth is relative to an earlier revision. Models that share a device are one line more: see `together`.
 Measured ram must not exceed the predicted ram by more than a tolerance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from ..artifacts.places import REMAKE, compile_dir
 from ..memory.footprint import Footprint, FootprintReport
 from ..memory.limits import telling
-from ..params.params import Params, declared
+from ..params.params import AcceptedGrowth, Params, declared
 from ..support.sizes import format_bytes, format_pair
+from .amounts import format_amount, format_amounts
 from .growth import Growth
 
-#: ram, flash, a memory of the device by name, or result
+#: ram, flash, a memory of the device by name, latency, instructions, stack, sum of ram, sum of flash, or result
 Quantity = str
 LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale", "altered"]
 Pair = tuple[str, str]
@@ -31,6 +32,8 @@ COUNTED = {
 #: page size in bytes, for results without one
 _PAGE = 4096
 QUANTITIES: tuple[Literal["ram", "flash"], ...] = ("ram", "flash")
+#: stands for a model in verdicts on the sum of all; no model can have that name
+TOGETHER = "all models"
 
 
 class Capacity(Protocol):
@@ -44,27 +47,32 @@ class Capacity(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold one line of the gate. `used`, `limit` and `margin` are bytes; margin = limit - used.
+    """Hold one line of the gate. `used`, `limit` and `margin` are bytes, instructions, or milliseconds of latency.
 
-    `used` and `limit` are None if the check was impossible: no data, stale or altered data, no earlier figure. Such a verdict is an
-    error, not a failure. `why` is the cause in one line, with the distance to the limit.
+    margin = limit - used. `used` is None if the check was impossible: no data, stale or altered data, no earlier figure, no
+    measurement. Such a verdict is an error, not a failure. `why` is the cause in one line, with the distance to the limit. `base` is the
+    earlier figure that growth is relative to. `note` is worth a remark though the limit holds. `line` is that of params.yaml,
+    from 1, for failures.
     """
 
     model: str
     target: str
     quantity: Quantity
     limit_kind: LimitKind
-    used: int | None
-    limit: int | None
+    used: int | float | None
+    limit: int | float | None
     ok: bool
     why: str
+    base: int | None = None
+    note: str = ""
+    line: int | None = None
 
     @property
     def checked(self) -> bool:
         return self.used is not None
 
     @property
-    def margin(self) -> int | None:
+    def margin(self) -> int | float | None:
         return None if self.used is None or self.limit is None else self.limit - self.used
 
 
@@ -89,16 +97,19 @@ def judge(
             verdicts.append(broken[model, target])
             continue
         if result is None:
-            verdicts.append(_no_data(model, target))
+            verdicts.append(no_data(model, target))
             continue
         verdicts += _limits(params, result, capacities[target])
         verdicts += _measured(result)
+        verdicts += _run_limits(params, result)
         before = (previous or {}).get((model, target))
         if before is not None and growth is not None:
-            verdicts += _growth(result, before, growth)
+            accepted = params.targets[target].accepted_growth.get(model)
+            verdicts += (_growth(result, quantity, before, growth, accepted) for quantity in QUANTITIES)
         elif pastless is not None and (model, target) in pastless:
             verdicts.append(unchecked(model, target, "growth", pastless[model, target]))
-    return verdicts
+    judged = {pair: result for pair, result in results.items() if pair not in (broken or {})}
+    return [*verdicts, *_together(params, judged, capacities)]
 
 
 def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
@@ -137,9 +148,10 @@ def _error(result: FootprintReport) -> str:
     return "its error was not measured" if error is None else f"max error {error:.1e} of the range"
 
 
-def _no_data(model: str, target: str) -> Verdict:
-    why = f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json. {REMAKE}"
-    return unchecked(model, target, "data", why)
+def no_data(model: str, target: str, failed: str | None = None) -> Verdict:
+    """Return the verdict on a pair without a result; `failed` says which stage failed, and why."""
+    because = f". {REMAKE}" if failed is None else f": {failed}"
+    return unchecked(model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}")
 
 
 def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
@@ -173,18 +185,70 @@ def _agreement(best: Footprint, page: int) -> int:
     return best.planned_ram + best.planned_ram * 2 // 100 + 2 * page
 
 
-def _growth(result: FootprintReport, before: FootprintReport, growth: Growth) -> Iterator[Verdict]:
-    for quantity in QUANTITIES:
-        base = getattr(before.best, quantity)
-        what = f"{format_bytes(base)} + {growth.text}"
-        yield _compare(result, quantity, "growth", getattr(result.best, quantity), growth.limit(base), what)
+def _run_limits(params: Params, result: FootprintReport) -> Iterator[Verdict]:
+    """Judge the limits of a run. One that was not measured, as the latency under an emulator, is no pass."""
+    limits, measured = params.limits(result.model, result.target), result.measured
+    found = (("latency", measured.latency_ms), ("instructions", measured.instructions), ("stack", measured.stack))
+    for quantity, used in found:
+        limit = getattr(limits, quantity)
+        if limit is None:
+            continue
+        if used is None:
+            why = f"{quantity} was not measured ({measured.how}). Take its limit out of params.yaml, or limit another quantity."
+            yield Verdict(result.model, result.target, quantity, "budget", None, limit, False, why)
+        else:
+            yield _compare(result, quantity, "budget", used, limit, "budget")
+
+
+def _growth(
+    result: FootprintReport, quantity: Literal["ram", "flash"], before: FootprintReport, growth: Growth, accepted: AcceptedGrowth | None
+) -> Verdict:
+    base, used = getattr(before.best, quantity), getattr(result.best, quantity)
+    verdict = replace(_compare(result, quantity, "growth", used, growth.limit(base), f"{format_bytes(base)} + {growth.text}"), base=base)
+    if verdict.ok:
+        return verdict
+    allowed = getattr(accepted, quantity) if accepted is not None else None
+    if accepted is not None and allowed is not None and used <= allowed:
+        said = f"growth of {quantity} from {' to '.join(format_pair(base, used))} is accepted: {accepted.reason}"
+        return replace(verdict, limit=allowed, ok=True, why=said, note=said)
+    more = "" if allowed is None else f"; {format_pair(allowed, used)[0]} are accepted"
+    entry = f"accepted-growth: {{{result.model}: {{{quantity}: {used}, reason: …}}}}"
+    return replace(verdict, why=f"{verdict.why}{more}. If it is meant, write {entry} under targets.{result.target}.")
+
+
+def notes(verdicts: Iterable[Verdict]) -> list[str]:
+    """List what is worth a remark though its limit holds, such as accepted growth."""
+    return [f"{verdict.model} @ {verdict.target}: {verdict.note}" for verdict in verdicts if verdict.note]
+
+
+def _together(params: Params, results: Mapping[Pair, FootprintReport], capacities: Mapping[str, Capacity]) -> Iterator[Verdict]:
+    """Compare the sum of all models on a device with its capacity; none where a model has no result, which is an error already.
+
+    They run one after the other, so that the largest stack counts once.
+    """
+    for target, choices in params.targets.items():
+        found = [results[model, target].best for model in params.models if (model, target) in results]
+        if not choices.together or len(found) < 2 or len(found) < len(params.models):
+            continue
+        ram = sum(best.planned_ram for best in found) + max(best.stack for best in found)
+        shared = ram - sum(best.arena for best in found) + max(best.arena for best in found)
+        advice = f" One arena for all (`bind`) leaves {format_bytes(shared)}. `together: false` says that they are no neighbours."
+        sums: tuple[tuple[Literal["ram", "flash"], int, str], ...] = (("ram", ram, advice), ("flash", sum(best.flash for best in found), ""))
+        for quantity, used, hint in sums:
+            verdict = _judged((TOGETHER, target), f"sum of {quantity}", "capacity", used, getattr(capacities[target], quantity), "the device's capacity")
+            yield verdict if verdict.ok else replace(verdict, why=f"{verdict.why}.{hint}" if hint else verdict.why)
 
 
 def _compare(
-    result: FootprintReport, quantity: Quantity, kind: LimitKind, used: int, limit: int, what: str
+    result: FootprintReport, quantity: Quantity, kind: LimitKind, used: int | float, limit: int | float, what: str
 ) -> Verdict:
+    return _judged((result.model, result.target), quantity, kind, used, limit, what)
+
+
+def _judged(pair: Pair, quantity: Quantity, kind: LimitKind, used: int | float, limit: int | float, what: str) -> Verdict:
     ok = used <= limit
-    distance = f"{format_bytes(limit - used)} below {what}" if ok else f"over {what} by {format_bytes(used - limit)}"
+    far = format_amount(quantity, abs(limit - used))
+    distance = f"{far} below {what}" if ok else f"over {what} by {far}"
     measured = "measured " if kind == "measured" else ""
-    why = f"{measured}{quantity} {distance} ({' of '.join(format_pair(used, limit))})"
-    return Verdict(result.model, result.target, quantity, kind, used, limit, ok, why)
+    why = f"{measured}{quantity} {distance} ({' of '.join(format_amounts(quantity, used, limit))})"
+    return Verdict(*pair, quantity, kind, used, limit, ok, why)

@@ -83,6 +83,14 @@ def _latency(value: object) -> LatencyLimit:
         raise _refuse(str(error)) from error
 
 
+def _duration(value: object) -> float:
+    """Read a time, such as `20ms`, in milliseconds."""
+    limit = _latency(value)
+    if limit.milliseconds is None:
+        raise _refuse(f"{value!r} is not a time. Write it like 20ms or 0.5s.")
+    return limit.milliseconds
+
+
 def _text(value: str) -> str:
     if not value.strip():
         raise _refuse("it is empty. Write a name.")
@@ -99,6 +107,7 @@ Size = Annotated[int, BeforeValidator(_size)]
 Room = Annotated[int, BeforeValidator(_room)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
 Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
+Duration = Annotated[float, BeforeValidator(_duration)]
 Fixed = Annotated[Any, BeforeValidator(_fixed)]
 Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Slowdown = Annotated[float, Field(ge=1, allow_inf_nan=False)]

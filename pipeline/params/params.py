@@ -16,7 +16,7 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
+from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -26,14 +26,26 @@ _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None):
 
 
 class BudgetParams(Table):
-    """Budget in bytes, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None is no limit.
+    """Budget, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None is no limit. Sizes are in bytes.
 
     `regions` are memories of a device without an operating system, by name: plans keep to them; 0 leaves one out.
+    The gate alone reads `latency` (milliseconds of a run, `20ms`), `instructions` (of a run under an emulator) and `stack`.
     """
 
     ram: Size | None = None
     flash: Size | None = None
+    latency: Duration | None = None
+    instructions: PositiveInt | None = None
+    stack: Size | None = None
     regions: Annotated[dict[str, Room | None], Section] = Field(default_factory=dict)
+
+
+class AcceptedGrowth(Table):
+    """Growth of a model that is meant: up to these sizes in bytes, for this reason. Any further growth is refused again."""
+
+    ram: Size | None = None
+    flash: Size | None = None
+    reason: Text
 
 
 class ModelParams(Table):
@@ -51,7 +63,8 @@ class TargetParams(Table):
     """Target: its budget, budgets for single models, which win over it, and the choices of its libraries.
 
     `threads` run a library. `opt` weighs the size of its code against its speed; None is the device's own. `index-checks` answers indices out of
-    range and other values that operators forbid: a run fails, clamps them, or does not look.
+    range and other values that operators forbid: a run fails, clamps them, or does not look. `accepted-growth` is by model.
+    `together` tells whether one device holds all models, so that their sum must fit too.
     """
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
@@ -59,6 +72,8 @@ class TargetParams(Table):
     threads: PositiveInt = 1
     opt: Optimisation | None = None
     index_checks: IndexChecks = Field("fail", alias="index-checks")
+    accepted_growth: Annotated[dict[str, AcceptedGrowth], Section] = Field(default_factory=dict, alias="accepted-growth")
+    together: bool = True
 
     def apply(self, target: Target, model: str = "") -> Target:
         """Return `target` with these choices, for a model. Raises ConfigError for threads or memories it lacks."""
@@ -133,26 +148,26 @@ class Params(Table):
     track: Annotated[TrackParams, Section] = TrackParams()
 
     def budget(self, model: str, target: str) -> Budget:
-        """Return the budget of `model` on `target`.
+        """Return the budget of `model` on `target`, as searches read it: see `limits`."""
+        limits = self.limits(model, target)
+        return Budget(limits.ram, limits.flash)
+
+    def limits(self, model: str, target: str) -> BudgetParams:
+        """Return all limits of `model` on `target` but those of regions, which `TargetParams.apply` merges.
 
         `budgets` wins over `budget`, quantity by quantity; null there lifts a limit.
         """
-        limits = self.targets[target]
-        own = limits.budgets.get(model, BudgetParams())
-        return Budget(
-            **{
-                quantity: getattr(own if quantity in own.model_fields_set else limits.budget, quantity)
-                for quantity in ("ram", "flash")
-            }
-        )
+        own = self.targets[target].budgets.get(model, BudgetParams())
+        own_limits = {name: getattr(own, name) for name in own.model_fields_set - {"regions"}}
+        return self.targets[target].budget.model_copy(update=own_limits)
 
 
 def load_params(path: Path) -> Params:
     """Read and check params.yaml.
 
     Raises ConfigError for a missing or unreadable file, malformed YAML (with its line), a key given twice, an unknown
-    key, a malformed value (each with its path), a model name that cannot be a file name, and a budget for a model
-    that is not declared.
+    key, a malformed value (each with its path), a model name that cannot be a file name, and a budget or accepted growth
+    for a model that is not declared.
     """
     return params_of(read_yaml(path), path)
 
@@ -191,12 +206,13 @@ def _check_names(path: Path, params: Params) -> None:
                 f"{path}: models.{model}: a model name is a file and C name.", "Use a-z, 0-9 and '-', no '-' in front."
             )
     for target, limits in params.targets.items():
-        for model in limits.budgets:
-            if model not in params.models:
-                raise ConfigError(
-                    f"{path}: targets.{target}.budgets.{model}: there is no such model.",
-                    did_you_mean(model, params.models),
-                )
+        for section, named in (("budgets", limits.budgets), ("accepted-growth", limits.accepted_growth)):
+            for model in named:
+                if model not in params.models:
+                    raise ConfigError(
+                        f"{path}: targets.{target}.{section}.{model}: there is no such model.",
+                        did_you_mean(model, params.models),
+                    )
 
 
 def _explained(path: Path, error: ValidationError) -> ConfigError:

@@ -30,7 +30,7 @@ class Removed(NamedTuple):
 def remove_from_repo(repo: Path, models: Sequence[str] = (), targets: Sequence[str] = ()) -> Removed:
     """Remove models, by name or source, and targets from params.yaml and dvc.yaml in the folder `repo`.
 
-    Budgets of a removed model go too; every other byte stays. Both files are written, or none.
+    Budgets and accepted growth of a removed model go too; every other byte stays. Both files are written, or none.
 
     Raises ConfigError for an undeclared name, the last model or target, the target of the stage profile, or a file that
     cannot be edited.
@@ -50,8 +50,9 @@ def remove_from_repo(repo: Path, models: Sequence[str] = (), targets: Sequence[s
     for name in names:
         params_yaml.drop(("models",), name)
         for target in kept:
-            if name in (part(params_yaml.data, ("targets", target, "budgets")) or ()):
-                params_yaml.drop(("targets", target, "budgets"), name)
+            for section in ("budgets", "accepted-growth"):
+                if name in (part(params_yaml.data, ("targets", target, section)) or ()):
+                    params_yaml.drop(("targets", target, section), name)
         _drop_stages(dvc_yaml, name)
     for target in dict.fromkeys(targets):
         if f"out/targets/{target}.json" in (part(dvc_yaml.data, ("stages", "profile", "deps")) or ()):

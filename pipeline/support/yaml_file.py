@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,21 @@ def parse_yaml(text: str, path: Path | str) -> Any:
     except (YAMLError, ValueError, RecursionError) as error:
         # ValueError: a date or number that looks like one and is none, such as 2020-13-45
         raise ConfigError(f"{path}: malformed YAML: {error}.", "Correct it.") from None
+
+
+def key_line(text: str, places: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the line, from 1, of the first of the paths of keys that the text has; None if it has none of them."""
+    from ruamel.yaml import YAML
+
+    root = YAML(typ="safe", pure=True).compose(text)
+    for place in places:
+        node, key = root, None
+        for word in place:
+            entries = node.value if node is not None and node.id == "mapping" else []
+            key, node = next(((key, value) for key, value in entries if key.value == word), (None, None))
+        if key is not None:
+            return key.start_mark.line + 1
+    return None
 
 
 def _line(error: Any) -> str:

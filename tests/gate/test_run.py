@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from passfit.artifacts.failures import record_failure
 from passfit.errors import ConfigError
 from passfit.gate import run_gate
 from passfit.gate.formats import FORMATS
@@ -27,6 +28,19 @@ def test_over_budget_fails_with_the_distance(repo):
     assert "FAIL  a @ x86-64: ram over budget by 19.0 KiB (619.0 KiB of 600.0 KiB)" in result.text
 
 
+def test_a_failure_knows_its_line_from_the_root_of_git(repo):
+    repo.params(PARAMS)
+    repo.footprint(ram=619 * KIB)
+    (repo.path.parent / ".git").mkdir(exist_ok=True)
+    line = PARAMS.splitlines().index("  x86-64: {budget: {ram: 600KiB}}") + 1
+    assert f"::error file={repo.path.name}/params.yaml,line={line},title=a @ x86-64" in run_gate(repo.path, format="github").text
+
+
+def test_a_result_without_data_is_annotated_at_its_model(repo):
+    line = PARAMS.splitlines().index("  a: {source: a.onnx}") + 1
+    assert f"params.yaml,line={line},title=a @ x86-64%3A result::no data" in run_gate(repo.path, format="github").text
+
+
 def test_capacity_is_checked_without_a_budget(repo):
     repo.params("models: {a: {source: a}}\ntargets: {x86-64: }")
     repo.footprint(ram=1 << 50)
@@ -38,6 +52,15 @@ def test_no_data_at_all_is_two(repo):
     result = run_gate(repo.path)
     assert result.exit_code == 2
     assert "no data" in result.text and "dvc repro" in result.text
+
+
+def test_a_missing_or_stale_result_names_the_stage_that_failed(repo):
+    record_failure(repo.path, "import_model", "The operator 'Loop' is refused.", "a")
+    assert "no data: there is no out/compile/a/x86-64/footprint.json: stage import failed: The operator 'Loop' is refused." in run_gate(repo.path).text
+    repo.footprint()
+    assert "all 3 checks hold" in run_gate(repo.path).text
+    (repo.path / "a.onnx").write_bytes(b"another model")
+    assert "Run `dvc repro`. The last run of stage import failed: The operator 'Loop' is refused." in run_gate(repo.path).text
 
 
 def test_one_declared_pair_without_data_is_two_even_where_another_is_over_budget(repo):

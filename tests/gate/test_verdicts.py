@@ -152,3 +152,75 @@ def test_growth_in_percent_is_of_the_earlier_figure(base, now, percent):
 
 def test_a_pair_without_an_earlier_figure_is_not_compared():
     assert ("ram", "growth") not in verdicts(declare(), result(), previous={}, growth=parse_growth("0"))
+
+
+def declare_with(**target) -> Params:
+    return Params.model_validate({"models": {"a": {"source": "a"}}, "targets": {"x86-64": target}})
+
+
+def test_limits_of_a_run_hold_exactly_up_to_their_figures():
+    limits = {"latency": "1.5ms", "instructions": 1000, "stack": "1KiB"}
+    found = verdicts(declare_with(budget=limits), result(latency_ms=1.5, instructions=1000, stack=1024))
+    assert all(found[name, "budget"].ok for name in limits)
+    found = verdicts(declare_with(budget=limits), result(latency_ms=1.75, instructions=1001, stack=1025))
+    assert [found[name, "budget"].why for name in limits] == [
+        "latency over budget by 0.25 ms (1.75 ms of 1.50 ms)",
+        "instructions over budget by 1 (1,001 of 1,000)",
+        "stack over budget by 1 B (1,025 B of 1,024 B)",
+    ]
+
+
+def test_a_limit_of_one_model_wins_and_null_lifts_it():
+    limits = {"budget": {"latency": "1ms", "stack": 1}, "budgets": {"a": {"latency": "2ms", "stack": None}}}
+    found = verdicts(declare_with(**limits), result(latency_ms=1.5, stack=9))
+    assert found["latency", "budget"].ok and ("stack", "budget") not in found
+
+
+def test_a_limit_of_what_was_not_measured_is_no_pass():
+    found = verdicts(declare_with(budget={"instructions": 5}), result())["instructions", "budget"]
+    assert not found.ok and not found.checked and "instructions was not measured (native)" in found.why
+
+
+def grown(now: int, accepted: dict | None = None):
+    params = declare_with(**({"accepted-growth": {"a": accepted}} if accepted else {}))
+    past = {("a", "x86-64"): result(ram=1000)}
+    return verdicts(params, result(ram=now), previous=past, growth=parse_growth("0"))["ram", "growth"]
+
+
+@given(now=st.integers(1001, 5000), accepted=st.integers(1, 5000))
+def test_accepted_growth_holds_up_to_its_size_and_no_further(now, accepted):
+    found = grown(now, {"ram": accepted, "reason": "a wider head"})
+    assert found.ok == (now <= accepted) and found.base == 1000
+    assert ("a wider head" in found.note) == found.ok
+
+
+def test_growth_that_is_refused_says_how_to_accept_it():
+    assert "write accepted-growth: {a: {ram: 1500, reason: …}} under targets.x86-64" in grown(1500).why
+    assert "1.4 KiB are accepted" in grown(1500, {"ram": 1400, "reason": "a wider head"}).why
+    assert not grown(1500, {"flash": 9000, "reason": "more layers"}).ok
+
+
+def neighbours(*found, device=DEVICES["x86-64"], **target):
+    names = [each.model for each in found]
+    params = Params.model_validate({"models": {name: {"source": name} for name in names}, "targets": {"x86-64": target}})
+    return [v for v in judge(params, {(each.model, "x86-64"): each for each in found}, {"x86-64": device}) if v.quantity.startswith("sum")]
+
+
+@given(rams=st.lists(st.integers(1, 1 << 30), min_size=2, max_size=4), capacity=st.integers(1, 1 << 32))
+def test_models_on_one_device_must_fit_it_together(rams, capacity):
+    ram, flash = neighbours(*(result(model=f"m{i}", ram=each) for i, each in enumerate(rams)), device=Device(ram=capacity))
+    assert (ram.model, ram.used, ram.ok) == ("all models", sum(rams), sum(rams) <= capacity)
+    assert flash.used == len(rams) * MIB
+
+
+def test_the_largest_stack_counts_once_and_one_arena_is_an_advice():
+    def with_stack(model: str, stack: int):
+        found = result(model=model, ram=1000)
+        return replace(found, best=replace(found.best, ram=1000 + stack, stack=stack))
+
+    ram, _ = neighbours(with_stack("a", 10), with_stack("b", 30), device=Device(ram=2000))
+    assert ram.used == 2030 and not ram.ok and "One arena for all (`bind`) leaves 1.0 KiB" in ram.why
+
+
+def test_one_model_or_models_apart_have_no_sum():
+    assert neighbours(result()) == [] == neighbours(result(), result(model="b"), together=False)

@@ -36,7 +36,7 @@ def test_packaged_models_lose_their_download(made, monkeypatch):  # noqa: F811
 def test_models_go_by_file_too_with_their_budgets_and_what_is_left_is_named(made, monkeypatch):  # noqa: F811
     add_to_repo(made, ["models/c.onnx"])
     params = (made / "params.yaml").read_text()
-    found = params.replace("{ram: null, flash: null}}", "{ram: null, flash: null}, budgets: {a: {ram: 1KiB}, c: {ram: 2KiB}}}")
+    found = params.replace("{ram: null, flash: null}}", "{ram: null, flash: null}, budgets: {a: {ram: 1KiB}, c: {ram: 2KiB}}, accepted-growth: {c: {ram: 3KiB, reason: wider}}}")
     assert found != params
     (made / "params.yaml").write_text(found)
     (made / "footprints" / "c").mkdir(parents=True)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
+from passfit.artifacts.failures import STAGES, why_failed
 from passfit.errors import ConfigError, ModelError
 from passfit.stages._common import budget_of, run_stage
 
@@ -79,3 +82,25 @@ def test_a_budget_of_one_model_wins(tmp_path):
             budget_of(params, "ocr", "rpi")
 
     run_stage(work, argv=[])
+
+
+def test_the_reason_of_a_failure_is_kept_until_the_stage_runs_again(capsys, tmp_path):
+    def optimize(params, model, target):
+        """Do it."""
+        if fail:
+            raise ModelError("The model 'ocr' is empty.", "Export it again.")
+
+    fail = True
+    with pytest.raises(SystemExit):
+        run_stage(optimize, "model", "target", argv=["ocr", "rpi4"])
+    assert why_failed(tmp_path, "ocr", "rpi4") == "stage optimize failed: The model 'ocr' is empty. Export it again."
+    assert why_failed(tmp_path, "ocr", "x86-64") is None and why_failed(tmp_path, "other", "rpi4") is None
+    fail = False
+    run_stage(optimize, "model", "target", argv=["ocr", "rpi4"])
+    assert why_failed(tmp_path, "ocr", "rpi4") is None
+
+
+def test_every_stage_of_a_result_keeps_its_failures_under_its_name():
+    for function, stage in STAGES.items():
+        module = importlib.import_module(f"passfit.stages.{'import_model' if stage == 'import' else stage}")
+        assert callable(getattr(module, function))
