@@ -7,22 +7,45 @@ from typing import Annotated
 
 import typer
 
+from ..errors import PassfitError
 from . import options
 from .option_groups import NameOption, ShapeOption
 
 
 def init(
-    model: Annotated[list[str], typer.Option("--model", help="model in this repo, or pypi: source; repeatable")],
-    target: Annotated[list[str], typer.Option("--target", help="device; repeatable")],
+    model: Annotated[list[str] | None, typer.Option("--model", help="model in this repo, or pypi: source; repeatable")] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
-    force: Annotated[bool, typer.Option("--force", help="overwrite dvc.yaml and params.yaml")] = False,
+    folder: Annotated[Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")] = Path(),
+    ci: Annotated[str | None, typer.Option("--ci", help="write a file that runs the gate and comments: github or gitlab")] = None,
+    force: Annotated[bool, typer.Option("--force", help="overwrite files that are there, and show the diff")] = False,
 ) -> None:
-    """Write dvc.yaml and params.yaml into this git and DVC repo."""
-    from ..scaffold import init_repo
+    """Write dvc.yaml and params.yaml into this git and DVC repo.
 
-    for path in init_repo(Path(), model, target, options.shapes(shape), force):
-        typer.echo(f"wrote {path}")
-    typer.echo("Next: `dvc repro`, then `passfit gate`.")
+    With --ci alone, write only the file for CI.
+    """
+    from ..scaffold import check_service, init_repo, write_ci
+
+    if ci is not None:
+        check_service(ci)
+    if model or target or ci is None:
+        made = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            written = init_repo(folder, model or [], target or [], options.shapes(shape), force, typer.echo)
+        except PassfitError:
+            if made:
+                folder.rmdir()
+            raise
+        for path in written:
+            typer.echo(f"wrote {path}")
+        there = f"`cd {folder}`, " if folder != Path() else ""
+        typer.echo(f"Next: {there}`dvc repro`, then `passfit gate`.")
+    if ci is not None:
+        files, next_step = write_ci(folder, ci, force)
+        for path in files:
+            typer.echo(f"wrote {folder / path}")
+        typer.echo(f"Next, for CI: {next_step}.")
 
 
 def add(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import ConfigError
 from .option_groups import Evaluations, TargetName
 from .output import print_table
 
@@ -98,8 +99,22 @@ def passes(
     print_table(passes_table())
 
 
-def targets() -> None:
-    """List the target devices."""
+def targets(
+    add: Annotated[str | None, typer.Option("--add", help="write a device of your own into params.yaml", metavar="NAME")] = None,
+    like: Annotated[str | None, typer.Option("--like", help="target whose facts it shares")] = None,
+    ram: Annotated[str | None, typer.Option("--ram", help="its ram, such as 512MiB; default: that of --like")] = None,
+    flash: Annotated[str | None, typer.Option("--flash", help="its flash; default: that of --like")] = None,
+) -> None:
+    """List the target devices, or add one."""
+    if add is not None and like is not None:
+        from ..scaffold import add_own_target
+
+        for path in add_own_target(Path(), add, like, ram, flash):
+            typer.echo(f"wrote {path}")
+        typer.echo(f"Next: `passfit add --target {add}`.")
+        return
+    if not add == like == ram == flash:
+        raise ConfigError("A device is added by --add NAME and --like TARGET.", "Give both; --ram and --flash are for it.")
     from ..report.catalogues import targets_table
     from ..targets.catalogue import load_catalogue
 

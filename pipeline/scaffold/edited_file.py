@@ -42,6 +42,15 @@ class EditedFile:
             )
         self.text, self.data = text, expected
 
+    def add_section(self, key: str) -> None:
+        """Append the empty section `key:` at the end of the file if it has none. Raises ConfigError."""
+        if not isinstance(self.data, dict) or key in self.data:
+            return
+        text = f"{self.text}{'' if self.text.endswith(chr(10)) else chr(10)}\n{key}:\n"
+        if not _holds(text, expected := {**self.data, key: None}, self.path):
+            raise ConfigError(f"{self.path}: no section can be added to it as it is written.", f"Add by hand: {key}:")
+        self.text, self.data = text, expected
+
     def drop(self, place: tuple[str, ...], key: str) -> None:
         """Remove the entry `key` of the table or list `place`. Raises ConfigError if the text would lose anything else."""
         text = remove(self.text, place, key)

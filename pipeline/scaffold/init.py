@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ConfigError, TargetError
@@ -23,11 +24,12 @@ def init_repo(
     targets: Sequence[str],
     shapes: Mapping[str, Sequence[int]] | None = None,
     force: bool = False,
+    show: Callable[[str], None] = lambda diff: None,
 ) -> list[Path]:
     """Write dvc.yaml, params.yaml and lines of .gitignore into `repo`; return the files written.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to every model that
-    has such an input. All files are written, or none. Raises ConfigError outside of a git and DVC repo, for a model
+    has such an input. All files are written, or none. `show` gets the diff of every file that is, or would be, overwritten. Raises ConfigError outside of a git and DVC repo, for a model
     outside of it, and for a file that exists already if `force` is not set; ModelError for a model that cannot be read
     or leaves a shape open; TargetError for an unknown target.
     """
@@ -39,27 +41,26 @@ def init_repo(
     targets = list(dict.fromkeys(targets))
     for target in targets:
         get_target(target, repo)
-    if not force:
-        _refuse_existing(repo)
     sources = model_names(source_in(repo, root, model) for model in models)
     declared = declare(repo, sources, dict(shapes or {}))
     beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
-    return write_all(
-        {
-            repo / "dvc.yaml": render_dvc_yaml(sources, targets, beside),
-            repo / "params.yaml": render_params_yaml(declared, targets),
-            repo / ".gitignore": _with_lines(repo / ".gitignore", IGNORED),
-        }
-    )
-
-
-def _refuse_existing(repo: Path) -> None:
-    existing = [name for name in ("dvc.yaml", "params.yaml") if (repo / name).exists()]
-    if existing:
+    files = {"dvc.yaml": render_dvc_yaml(sources, targets, beside), "params.yaml": render_params_yaml(declared, targets)}
+    existing = [name for name in files if (repo / name).exists()]
+    for name in existing:
+        show(_diff(repo / name, files[name]))
+    if existing and not force:
         raise ConfigError(
             f"{' and '.join(existing)} already {'exist' if len(existing) > 1 else 'exists'} in '{repo}'.",
-            "Use --force to replace, or run `passfit init` in a folder of its own.",
+            "Use --folder passfit to keep what is there, or --force to replace it.",
         )
+    files[".gitignore"] = _with_lines(repo / ".gitignore", IGNORED)
+    return write_all({repo / name: text for name, text in files.items()})
+
+
+def _diff(path: Path, text: str) -> str:
+    """Return what overwriting a file with `text` changes."""
+    old = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(difflib.unified_diff(old, text.splitlines(), path.name, f"{path.name} of passfit", lineterm=""))
 
 
 def _with_lines(path: Path, lines: Sequence[str]) -> str:

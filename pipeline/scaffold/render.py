@@ -65,6 +65,11 @@ def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]
     )  # fmt: skip
 
 
+def render_ci(service: str, folder: str) -> str:
+    """Render the CI file of `github` or `gitlab`; `folder` is that of params.yaml, relative to the root of the git repo."""
+    return _template(f"{service}.yml.j2").render(folder=folder)
+
+
 def checked_file(file: str) -> str:
     """Return `file` if it can stand in dvc.yaml and shell commands as it is.
 

@@ -114,7 +114,6 @@ def test_a_name_that_yaml_could_read_as_something_else_stays_text(repo, name):  
     [
         ([], [], {}, ConfigError, "--target"),
         (["models/none.onnx"], [], {}, ModelError, "none.onnx"),
-        (["models/b.onnx"], [], {}, ModelError, "--shape b="),
         (["models/c.onnx"], [], {"shapes": {"q": (1,)}}, ModelError, "input 'q'"),
         (["models/a.onnx"], [], {"shapes": {"a": (2, 8)}}, ConfigError, "would change it"),
         (["models/c.onnx"], [], {"name": "a"}, ConfigError, "another model: 'models/a.onnx'.*--name"),

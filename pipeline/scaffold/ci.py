@@ -1,0 +1,43 @@
+"""Write the files that run the gate in CI and comment on pull requests (`passfit init --ci`)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import ConfigError, did_you_mean
+from .declare import repo_root
+from .render import render_ci
+from .write import write_all
+
+_FILES = {"github": ".github/workflows/passfit.yml", "gitlab": ".gitlab/passfit.yml"}
+_GITLAB = ".gitlab-ci.yml"
+_INCLUDE = "include:\n  - local: .gitlab/passfit.yml\n"
+
+
+def check_service(service: str) -> None:
+    """Check the name of a CI service. Raises ConfigError."""
+    if service not in _FILES:
+        raise ConfigError(f"--ci {service}: there is no such service.", did_you_mean(service, _FILES))
+
+
+def write_ci(repo: Path, service: str, force: bool = False) -> tuple[list[Path], str]:
+    """Write the CI file of a service into the git repo around `repo`; return the files written, and what is left to do.
+
+    A .gitlab-ci.yml that is there is kept. Raises ConfigError for an unknown service, a folder without params.yaml, and a
+    file of ours that differs if `force` is not set.
+    """
+    check_service(service)
+    root = repo_root(repo)
+    if not (repo / "params.yaml").is_file():
+        raise ConfigError(f"'{repo}' has no params.yaml for the gate to judge by.", "Give --model and --target too.")
+    place, text = root / _FILES[service], render_ci(service, Path(os.path.relpath(repo.resolve(), root)).as_posix())
+    if place.exists() and place.read_text(encoding="utf-8") != text and not force:
+        raise ConfigError(f"{_FILES[service]} exists already, and differs.", "Use --force to replace it.")
+    files, next_step = {place: text}, "set the variable PASSFIT that the file names"
+    if service == "gitlab" and not (root / _GITLAB).exists():
+        files[root / _GITLAB] = _INCLUDE
+    elif service == "gitlab" and _FILES[service] not in (root / _GITLAB).read_text(encoding="utf-8"):
+        next_step += f", and add to {_GITLAB}: `include: [{{local: {_FILES[service]}}}]`"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return [Path(os.path.relpath(path, repo.resolve())) for path in write_all(files)], next_step
