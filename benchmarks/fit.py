@@ -73,6 +73,8 @@ def built_lines(name: str, target: str, found: dict, whole: dict | None = None) 
         return f"| {name} | {target} | failed: {found.get('failed', 'not built')} |" + " |" * 10, None
     (verdict,), built = found["verdicts"], found["built"]["best"]
     one = {"ram": verdict["ram"], "flash": verdict["flash"], "stack": verdict["parts"]["stack"], "code": verdict["parts"]["code"]}
+    if not one["stack"]:  # with an operating system, where it is not predicted
+        built = built | {"ram": built["ram"] - built["stack"]}
     errors = {part: one[part] / built[part] - 1 if built[part] else 0.0 for part in _PARTS}
     cells = " | ".join(f"{one[part]:,} | {built[part]:,} | {errors[part]:+.1%}" for part in ("ram", "flash"))
     rest = f"{one['stack']:,} | {built['stack']:,} | {errors['code']:+.1%}"
@@ -98,7 +100,8 @@ def page(times: Sequence[tuple[str, dict]], built: Sequence[tuple[str, str, dict
         "# Which targets a model fits, predicted", "", *opening, "",
         "Predictions of `passfit fit --target TARGET` beside the library or image of the same sequence. Bytes. The stack counts as ram",
         "without an operating system. The last two columns are the errors of the table of all targets at once, whose plan was",
-        "searched for the smallest target, and whose sizes may be estimated (≈).", "",
+        "searched for the smallest target, and whose sizes may be estimated (≈). The sequence is the quick one: `passfit optimize`",
+        "may find less ram, so that a smaller target holds the model.", "",
         "## Predicted beside built", "",
         "| model | target | ram predicted | built | error | flash predicted | built | error | stack predicted | built | error of code | all at once: ram | flash |",
         "| --- | --- |" + " ---: |" * 11, *(row for row, _ in rows), "",
@@ -108,7 +111,8 @@ def page(times: Sequence[tuple[str, dict]], built: Sequence[tuple[str, str, dict
         "machine, with the other work of its head. The smallest target that fits, with the model's sizes there.", "",
         "| model | processor s | wall s | smallest that fits | ram | flash |", "| --- | ---: | ---: | --- | ---: | ---: |",
         *(fitted_line(*each) for each in times), "",
-        f"{len(times)} models; processor seconds: median {sorted(processor)[len(processor) // 2]:.1f}, most {max(processor):.1f}.",
+        f"{len(times)} models; processor seconds: median {sorted(processor)[len(processor) // 2]:.1f}, most {max(processor):.1f}, "
+        f"at most 10 for {sum(each <= 10 for each in processor)} of them.",
     ] if times or rows else []  # fmt: skip
     return "\n".join(lines) + "\n"
 

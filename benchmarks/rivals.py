@@ -7,6 +7,7 @@ RIVALS holds what the tools made, in a folder each, by the name of the ONNX file
     RIVALS/TOOL/MODEL.c    C with `entry(input, output)`, as onnx2c writes it: compiled here, at -Os and -O2
     RIVALS/TOOL/MODEL.a    a complete library with `void *rival_input(int)`, `const void *rival_output(int)`,
                            `int32_t rival_run(void)` and `const char *rival_error(void)`, which may be one over an interpreter
+    RIVALS/TOOL/about.md   its version and how it was built, for the page
 
 Each is linked with the start-up and the main of our images, run by the same emulator on one case, and measured by the same
 rules: ram is .data, .bss and the painted stack, with inputs and outputs; flash is .text, .rodata and .data. Our own figures
@@ -62,16 +63,6 @@ const void *rival_output(int i) {{ return i ? 0 : output; }}
 int32_t rival_run(void) {{ return entry(input, output), 0; }}
 const char *rival_error(void) {{ return ""; }}
 """
-
-
-#: what was measured
-_NOTES = (
-    "* onnx2c: ea045cc (2026-04-15), the QDQ files as they are: it dequantises weights and activations to float32 in ram.",
-    "* tflm-cmsis-nn: TensorFlow Lite Micro 90b983c with CMSIS-NN 99f736a, the int8 .tflite files of mlcommons/tiny, from which the ONNX files",
-    "  were converted. As its makefile builds a release: core at -Os, kernels at -O2, no messages; same compiler, newlib. Registered are the",
-    "  model's own operators, in their int8 versions. The arena is `arena_used_bytes`, up to 16; of ad the least multiple of 512 in which it",
-    "  allocates. Allocation is not in instructions or stack.",
-)
 
 
 def measure(file: Path, level: str, model: Path) -> dict:
@@ -155,15 +146,15 @@ def ours() -> dict[str, dict]:
     return found
 
 
-def table(rows: Sequence[tuple[str, str, dict]], head: Iterable[str]) -> str:
-    """Return rivals.md; rows are model, tool and row."""
+def table(rows: Sequence[tuple[str, str, dict]], about: Iterable[tuple[str, str]], head: Iterable[str]) -> str:
+    """Return rivals.md; rows are model, tool and row, `about` tools and what was measured of them."""
     lines = [
         "# Other tools on a Cortex-M4", "", *head, "",
         f"The models of MLPerf Tiny on {BOARD}, under QEMU: bytes as linked, and instructions of one run. Ram is .data, .bss and the",
         "painted stack, with inputs and outputs; flash .text, .rodata and .data, without start-up and main, which are ours for all.",
         "Ratio: ours ÷ theirs. Outputs: the largest difference from ONNX Runtime on the ONNX file. Ours are those of boards.md.", "",
         "C of others is compiled by the same compiler for the same core, at the level named. Instructions are no time: no caches, no",
-        "wait states.", "", *_NOTES, "",
+        "wait states.", "", *(f"* {tool}: {text}" for tool, text in about), "",
         "| model | tool | ram | ratio | of it stack | flash | ratio | instructions | ratio | outputs |",
         "| --- | --- |" + " ---: |" * 8,
     ]  # fmt: skip
@@ -200,7 +191,8 @@ def main() -> None:
             print(*rows[-1], flush=True)
     if not rows:
         sys.exit(f"There is nothing in {arguments.rivals}: results/rivals.md is left as it is.")
-    text = table(rows, origin.lines(".venv/bin/python benchmarks/rivals.py RIVALS"))
+    about = [(file.parent.name, file.read_text(encoding="utf-8").strip()) for file in sorted(arguments.rivals.glob("*/about.md"))]
+    text = table(rows, about, origin.lines(".venv/bin/python benchmarks/rivals.py RIVALS"))
     (HERE / "results" / "rivals.md").write_text(text, encoding="utf-8")
 
 

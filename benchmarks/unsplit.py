@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from head import begin
@@ -36,19 +36,25 @@ def rows_of(kind: str, seed: int, folder: Path) -> list[dict]:
     """Return the rows of a network, or a layer; those of a run before, if they are known."""
     file = folder / f"{kind}-{seed}.json"
     if not file.exists():
-        with tempfile.TemporaryDirectory() as place:
-            found = (regions_timed if kind == "networks" else loop_timed)(seed, Path(place))
+        found = _measured(kind, seed)
+        if any(each.ratio > SLOW and each.whole >= SHORT for each in found):  # other work may have taken the processor
+            found = [replace(one, whole=min(one.whole, other.whole), split=min(one.split, other.split)) for one, other in zip(found, _measured(kind, seed))]
         file.write_text(json.dumps([asdict(each) for each in found]), encoding="utf-8")
     return [{**row, "kind": kind, "seed": seed} for row in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def _measured(kind: str, seed: int) -> list[Timed]:
+    with tempfile.TemporaryDirectory() as place:
+        return (regions_timed if kind == "networks" else loop_timed)(seed, Path(place))
 
 
 def page(rows: Sequence[dict], head: Sequence[str]) -> Iterator[str]:
     """Yield the lines of unsplit.md."""
     yield from ("# Kernels in loops", "", *head, "")
     yield "Regions of random networks of floats, of up to four kernels, one, two or four rows at a time, whether they save memory or"
-    yield "not: the time beside that of the same kernels outside, in one library, the least of 200 runs. Recurrent layers of 12 steps:"
-    yield f"beside 12 layers of one step. What takes less than {SHORT / 1000:g} µs is left out, as it measures the clock. Outputs are those of ONNX"
-    yield "Runtime."
+    yield "not: the time beside that of the same kernels outside, in one library, the least of 200 runs, or of 400 if it is above 1.5 ×."
+    yield f"Recurrent layers of 12 steps: beside 12 layers of one step. What takes less than {SHORT / 1000:g} µs is left out, as it measures the"
+    yield "clock. Outputs are those of ONNX Runtime."
     kept = [row for row in rows if row["whole"] >= SHORT]
     yield from ("", "| in a loop | regions | geometric mean | median | most | above 1.5 × |", "| --- | ---: | ---: | ---: | ---: | ---: |")
     for title, part in _parts(kept):

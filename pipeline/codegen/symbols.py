@@ -6,7 +6,7 @@ import re
 
 from ..errors import ModelError
 from ..targets import Target
-from .bare.float_functions import FLOAT_FUNCTIONS
+from .bare.float_functions import SUPPLIED
 from .elf import ElfObject
 
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
@@ -69,7 +69,7 @@ def unused_sections(kernels: ElfObject) -> tuple[str, ...]:
 
 def _is_supplied(name: str, target: Target) -> bool:
     if target.bare:
-        return name in _FREESTANDING or name in FLOAT_FUNCTIONS or bool(_COMPILER.fullmatch(name))
+        return name in _FREESTANDING or name in SUPPLIED or bool(_COMPILER.fullmatch(name))
     return name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
 
 

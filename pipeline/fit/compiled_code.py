@@ -39,7 +39,7 @@ _TABLES = (".ARM.exidx", ".eh_frame")
 
 @dataclass(frozen=True)
 class CompiledCode:
-    """Bytes of code of a library, and of stack of a run; the stack is 0 with an operating system: it does not count there."""
+    """Bytes of code of a library, and of stack of a run; with an operating system the stack is not predicted: 0."""
 
     nbytes: int
     stack: int

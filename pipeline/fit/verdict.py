@@ -13,7 +13,7 @@ from ..targets import Target
 class Sizes:
     """Bytes of a library on a target, by part; `data` is in ram and, without an operating system, in flash too.
 
-    `stack` counts only without an operating system. `weights_in_ram` are those that the target copies. `near`: the sizes
+    `stack` is predicted only without an operating system. `weights_in_ram` are those that the target copies. `near`: the sizes
     of a target like it, whose kernels are not its own.
     """
 

@@ -74,6 +74,8 @@ def predicted_beside_built(sizes: Sizes, built: FootprintReport) -> RenderableTy
     """Show predicted sizes beside the built library's."""
     made = table(f"{built.model} on {built.target}", "<", ">predicted", ">built", ">difference")
     best = built.best
-    for name, one, other in (("ram", sizes.ram, best.ram), ("stack", sizes.stack, best.stack), ("flash", sizes.flash, best.flash), ("code", sizes.code, best.code)):
+    # with an operating system no stack is predicted
+    rams = [("ram", sizes.ram, best.ram), ("stack", sizes.stack, best.stack)] if sizes.stack else [("ram without stack", sizes.ram, best.planned_ram)]
+    for name, one, other in (*rams, ("flash", sizes.flash, best.flash), ("code", sizes.code, best.code)):
         made.add_row(name, f"{one:,}", f"{other:,}", f"{one / other - 1:+.1%}".replace("%", " %") if other else "–")
     return fitted(made)

@@ -24,7 +24,7 @@ SAID = {
     "an If without branches": "then_branch", "an If that reads a ghost": "ghost", "a Loop of 2^62": "Loop", "a side file outside": "outside",
     "a side file a link outside": "link", "a side file of 2^62 bytes": "side file", "dtype BFLOAT16": "bfloat16", "dtype STRING": "string", "dtype 99": "",
     "an input that is a map": "", "an input that is a optional": "not a tensor", "an input of 4611686018427387904x4": "GiB",
-    "an input of 4294967296x4294967296": "GiB", "an input of -1x4": "open", "weights of no data": "", "weights of 2^62 rows": "GiB",
+    "an input of 4294967296x4294967296": "GiB", "an input of 4x-1": "open", "weights of no data": "", "weights of 2^62 rows": "GiB",
     "weights of a negative size": "", "Tile by [4611686018427387904, 2]": "", "a long range": "Range", "names that are nothing": "",
     "two dtypes in an addition": "Add", "Softmax with axis 99": "", "Cast with dtype 99": "",
     "Gather with index 99": "from -1 to 0",

@@ -266,3 +266,47 @@ OF_FLOAT(tanh)
 OF_FLOAT(erf)
 SHARED float powf(float x, float y) { return (float)pow((double)x, (double)y); }
 SHARED float fmodf(float x, float y) { return (float)fmod((double)x, (double)y); }
+
+/* ---- integers by floats ---- */
+
+/* Returns x / 2**n, rounded to even, for n from 0 to 63. */
+static uint64_t rounded(uint64_t x, int n) {
+  if (n == 0) return x;
+  const uint64_t rest = x & ((UINT64_C(1) << n) - 1), half = UINT64_C(1) << (n - 1), whole = x >> n;
+  return whole + (rest > half || (rest == half && (whole & 1)));
+}
+
+/* Returns x rounded to 24 bits, as a float has them. */
+static uint64_t as_float(uint64_t x) {
+  int n = 0;
+  while (x >> (24 + n)) n++;
+  return rounded(x, n) << n;
+}
+
+/* Returns the same as the next function, by both steps. */
+__attribute__((noinline)) static int32_t product_in_steps(uint32_t number, uint32_t factor, int n) {
+  if (n >= 96 || number == 0 || factor == 0) return 0;
+  uint64_t product = as_float(as_float(number) * factor); /* at most 2**56 */
+  if (n > 0) product = n < 64 ? rounded(product, n) : 0;
+  else product = n < -7 || product >> (56 + n) ? UINT64_MAX : product << -n;
+  return (int32_t)(product > 0x7FFFFFFF ? 0x7FFFFFFF : product);
+}
+
+/* Returns rintf((float)x * y) in integers, y by its bits, for cores without floating point: each step rounds as floats do.
+ *
+ * A float's product has 24 bits of 48. Rounding it first makes no difference unless the exact one is nearer to the middle of two
+ * whole numbers than 2**23: then both steps are taken. Products are shifted by 8, so that their high words have most whole numbers. */
+SHARED int32_t passfit_product(int32_t x, uint32_t y) {
+  const int power = (int)(y >> 23 & 255), n = 150 - (power ? power : 1); /* the product is number * factor / 2**n */
+  const uint32_t factor = (y & 0x7FFFFF) | (power ? 0x800000U : 0U), number = x < 0 ? 0U - (uint32_t)x : (uint32_t)x;
+  int32_t whole;
+  if (number >> 24 == 0 && n > 24 && n < 56) {
+    const uint64_t product = (uint64_t)(number << 8) * factor;
+    const uint32_t low = (uint32_t)product, high = (uint32_t)(product >> 32) + (UINT32_C(1) << (n - 25));
+    const uint32_t rest = high << (56 - n) | low >> (n - 24), near = (UINT32_C(1) << (55 - n)) + 1;
+    whole = rest + near > 2 * near ? (int32_t)(high >> (n - 24)) : product_in_steps(number, factor, n);
+  } else {
+    whole = product_in_steps(number, factor, n);
+  }
+  return (x ^ (int32_t)y) < 0 ? -whole : whole;
+}

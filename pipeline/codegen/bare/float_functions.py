@@ -14,7 +14,11 @@ _DOUBLE = (
 )  # fmt: skip
 FLOAT_FUNCTIONS = frozenset(name + suffix for name in _DOUBLE for suffix in ("", "f"))
 
+#: function of an integer and a float, by its bits: their product, rounded to an integer
+PRODUCT = "passfit_product"
+SUPPLIED = FLOAT_FUNCTIONS | {PRODUCT}
+
 
 def calls_float_functions(undefined: Iterable[str]) -> bool:
     """Tell whether one of the symbols that kernels lack is supplied here."""
-    return not FLOAT_FUNCTIONS.isdisjoint(undefined)
+    return not SUPPLIED.isdisjoint(undefined)

@@ -3,8 +3,9 @@
     max(min(x, high), low) + 1.5 · 2**23, as bits
         ─►  min(max(vcvtr x, low), high) + bits of 1.5 · 2**23                      Arm's instruction, which rounds to even
         ─►  float of the bits min(max(bits of x, 0), bits of high) + 1.5 · 2**23           without floating point, if low is 0
+        ─►  min(max(passfit_product(acc, bits of scale), low), high) + bits of 1.5 · 2**23    … if x is an integer by a float
 
-Both are exact: bounds are whole numbers, and bits of floats that are not negative grow with them, while negative floats have
+All are exact: bounds are whole numbers, and bits of floats that are not negative grow with them, while negative floats have
 negative bits. These cores compare floats in four instructions, or by a call. The byte of NaN is undefined in ONNX.
 """
 
@@ -16,7 +17,9 @@ from functools import partial
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr
-from tvm.tirx import Add, FloatImm, Max, Min, PrimFunc
+from tvm.tirx import Add, Cast, FloatImm, Max, Min, Mul, PrimFunc
+
+from .float_functions import PRODUCT
 
 #: triples of cores without vectors
 _CORES = ("thumb", "riscv32")
@@ -48,11 +51,23 @@ def _clamped(call: Call, converts: bool) -> Expr:
         whole = tirx.reinterpret("int32", tirx.call_llvm_pure_intrin("float32", "llvm.arm.vcvtr.f32", value))
         bytes_ = tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32"))
         return bytes_ + tirx.const(_ROUND_BITS, "int32")
+    factors = None if converts else _scaled_integer(value)
+    if factors is not None and all(each == int(each) and abs(each) < 1 << 22 for each in (low, high)):
+        whole = tirx.call_extern("int32", PRODUCT, *factors)
+        return tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32")) + tirx.const(_ROUND_BITS, "int32")
     if low != 0.0 or high <= 0:
         return call
     (most,) = struct.unpack("<i", struct.pack("<f", high))
     bits = tirx.min(tirx.max(tirx.reinterpret("int32", value), tirx.const(0, "int32")), tirx.const(most, "int32"))
     return tirx.reinterpret("int32", tirx.reinterpret("float32", bits) + rounded.b)
+
+
+def _scaled_integer(value: Expr) -> tuple[Expr, Expr] | None:
+    """Return the factors of a product of an integer and a float, the latter as bits."""
+    for one, other in ((value.a, value.b), (value.b, value.a)) if isinstance(value, Mul) else ():
+        if isinstance(one, Cast) and str(one.value.ty.dtype) == "int32" and str(value.ty.dtype) == "float32":
+            return one.value, tirx.reinterpret("uint32", other)
+    return None
 
 
 def _bound(expr: Expr, kind: type[Max] | type[Min]) -> tuple[float | None, Expr]:

@@ -34,6 +34,8 @@ def library(tmp_path_factory) -> ctypes.CDLL:
         real = "float" if name.endswith("f") and name != "erf" else "double"
         more, given = (f", {real} y", "x, y") if two(name) else ("", "x")
         lines.append(f"{real} our_{name}({real} x{more}) {{ return {name}({given}); }}")
+    lines.append("void our_products(const int32_t *x, const uint32_t *y, int32_t *z, int n) {")
+    lines.append("  for (int i = 0; i < n; i++) z[i] = passfit_product(x[i], y[i]); }")
     (folder / "functions.c").write_text("\n".join(lines), encoding="utf-8")
     strict = ["-std=c99", "-O2", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
     zig_cc([*strict, "-shared", "-fPIC", "functions.c", "-o", "functions.so"], target, folder, zig_target=host_libc(target))
@@ -78,3 +80,19 @@ def test_whole_powers_of_whole_numbers_are_exact(library):
     for base in range(-20, 21):
         for exponent in range(13):
             assert function(base, exponent) == base**exponent
+
+
+@pytest.mark.parametrize("kind", ["scales", "ties", "any"])
+def test_the_product_of_an_integer_and_a_float_is_that_of_floats(library, kind):
+    random = np.random.default_rng(7)
+    count = 400_000
+    whole = (random.integers(-(1 << 31), 1 << 31, count) >> random.integers(0, 32, count)).astype(np.int32)
+    kept = 0xF00000 if kind == "ties" else 0xFFFFFF
+    powers = random.integers(0, 255, count) if kind == "any" else random.integers(105, 127, count)
+    bits = ((random.integers(0, 1 << 23, count) & kept) | powers << 23).astype(np.uint32)
+    with np.errstate(over="ignore"):
+        expected = np.rint(whole.astype(np.float32) * bits.view(np.float32)).astype(np.float64)
+    found = np.empty(count, np.int32)
+    pointers = (each.ctypes.data_as(ctypes.c_void_p) for each in (whole, bits, found))
+    library.our_products(*pointers, count)
+    np.testing.assert_array_equal(found, np.clip(expected, -2147483647, 2147483647).astype(np.int32))
