@@ -16,7 +16,7 @@ from passfit.support.yaml_file import read_yaml
 
 from .test_init import repo, write_model  # noqa: F401
 
-_NOTE = '#!/bin/sh\necho "$(basename $0) $*" >> "$CALLS"\n[ "$(basename $0)" != passfit ] || exit ${VERDICT:-0}\n'
+_NOTE = '#!/bin/sh\n[ "$(basename $0)$2" != gh--paginate ] || echo "$OLD"\necho "$(basename $0) $*" >> "$CALLS"\n[ "$(basename $0)" != passfit ] || exit ${VERDICT:-0}\n'
 
 
 @pytest.fixture
@@ -52,8 +52,10 @@ def test_github_runs_the_gate_against_the_base_and_comments(made, call):
     steps = {step["name"]: step for step in read_yaml(made / files[0])["jobs"]["gate"]["steps"] if "run" in step}
     assert call(steps["Gate"]["run"], made, GITHUB_BASE_REF="main", VERDICT="1") == (1, ["passfit gate --against origin/main --format github"])
     assert call(steps["Gate"]["run"], made) == (0, ["passfit gate --format github"])
-    code, calls = call(steps["Comment"]["run"], made, GITHUB_BASE_REF="main", PULL_REQUEST="7", VERDICT="1")
-    assert code == 0 and calls[-1].startswith("gh pr comment 7 --body-file ")
+    for old, place in (("", "gh api repos/o/r/issues/7/comments "), ("42", "gh api --method PATCH repos/o/r/issues/comments/42 ")):
+        environment = {"GITHUB_BASE_REF": "main", "GITHUB_REPOSITORY": "o/r", "PULL_REQUEST": "7", "VERDICT": "1", "OLD": old}
+        code, calls = call(steps["Comment"]["run"], made, **environment)
+        assert code == 0 and calls[-1].startswith(f"{place}--field body=@")
     assert call(steps["Get results, make those that are missing"]["run"], made)[1] == ["dvc pull", "dvc repro --keep-going"]
     assert call(steps["Install"]["run"], made)[0] != 0, "PASSFIT is not set"
     assert call(steps["Install"]["run"], made, PASSFIT="w.whl")[1][-1] == "pip install w.whl"
