@@ -8,8 +8,10 @@ import pytest
 
 from passfit.artifacts.failures import record_failure
 from passfit.errors import ConfigError
-from passfit.gate import run_gate
+from passfit.gate import run_gate, why_refused
 from passfit.gate.formats import FORMATS
+from passfit.params.params import load_params
+from passfit.targets.catalogue import get_target
 
 from .samples import KIB, MIB, PARAMS
 
@@ -126,6 +128,18 @@ def test_a_size_that_is_no_integer_is_refused(repo):
     assert result.exit_code == 2 and "best.ram should be a valid integer" in result.text
 
 
+def test_a_sum_over_capacity_refuses_every_model_of_the_target(repo):
+    repo.params("models: {a: {source: a}, b: {source: b}}\ntargets: {rpi4: , x86-64: }")
+    half = get_target("rpi4").ram // 2
+    for target in ("rpi4", "x86-64"):
+        repo.footprint("a", target, ram=half)
+        repo.footprint("b", target, ram=half + 1)
+    result = run_gate(repo.path)
+    assert result.exit_code == 1 and "FAIL  all models @ rpi4: sum of ram over the device's capacity by 1 B" in result.text
+    refused = why_refused(repo.path, load_params(repo.path / "params.yaml"))
+    assert [pair for pair, why in refused.items() if why] == [("a", "rpi4"), ("b", "rpi4")]
+
+
 class TestAgainst:
     """Test growth since a git revision."""
 
@@ -139,6 +153,20 @@ class TestAgainst:
         assert result.exit_code == 1
         assert "ram over 500.0 KiB + 5% by 15.0 KiB (540.0 KiB of 525.0 KiB)" in result.text
         assert run_gate(repo.path, against="v1", max_growth="39KiB").exit_code == 1
+
+    def test_growth_that_is_accepted_passes_with_its_reason_and_later_growth_fails_again(self, repo):
+        repo.footprint(ram=500 * KIB)
+        repo.commit("v1")
+        accepted = f"{{budget: {{ram: 600KiB}}, accepted-growth: {{a: {{ram: {540 * KIB}, reason: a wider head}}}}}}"
+        repo.params(PARAMS.replace("{budget: {ram: 600KiB}}", accepted))
+        repo.footprint(ram=540 * KIB)
+        result = run_gate(repo.path, against="v1")
+        assert result.exit_code == 0 and "ram growth (500.0 KiB +8.0%)" in result.text
+        assert "note  a @ x86-64: growth of ram from 500.0 KiB to 540.0 KiB is accepted: a wider head" in result.text
+        repo.footprint(ram=540 * KIB + 1)
+        result = run_gate(repo.path, against="v1", format="github")
+        assert result.exit_code == 1 and "540.0 KiB are accepted" not in result.text, "a byte more shows"
+        assert f"{540 * KIB:,} B are accepted" in result.text and "::error file=params.yaml,line=" in result.text
 
     def test_it_is_read_from_git_and_not_from_the_folder(self, repo):
         repo.footprint(flash=MIB)
