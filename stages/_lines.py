@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..memory.footprint import FootprintReport
+from ..report.effects_table import shown
 from ..report.footprint_table import error_phrase
 from ..report.front_table import slowdown_needed
-from ..report.spec_names import shown
 from ..support.sizes import format_bytes
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ REASONS = (
     r"no target of the catalogue runs natively on this machine",
     r"(.*\()?not-run: .*",  # the emulator of a foreign target is not installed; .ci/run installs them
     r"qemu is not installed",
+    r"chromium is not installed",  # .ci/run installs it
     r"the cases are those of onnx [0-9.]+",
 )
 

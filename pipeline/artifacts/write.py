@@ -22,6 +22,7 @@ from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
 from .origin import verify_record
+from .places import PLAN, PLAN_BEFORE
 
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
@@ -134,13 +135,14 @@ def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
 def write_pictures(
     imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
 ) -> None:
-    """Write plan.json, arena.svg, and arena-before.svg (the plan of `before`), on one scale."""
+    """Write plan.json and arena.svg; plan-before.json and arena-before.svg (the plan of `before`), on one scale."""
     from ..memory import SavedPlan, write_plan
     from ..report.pictures.arena_map import arena_svg, common_scale
 
-    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
+    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / PLAN)
     title = f"{imported.name} @ {target.name}"
     plan_before = checked_plan(before.program, target)
+    write_plan(SavedPlan(before.program, plan_before, target.alignment), folder / PLAN_BEFORE)
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
     picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
     write_text(folder / "arena.svg", picture)

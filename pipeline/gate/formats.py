@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from ..report.markdown import escaped
 from ..support.sizes import format_bytes
 from .verdicts import COUNTED, Verdict
 
@@ -80,11 +81,11 @@ def markdown(report: Report) -> str:
     """Format the failures, then a table of all verdicts."""
     mark = "✅" if report.ok else "❌"
     lines = [f"### {mark} passfit gate: {report.summary}", ""]
-    lines += [f"- **error**: {_md(problem)}" for problem in report.problems]
-    lines += [f"- **{_md(_who(verdict))}**: {_md(verdict.why)}" for verdict in report.failures]
+    lines += [f"- **error**: {escaped(problem)}" for problem in report.problems]
+    lines += [f"- **{escaped(_who(verdict))}**: {escaped(verdict.why)}" for verdict in report.failures]
     lines += ["", "| model | target | what | used | limit | left | |", "| --- | --- | --- | ---: | ---: | ---: | --- |"]
-    lines += ["| " + " | ".join(map(_md, _row(verdict))) + " |" for verdict in report.verdicts]
-    lines += ["", *(f"- {_md(remark)}" for remark in (*report.warnings, *report.information))]
+    lines += ["| " + " | ".join(map(escaped, _row(verdict))) + " |" for verdict in report.verdicts]
+    lines += ["", *(f"- {escaped(remark)}" for remark in (*report.warnings, *report.information))]
     lines += ["", "; ".join(f"{name} = {counted}" for name, counted in COUNTED.items())]
     return "\n".join(lines)
 
@@ -192,10 +193,6 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
 
 def _aligned(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if 3 <= column <= 5 else cell.ljust(width)
-
-
-def _md(cell: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", cell).replace("\n", " ")
 
 
 def _message(value: str) -> str:

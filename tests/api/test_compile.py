@@ -28,7 +28,7 @@ BUDGET = Budget(ram=1 << 20)
 HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 FILES = {
-    "arena-before.svg", "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json",
+    "arena-before.svg", "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan-before.json", "plan.json",
     "search.json", "sequence.json", "trajectory.json",
 }  # fmt: skip
 

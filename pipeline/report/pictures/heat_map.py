@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...support.sizes import format_bytes
+from ..effects_table import implicit, shown, signed
 from ..fit import shorten
-from ..spec_names import shown
 from .svg import CHARACTER, INK, heading, label, picture, swatch, xml
 
 CELL_WIDTH, CELL_HEIGHT = 60, 30
@@ -67,12 +66,6 @@ def heat_map(effects: dict, title: str) -> str:
         *(_key(frame.size[1], largest) if cells else ()),
     ]
     return picture(*frame.size, f"{title}: {said}", shapes)
-
-
-def implicit(pair: dict) -> tuple[int, int]:
-    """Return a pair's implicit change of ram and of the sum of tensors, in bytes; `pair` is one of effects.json."""
-    delta, alone = pair["delta"], pair["alone"]
-    return delta["ram"] - alone["ram"], delta["sum"] - alone["sum"]
 
 
 def _cell(pair: dict) -> Cell:
@@ -175,8 +168,3 @@ def _key(height: int, largest: int) -> Iterator[str]:
         x += 30 + CHARACTER * len(words)
     note = "Outlined: the second pass changes nothing, alone or after the first. Σ: equal ram, another sum of tensors."
     yield label(12, height - 12.0, note)
-
-
-def signed(nbytes: int) -> str:
-    """Write bytes with their sign: `0`, `−1.5 KiB`, `+300 B`."""
-    return "0" if nbytes == 0 else f"{'+' if nbytes > 0 else '−'}{format_bytes(abs(nbytes))}"
