@@ -37,10 +37,7 @@ def page_of(results: Results, repo: Path = Path(), against: str | None = None) -
 
 def run_page(repo: Path, params: Params, pair: Pair) -> str:
     """Return the page of one model on one target of a repo."""
-    found = read_repo(repo, params)
-    own = [result for result in found.results if result.pair == pair]
-    effects = {model: each for model, each in found.effects.items() if model == pair[0]}
-    return page_of(replace(found, results=own, effects=effects, missing=()))
+    return page_of(read_repo(repo, params, pair))
 
 
 def write_page(text: str, path: Path) -> None:

@@ -66,13 +66,16 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
     return replace(found, footprint=judged, kernels=found.kernels or kernels, capacity=capacity)
 
 
-def read_repo(repo: Path, params: Params) -> Results:
-    """Read all results of a repo, those of params.yaml, with their past in git. Raises ConfigError if there are none."""
+def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
+    """Read all results of a repo, those of params.yaml, with their past in git; or `only` those of a model on a target.
+
+    Raises ConfigError if there are none.
+    """
     from ..targets import load_catalogue
 
     catalogue = load_catalogue(repo)
     check_targets(params, catalogue)
-    pairs = declared(params)
+    pairs = declared(params) if only is None else [only]
     found = {(model, target): read_pair(repo, params, catalogue[target], model) for model, target in pairs}
     results = [result for result in found.values() if result is not None]
     if not results:
@@ -80,7 +83,7 @@ def read_repo(repo: Path, params: Params) -> Results:
     return Results(
         title=repo.resolve().name,
         results=results,
-        effects={model: effects for model in params.models if (effects := _object(repo / profile_dir(model) / "effects.json"))},
+        effects={model: effects for model in dict(pairs) if (effects := _object(repo / profile_dir(model) / "effects.json"))},
         history=_history(repo, pairs),
         versions=_versions(repo / compile_dir(*results[0].pair)),
         missing=[pair for pair, result in found.items() if result is None],
