@@ -13,7 +13,7 @@ from ..support.rare_collection import collect_rarely
 from .model_commands import compile_, image, learn, optimize, profile, tune
 from .output import BAD_INPUT, BUG
 from .repo_commands import add, gate, init, track
-from .report_commands import report
+from .report_commands import compare, report
 from .table_commands import explain, passes, rebench, targets
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
 for command in (init, add, optimize):
     app.command()(command)
 app.command(name="compile")(compile_)
-for command in (image, tune, profile, learn, gate, track, explain, report, passes, targets):
+for command in (image, tune, profile, learn, gate, track, explain, report, compare, passes, targets):
     app.command()(command)
 
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)

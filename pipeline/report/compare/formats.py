@@ -9,12 +9,14 @@ from rich.console import RenderableType
 
 from ...support.sizes import format_bytes
 from ..effects_table import signed
-from ..fit import Name, Nodes, fitted, nodes_in, table
+from ..fit import Name, Nodes, fitted, nodes_in, shorten, table
 from ..markdown import escaped
 from .comparison import BufferChange, Comparison, shown, shown_change
 
 #: buffers and weights listed; JSON has them all
 ROWS = 8
+#: characters of a name in a sentence, and in a comment
+_ROOM = 60
 
 
 def compare_table(found: Comparison, before: str, after: str) -> RenderableType:
@@ -47,13 +49,13 @@ def because(found: Comparison) -> str:
     most = found.grown[0]
     new = "new at the peak" if not most.before else f"{format_bytes(most.before)} before"
     more = f"; {len(found.grown) - 1} more grew" if len(found.grown) > 1 else ""
-    return f"{most.name} takes {format_bytes(most.change)} more at the peak ({new}), {_made_by(most)}{more}"
+    return f"{shorten(most.name, _ROOM)} takes {format_bytes(most.change)} more at the peak ({new}), {_made_by(most)}{more}"
 
 
 def _made_by(change: BufferChange) -> str:
     if not change.kernel:
         return "an input"
-    return f"made by {change.kernel}" + (f" of {nodes_in(change.nodes)}" if change.nodes else "")
+    return f"made by {shorten(change.kernel, _ROOM)}" + (f" of {nodes_in(change.nodes, _ROOM)}" if change.nodes else "")
 
 
 def markdown(found: Comparison, before: str, after: str) -> str:
@@ -77,9 +79,9 @@ def as_json(found: Comparison, before: str, after: str) -> dict:
 def _buffers(title: str, changes: Sequence[BufferChange], made: bool = True) -> Iterator[RenderableType]:
     if not changes:
         return
-    shown_table = table("", f"<{title}", ">before", ">after", ">change", *(["<kernel", "<nodes"] if made else []))
+    shown_table = table("", f"<{title}", ">before", ">after", ">change", *(["<ONNX nodes"] if made else []))
     for each in changes[:ROWS]:
-        more = (Name(each.kernel), Nodes(each.nodes)) if made else ()
+        more = (Nodes(each.nodes),) if made else ()
         shown_table.add_row(Name(each.name), *_sizes(each), *more)
     yield shown_table
     if len(changes) > ROWS:
@@ -91,7 +93,7 @@ def _markdown_buffers(title: str, changes: Sequence[BufferChange]) -> Iterator[s
         return
     yield from (f"| {title} | before | after | change | ONNX nodes |", "| --- | ---: | ---: | ---: | --- |")
     for each in changes[:ROWS]:
-        yield f"| {escaped(each.name)} | {' | '.join(_sizes(each))} | {escaped(nodes_in(each.nodes))} |"
+        yield f"| {escaped(shorten(each.name, _ROOM))} | {' | '.join(_sizes(each))} | {escaped(nodes_in(each.nodes, _ROOM))} |"
     if len(changes) > ROWS:
         yield f"| {len(changes) - ROWS} more | | | | |"
     yield ""
