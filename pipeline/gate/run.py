@@ -12,6 +12,7 @@ from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
 from .altered import recorded_outputs, why_altered
+from .explanations import explanations
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
@@ -38,12 +39,13 @@ class GateResult:
 
 
 def run_gate(
-    repo: Path, *, against: str | None = None, max_growth: str | None = None, format: str = "text"
+    repo: Path, *, against: str | None = None, max_growth: str | None = None, format: str = "text", explain: bool = False
 ) -> GateResult:
     """Judge every model × target of repo/params.yaml by its out/compile/…/footprint.json.
 
     `against` is a git revision to compare with, `max_growth` the allowed growth over it (`5%`, `16KiB`). With the format
-    `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. Raises ConfigError and PassfitError
+    `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. `explain` names the cause of each
+    failure and the next lever. Raises ConfigError and PassfitError
     (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
@@ -58,7 +60,9 @@ def run_gate(
 
     verdicts = judge(params, results, catalogue, past.results, growth, broken, past.missing)
     problems = (past.problem,) if past.problem else ()
-    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems, tuple(information(results)))
+    failed = tuple(verdict for verdict in verdicts if not verdict.ok)
+    causes = explanations(repo, params, failed, against) if explain else None
+    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems, tuple(information(results)), causes)
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)
