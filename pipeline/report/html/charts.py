@@ -19,6 +19,8 @@ PARTS = {
     "ram": {"arena": BLUE, "workspace": ORANGE, "stack": PURPLE, "weights": GREEN, "data": GREY},
     "flash": {"weights": GREEN, "code": GREY},
 }
+#: lines at limits
+_DASHES = {"budget": [7, 4], "capacity": [2, 3]}
 #: a limit further away than so many times the largest bar is said in words
 _FAR = 4
 #: characters of a name beside a chart
@@ -34,7 +36,7 @@ def footprint_chart(result: Result, quantity: str, limits: Mapping[str, int]) ->
     best, base = result.footprint.best, result.footprint.baseline
     bars = [*_bars("passfit", best, quantity), *_bars(base.name, base, quantity)]
     longest = max((bar["to"] for bar in bars), default=0)
-    near = {name: limit for name, limit in limits.items() if limit <= _FAR * longest}
+    near = {name: limit for name, limit in limits.items() if in_sight(limit, result, quantity)}
     most = 1.04 * max([longest, *near.values()])
     x = bytes_axis("from", most)
     colours = {part: colour for part, colour in PARTS[quantity].items() if any(bar["part"] == part for bar in bars)}
@@ -42,17 +44,15 @@ def footprint_chart(result: Result, quantity: str, limits: Mapping[str, int]) ->
     layers: list[Spec] = [{"mark": {"type": "bar", "cornerRadius": 2}, "encoding": encoding}]
     for name, limit in near.items():
         value = [{"at": limit, "limit": f"{name} {format_bytes(limit)}"}]
-        dash = [5, 3] if name == "budget" else [2, 2]
-        place = {"x": bytes_axis("at", most), "tooltip": tips("limit")}
-        layers += [
-            {"data": {"values": value}, "mark": {"type": "rule", "color": RED, "size": 2, "strokeDash": dash}, "encoding": place},
-            {
-                "data": {"values": value},
-                "mark": {"type": "text", "align": "right", "dx": -4, "y": 2, "baseline": "top", "color": RED},
-                "encoding": place | {"text": {"field": "limit"}},
-            },
-        ]  # fmt: skip
+        rule = {"type": "rule", "color": RED, "size": 2, "strokeDash": _DASHES[name]}
+        layers.append({"data": {"values": value}, "mark": rule, "encoding": {"x": bytes_axis("at", most), "tooltip": tips("limit")}})
     return chart(bars, 84, *layers)
+
+
+def in_sight(limit: int, result: Result, quantity: str) -> bool:
+    """Tell whether a limit is drawn: one far away would leave no room for the bars."""
+    sizes = (getattr(each, quantity) or 0 for each in (result.footprint.best, result.footprint.baseline))
+    return limit <= _FAR * max(sizes)
 
 
 def overview_chart(results: Sequence[Result]) -> Spec:
@@ -124,7 +124,7 @@ def kernels_chart(kernels: Json) -> Spec:
     """Draw the times of kernels as bars, with a mark at the least time of each by its roofline."""
     values = kernel_rows(kernels)[:KERNELS]
     y = _rows("kernel", 150)
-    x = {"field": "µs", "type": "quantitative", "title": "µs a run"}
+    x = {"field": "µs", "type": "quantitative", "title": "µs a run", "axis": {"tickCount": 6}}
     tip = tips("name", "nodes", "µs", "at least µs", "roofline")
     return chart(
         values, 20 * len(values),

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...support.sizes import format_bytes
-from ..fit import printable
+from ..fit import printable, shorten
 from ..results import Json, Result, Results
 from .axes import Spec
 from .changes import changes_section
@@ -33,6 +33,8 @@ from .sections import (
 
 #: version of Vega-Lite in the pinned vl-convert-python
 _VEGA_LITE = "6.4"
+#: columns of a cell; its tooltip has the whole text
+_ROOM = 64
 
 
 def page(results: Results) -> str:
@@ -48,7 +50,7 @@ def page(results: Results) -> str:
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
     )
-    environment.filters["chart"] = _chart
+    environment.filters |= {"chart": _chart, "shortened": lambda cell: shorten(printable(cell), _ROOM)}
     environment.tests["chart"] = lambda part: isinstance(part, Chart)
     environment.tests["table"] = lambda part: isinstance(part, Table)
     environment.tests["sentence"] = lambda part: isinstance(part, Text)

@@ -22,6 +22,7 @@ from .charts import (
     footprint_chart,
     history_chart,
     history_rows,
+    in_sight,
     kernel_rows,
     kernels_chart,
     tradeoff_chart,
@@ -29,6 +30,8 @@ from .charts import (
 )
 from .parts import Chart, Part, Row, Section, Table, Text
 
+#: how limits are drawn
+_LINES = {"budget": "dashed line", "capacity": "dotted line"}
 #: rows of a table; there may be thousands of buffers
 _ROWS = 200
 
@@ -39,7 +42,8 @@ def footprint_section(result: Result) -> Section:
     charts = []
     for quantity in ("ram", "flash"):
         limits = _limits(result, quantity)
-        said = ", ".join(f"{name} {format_bytes(limit)}" for name, limit in limits.items()) or "no limit is known"
+        lines = {name: f" ({_LINES[name]})" if in_sight(limit, result, quantity) else "" for name, limit in limits.items()}
+        said = ", ".join(f"{name} {format_bytes(limit)}{lines[name]}" for name, limit in limits.items()) or "no limit is known"
         used = getattr(result.footprint.best, quantity)
         charts.append(Chart(f"{quantity} {format_bytes(used)}; {said}", footprint_chart(result, quantity, limits)))
     table = Table(("", ">passfit", ">tvm-default", ">ratio"), list(footprint_rows(result.footprint)))
