@@ -1,4 +1,4 @@
-"""Write the files of a run besides the library: search, footprint, plan, pictures, manifest."""
+"""Write the files of a run besides the library: search, footprint, plans, manifest."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def write_library(
     defects: tuple[Defect, ...],
     folder: Path,
 ) -> FootprintReport:
-    """Write sequence.json, footprint.json, plan.json and the pictures beside a library; return its report.
+    """Write sequence.json, footprint.json and the plans beside a library; return its report.
 
     `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
     """
@@ -120,7 +120,7 @@ def write_library(
     report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow)
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
-    write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
+    write_plans(built.lowered, built.plan, built.before, target, folder)
     return report
 
 
@@ -132,23 +132,12 @@ def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
     return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
 
-def write_pictures(
-    imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
-) -> None:
-    """Write plan.json and arena.svg; plan-before.json and arena-before.svg (the plan of `before`), on one scale."""
+def write_plans(lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path) -> None:
+    """Write plan.json, and plan-before.json: the kernels of `before` in the order given."""
     from ..memory import SavedPlan, write_plan
-    from ..report.pictures.arena_map import arena_svg, common_scale
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / PLAN)
-    title = f"{imported.name} @ {target.name}"
-    plan_before = checked_plan(before.program, target)
-    write_plan(SavedPlan(before.program, plan_before, target.alignment), folder / PLAN_BEFORE)
-    scale = common_scale((lowered.program, plan), (before.program, plan_before))
-    picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
-    write_text(folder / "arena.svg", picture)
-    title += ": order given, nothing shared or split"
-    picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
-    write_text(folder / "arena-before.svg", picture)
+    write_plan(SavedPlan(before.program, checked_plan(before.program, target), target.alignment), folder / PLAN_BEFORE)
 
 
 def write_manifest(

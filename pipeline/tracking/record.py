@@ -135,7 +135,6 @@ def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
         repo / optimize_dir(model, target) / "trajectory.json",
         repo / optimize_dir(model, target) / "front.json",
         repo / profile_dir(model) / "effects.json",
-        repo / profile_dir(model) / "effects.svg",
     ):
         if path.is_file() and path.name not in seen:
             yield path

@@ -57,7 +57,7 @@ def test_one_run_for_each_result(repo, tracked, capfd, tmp_path):
     names = {artifact.path for artifact in client(repo).list_artifacts(run.info.run_id)}
     assert names == {
         "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
-        "effects.svg", "report.html",
+        "report.html",
     }  # fmt: skip
     page = Path(client(repo).download_artifacts(run.info.run_id, "report.html", tmp_path)).read_text()
     assert "b @ rpi4" in page and "a @ rpi4" not in page
