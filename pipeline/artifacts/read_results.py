@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError
 from ..memory import read_plan, read_report
 from ..params.params import Params, check_targets, declared
+from ..report.fit import shorten
 from ..report.levers import read_levers
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
@@ -28,6 +29,8 @@ _KEYS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "front.json": {"unit": frozenset(), "chosen": frozenset(), "points": frozenset({"lever", "ram", "latency", "extra_compute"})},
     "kernels.json": {"run_ns": frozenset(), "kernels": frozenset({"step", "kernel", "nodes", "ns", "least_ns"})},
 }
+#: columns of a title: the models, since the folder of an experiment has another name
+_TITLE = 60
 #: times of the kernels of a library, by `passfit profile --kernels`
 KERNELS = "kernels.json"
 
@@ -81,7 +84,7 @@ def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
     if not results:
         raise ConfigError("there are no results under out/compile.", REMAKE)
     return Results(
-        title=repo.resolve().name,
+        title=shorten(", ".join(dict(pairs)), _TITLE),
         results=results,
         effects={model: effects for model in dict(pairs) if (effects := _object(repo / profile_dir(model) / "effects.json"))},
         history=_history(repo, pairs),

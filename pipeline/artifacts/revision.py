@@ -37,7 +37,7 @@ def results_at_revision(repo: Path, revision: str, option: str = "") -> dict[Pai
     if unknown := check_revision(repo, revision, option):
         raise ConfigError(unknown)
     found = {}
-    files = _DvcFiles(repo, revision)
+    files = _Files(repo, revision)
     for model, target in _kept_pairs(repo, revision):
         report = result_at(repo, revision, model, target)
         if report is not None:
@@ -70,18 +70,23 @@ def history(repo: Path, pairs: Iterable[Pair]) -> tuple[Commit, ...]:
 
 
 def _kept_pairs(repo: Path, revision: str) -> Iterator[Pair]:
-    listed = git(repo, "ls-tree", "-r", "--name-only", "-z", f"{revision}:./footprints") or ""
-    for name in filter(None, listed.split("\0")):
-        path = Path(name)
-        if path.suffix == ".json" and len(path.parts) == 2:
-            yield path.parts[0], path.stem
+    """Yield the models and targets with a footprint at a revision, each once: copies, and results in a repo that commits `out/`."""
+    found: dict[Pair, None] = {}
+    for folder in ("footprints", "out/compile"):
+        listed = git(repo, "ls-tree", "-r", "--name-only", "-z", f"{revision}:./{folder}") or ""
+        for path in map(Path, filter(None, listed.split("\0"))):
+            if folder == "footprints" and path.suffix == ".json" and len(path.parts) == 2:
+                found[path.parts[0], path.stem] = None
+            elif path.name == "footprint.json" and len(path.parts) == 3:
+                found[path.parts[0], path.parts[1]] = None
+    yield from found
 
 
-class _DvcFiles:
-    """Files below `out/` at a revision, from DVC's cache or remote."""
+class _Files:
+    """Files below `out/` at a revision: from git, or from DVC's cache or remote."""
 
     def __init__(self, repo: Path, revision: str):
-        self._files = None
+        self._files, self._repo, self._revision = None, repo, revision
         folder = repo.resolve()
         root = next((above for above in (folder, *folder.parents) if (above / ".dvc").is_dir()), None)
         if root is None:
@@ -97,7 +102,7 @@ class _DvcFiles:
             return
 
     def result(self, report: FootprintReport) -> Result:
-        """Add plan and sequence to a footprint, where DVC has them and they can be read."""
+        """Add plan and sequence to a footprint, where they are there and can be read."""
         folder = compile_dir(report.model, report.target)
         plan, sequence = (self._read(folder / name) for name in (PLAN, _SEQUENCE))
         try:
@@ -107,8 +112,9 @@ class _DvcFiles:
         return Result(report, None if sequence is None else tuple(json.loads(sequence)["passes"]), saved)
 
     def _read(self, place: Path) -> str | None:
-        if self._files is None:
-            return None
+        text = git(self._repo, "show", f"{self._revision}:./{place.as_posix()}")
+        if text is not None or self._files is None:
+            return text
         try:
             return self._files.read_text((self._below / place).as_posix(), encoding="utf-8")
         except self._errors:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..artifacts.places import compile_dir
 from ..artifacts.read_results import read_folder
 from ..artifacts.revision import results_at_revision
+from ..errors import PassfitError
 from ..params.params import Params
 from ..report.compare import because, compare
 from ..report.compare.comparison import Comparison, shown, shown_change
@@ -34,7 +35,7 @@ def explanations(repo: Path, params: Params, failures: Iterable[Verdict], agains
         if verdict.checked and verdict.quantity in ("ram", "flash"):
             wanted.setdefault(((verdict.model, verdict.target), verdict.quantity), []).append(verdict)
     grown = any(each.limit_kind == "growth" for verdicts in wanted.values() for each in verdicts)
-    past = results_at_revision(repo, against, "--against") if grown and against is not None else {}
+    past = _past(repo, against) if grown and against is not None else {}
     found = []
     for (pair, quantity), verdicts in wanted.items():
         result = read_folder(repo / compile_dir(*pair))
@@ -42,6 +43,14 @@ def explanations(repo: Path, params: Params, failures: Iterable[Verdict], agains
         cause = growth_cause(compare(past[pair], result), quantity) if growth else _largest(result, quantity)
         found += [f"{result.name}: {cause}", *(f"{result.name}: next: {lever}" for lever in _levers(result, quantity, params))]
     return tuple(found)
+
+
+def _past(repo: Path, against: str) -> Mapping[Pair, Result]:
+    """Return the results of a revision; none if one of them cannot be read, as those of an older passfit."""
+    try:
+        return results_at_revision(repo, against, "--against")
+    except PassfitError:
+        return {}
 
 
 def growth_cause(found: Comparison, quantity: str) -> str:

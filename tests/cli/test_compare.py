@@ -39,13 +39,13 @@ def test_two_folders_as_text_markdown_and_json(passfit: Callable, folders):
 
 
 def test_a_revision_beside_the_results_here(passfit: Callable, tmp_path: Path):
-    write(tmp_path / "out" / "compile" / "a" / "x86-64", 64, 512, model="a")
-    folder = tmp_path / "out" / "compile" / "a" / "x86-64" / "footprint.json"
-    folder.write_text(folder.read_text().replace('"target": "t"', '"target": "x86-64"'))
     repo = Repo(tmp_path)
     repo.keep(ram=2048)
     repo.keep("gone", ram=2048)
     repo.commit("then")
+    folder = write(tmp_path / "out" / "compile" / "a" / "x86-64", 64, 512, model="a")
+    file = folder / "footprint.json"
+    file.write_text(file.read_text().replace('"target": "t"', '"target": "x86-64"'))
     done = passfit("compare", "then")
     assert done.code == 0 and "a @ x86-64: then → now" in done.out
     assert "there is no plan.json of the result before" in done.out
