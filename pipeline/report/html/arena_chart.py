@@ -16,6 +16,8 @@ COLOURS = {"input": BLUE, "output": GREEN, "result": ORANGE, "ring": PURPLE}
 _TIPS = ("buffer", "size", "dtype", "offset", "alive", "kernel", "ONNX nodes")
 #: a name is written into a rectangle of at least this share of the steps, and of the bytes
 _WIDE, _HIGH = 0.09, 0.055
+#: width of an outline in pixels; with more steps, outlines would hide the colours
+_OUTLINE, _MANY = 0.6, 150
 #: pixels of a map
 HEIGHT = 300
 
@@ -29,7 +31,7 @@ def arena_chart(rows: Sequence[dict[str, Any]], steps: int, most: int, peak: int
     alive = {
         "color": coloured("role", {role: colour for role, colour in COLOURS.items() if any(row["role"] == role for row in rows)}),
         "fillOpacity": {"condition": [{"param": "pointed", "empty": False, "value": 1}, {"test": "datum.peak", "value": 0.9}], "value": 0.4},
-        "strokeWidth": {"condition": {"param": "pointed", "empty": False, "value": 2.5}, "value": 0.6},
+        "strokeWidth": {"condition": {"param": "pointed", "empty": False, "value": 2.5}, "value": _OUTLINE if steps <= _MANY else 0},
         "tooltip": tips(*_TIPS),
     }
     named = {
