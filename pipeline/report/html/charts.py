@@ -57,7 +57,10 @@ def in_sight(limit: int, result: Result, quantity: str) -> bool:
 
 def overview_chart(results: Sequence[Result]) -> Spec:
     """Stack the parts of ram of each result, one below the other."""
-    bars = [bar for result in results for bar in _bars(result.name, result.footprint.best, "ram")]
+    names = [result.name for result in results]
+    # two folders may be about one model on one target
+    rows = [name if names.count(name) == 1 else f"{number}: {name}" for number, name in enumerate(names, 1)]
+    bars = [bar for row, result in zip(rows, results, strict=True) for bar in _bars(row, result.footprint.best, "ram")]
     colours = {part: colour for part, colour in PARTS["ram"].items() if any(bar["part"] == part for bar in bars)}
     x = bytes_axis("from", 1.04 * max((bar["to"] for bar in bars), default=0))
     encoding = {"x": x, "x2": {"field": "to"}, "y": _rows("row", 150), "color": coloured("part", colours), "tooltip": tips("row", "part", "size")}
@@ -65,7 +68,9 @@ def overview_chart(results: Sequence[Result]) -> Spec:
 
 
 def _bars(row: str, of: Footprint | Baseline, quantity: str) -> Iterator[dict[str, Any]]:
-    end, total = 0, getattr(of, quantity) or 0
+    end, total = 0, getattr(of, quantity)
+    if total is None:  # of a baseline that was not built
+        return
     for part in PARTS[quantity]:
         nbytes = getattr(of, part, None) or 0
         if quantity == "ram" and part in ("weights", "data"):
