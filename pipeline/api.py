@@ -13,7 +13,7 @@ from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
 from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
-from .errors import ConfigError, OutputError
+from .errors import ConfigError
 from .fit.fit_model import fit as fit
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
@@ -53,22 +53,16 @@ def profile(
     progress: Progress = silent,
     clock: dict[str, float] | None = None,
 ) -> dict:
-    """Measure every pass alone and after every other; write effects.json to `out`, its picture beside it.
+    """Measure every pass alone and after every other; write effects.json to `out`.
 
     Returns the content of effects.json; `clock` receives the seconds of each pass alone. Raises ModelError, OutputError.
     """
     check_file_place(out)
-    picture = out.with_suffix(".svg")
-    if picture == out:
-        raise OutputError(f"'{out}' is the name of the picture.", f"Name the file '{out.stem}.json'.")
-    check_file_place(picture)
     imported = load(model, name, shapes, fix)
-    from .report.pictures.heat_map import heat_map
     from .search.effects.effects import effects
 
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress, clock=clock)
     write_text(out, json_lines(found))
-    write_text(picture, heat_map(found, f"{imported.name} @ {target.name}"))
     return found
 
 

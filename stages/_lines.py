@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.footprint import FootprintReport
 from ..memory.limits import telling
+from ..report.effects_table import shown
 from ..report.footprint_table import error_phrase
 from ..report.front_table import slowdown_needed
-from ..report.spec_names import shown
 from ..support.sizes import format_bytes, format_pair
 
 if TYPE_CHECKING:

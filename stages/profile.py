@@ -14,7 +14,7 @@ from passfit.targets.catalogue import get_target
 
 
 def profile(params: Params, model: str, target: str) -> str:
-    """Write out/profile/MODEL/effects.json and its picture effects.svg, for TARGET."""
+    """Write out/profile/MODEL/effects.json, for TARGET."""
     out = profile_dir(model) / "effects.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     with console_progress() as progress:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 DOCUMENTS = [README, CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
-PAGES = ("ci-gate", "latency-and-tuning", "memory-model", "microcontrollers", "passes", "results", "search", "splits", "tutorial")
+PAGES = ("ci-gate", "latency-and-tuning", "memory-model", "microcontrollers", "passes", "report", "results", "search", "splits", "tutorial")
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

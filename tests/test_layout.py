@@ -18,7 +18,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 SETUPTOOLS = tomli.loads(PYPROJECT.read_text())["tool"]["setuptools"]
 
 #: what `passfit --help` must not wait for
-HEAVY = ("tvm", "mlflow", "dvc", "onnxruntime", "onnx", "jinja2", "sklearn")
+HEAVY = ("tvm", "mlflow", "dvc", "onnxruntime", "onnx", "jinja2", "sklearn", "vl_convert")
 
 
 def python_files(*folders: str) -> Iterator[Path]:

@@ -19,6 +19,8 @@ REMAKE = "Run `dvc repro`."
 ORIGIN = "origin.json"
 #: the model as given, beside the canonical model
 GIVEN = "given.onnx"
+#: the arena of a library, and that of the same kernels in the order given, nothing shared or split
+PLAN, PLAN_BEFORE = "plan.json", "plan-before.json"
 #: the record of a tuning, beside tuning.json
 ASKED = "asked.json"
 

@@ -1,4 +1,4 @@
-"""Write the files of a run besides the library: search, footprint, plan, pictures, manifest."""
+"""Write the files of a run besides the library: search, footprint, plans, manifest."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measured
+from ..program import Loop
 from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
@@ -21,6 +22,7 @@ from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
 from .origin import verify_record
+from .places import PLAN, PLAN_BEFORE
 
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
@@ -104,7 +106,7 @@ def write_library(
     defects: tuple[Defect, ...],
     folder: Path,
 ) -> FootprintReport:
-    """Write sequence.json, footprint.json, plan.json and the pictures beside a library; return its report.
+    """Write sequence.json, footprint.json and the plans beside a library; return its report.
 
     `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
     """
@@ -118,7 +120,7 @@ def write_library(
     report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow)
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
-    write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
+    write_plans(built.lowered, built.plan, built.before, target, folder)
     return report
 
 
@@ -130,22 +132,13 @@ def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
     return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
 
-def write_pictures(
-    imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
-) -> None:
-    """Write plan.json, arena.svg, and arena-before.svg (the plan of `before`), on one scale."""
+def write_plans(lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path) -> None:
+    """Write plan.json, and plan-before.json: the kernels of `before` in the order given, unless they have loops, which are planned later."""
     from ..memory import SavedPlan, plan_arena, write_plan
-    from ..report.pictures.arena_map import arena_svg, common_scale
 
-    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
-    title = f"{imported.name} @ {target.name}"
-    plan_before = plan_arena(before.program, target.alignment)  # its loops have no plans
-    scale = common_scale((lowered.program, plan), (before.program, plan_before))
-    picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
-    write_text(folder / "arena.svg", picture)
-    title += ": order given, nothing shared or split"
-    picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
-    write_text(folder / "arena-before.svg", picture)
+    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / PLAN)
+    if not any(isinstance(step, Loop) for step in before.program.steps):
+        write_plan(SavedPlan(before.program, plan_arena(before.program, target.alignment), target.alignment), folder / PLAN_BEFORE)
 
 
 def write_manifest(

@@ -17,6 +17,7 @@ from .fit_command import fit
 from .model_commands import compile_, image, learn, optimize, package, profile, tune
 from .output import BAD_INPUT, BUG, CLOSED_PIPE
 from .repo_commands import add, gate, init, remove, track
+from .report_commands import compare, report
 from .table_commands import explain, passes, rebench, targets
 
 app = typer.Typer(
@@ -45,7 +46,7 @@ def options(
 for command in (init, add, remove, optimize):
     app.command()(command)
 app.command(name="compile")(compile_)
-for command in (fit, image, package, tune, profile, learn, gate, track, explain, passes, targets):
+for command in (fit, image, package, tune, profile, learn, gate, track, explain, report, compare, passes, targets):
     app.command()(command)
 
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)

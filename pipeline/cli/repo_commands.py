@@ -86,6 +86,9 @@ def gate(
         str | None, typer.Option("--max-growth", help="limit the growth over --against: 5% or 16KiB; default: 5%")
     ] = None,
     format: Annotated[str, typer.Option("--format", help="output format: text, md, junit, github or json")] = "text",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="name the ONNX node behind each failure, and the next lever")
+    ] = False,
 ) -> None:
     """Check every footprint against its limits.
 
@@ -100,7 +103,7 @@ def gate(
     """
     from ..gate import run_gate
 
-    result = run_gate(Path(), against=against, max_growth=max_growth, format=format)
+    result = run_gate(Path(), against=against, max_growth=max_growth, format=format, explain=explain)
     typer.echo(result.text.rstrip("\n"))
     raise typer.Exit(result.exit_code)
 

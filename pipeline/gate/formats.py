@@ -8,11 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from ..report.markdown import escaped
 from .amounts import format_amount, format_growth
 from .verdicts import COUNTED, Verdict
 
 #: characters outside of XML 1.0, even escaped
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: failures, and causes, of a comment of one screen
+MOST = 10
 HEADER = ("model", "target", "what", "used", "limit", "left", "")
 
 
@@ -20,7 +23,8 @@ HEADER = ("model", "target", "what", "used", "limit", "left", "")
 class Report:
     """Hold the verdicts of one gate run, its warnings, and the revision compared with.
 
-    `information` changes no verdict. `file` is params.yaml as git names it. Each of `problems` says why a check of all pairs was impossible, with the next step.
+    `information` changes no verdict. `file` is params.yaml as git names it. Each of `problems` says why a check of all pairs
+    was impossible, with the next step. `causes` explains failures; None where that was not asked for.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -29,6 +33,7 @@ class Report:
     problems: tuple[str, ...] = ()
     information: tuple[str, ...] = ()
     file: str = "params.yaml"
+    causes: tuple[str, ...] | None = None
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
@@ -71,6 +76,7 @@ def text(report: Report) -> str:
     lines = ["  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
     lines += ["", *(f"ERROR {problem}" for problem in report.problems)]
     lines += [f"{_word(verdict):5} {_who(verdict)}: {verdict.why}" for verdict in report.failures]
+    lines += [f"why   {cause}" for cause in report.causes or ()]
     lines += [f"note  {warning}" for warning in (*report.warnings, *report.information)]
     lines += [f"{name} = {counted}" for name, counted in COUNTED.items()]
     lines.append(report.summary)
@@ -78,15 +84,21 @@ def text(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Format the failures, then a table of all verdicts."""
+    """Format the failures, then a table of all verdicts; with causes in one screen, the table folded."""
     mark = "✅" if report.ok else "❌"
     lines = [f"### {mark} passfit gate: {report.summary}", ""]
-    lines += [f"- **error**: {_md(problem)}" for problem in report.problems]
-    lines += [f"- **{_md(_who(verdict))}**: {_md(verdict.why)}" for verdict in report.failures]
+    lines += [f"- **error**: {escaped(problem)}" for problem in report.problems]
+    folded = report.causes is not None
+    shown = report.failures[:MOST] if folded else report.failures
+    lines += [f"- **{escaped(_who(verdict))}**: {escaped(verdict.why)}" for verdict in shown]
+    lines += [f"- {len(report.failures) - len(shown)} more"] if len(shown) < len(report.failures) else []
+    lines += ["", *(f"- {escaped(cause)}" for cause in report.causes[:MOST])] if report.causes else []
+    lines += ["", f"<details><summary>all {len(report.verdicts)} checks</summary>"] if folded else []
     lines += ["", "| model | target | what | used | limit | left | |", "| --- | --- | --- | ---: | ---: | ---: | --- |"]
-    lines += ["| " + " | ".join(map(_md, _row(verdict))) + " |" for verdict in report.verdicts]
-    lines += ["", *(f"- {_md(remark)}" for remark in (*report.warnings, *report.information))]
+    lines += ["| " + " | ".join(map(escaped, _row(verdict))) + " |" for verdict in report.verdicts]
+    lines += ["", *(f"- {escaped(remark)}" for remark in (*report.warnings, *report.information))]
     lines += ["", "; ".join(f"{name} = {counted}" for name, counted in COUNTED.items())]
+    lines += ["", "</details>"] if folded else []
     return "\n".join(lines)
 
 
@@ -112,7 +124,7 @@ def junit(report: Report) -> str:
         kind = "failure" if verdict.checked else "error"
         failure = ElementTree.SubElement(case, kind, {"type": verdict.limit_kind, "message": why})
         failure.text = "\n".join([why, *(f"{quantity} = {counted}" for quantity, counted in COUNTED.items())])
-    if remarks := (*report.warnings, *report.information):
+    if remarks := (*(report.causes or ()), *report.warnings, *report.information):
         ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", "\n".join(remarks))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
@@ -125,6 +137,7 @@ def github(report: Report) -> str:
         f"::error {_at(report, verdict)}title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
         for verdict in report.failures
     ]
+    lines += [f"::notice title=passfit gate, why::{_message(cause)}" for cause in report.causes or ()]
     lines += [f"::warning title=passfit gate::{_message(warning)}" for warning in report.warnings]
     lines += [f"::notice title=passfit gate::{_message(remark)}" for remark in report.information]
     return "\n".join([*lines, report.summary])
@@ -156,6 +169,7 @@ def as_json(report: Report) -> str:
         "verdicts": verdicts,
         "warnings": list(report.warnings),
         "information": list(report.information),
+        **({} if report.causes is None else {"causes": list(report.causes)}),
     }
     return json.dumps(data | {"counted": COUNTED}, indent=2, ensure_ascii=False)
 
@@ -200,10 +214,6 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
 
 def _aligned(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if 3 <= column <= 5 else cell.ljust(width)
-
-
-def _md(cell: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", cell).replace("\n", " ")
 
 
 def _message(value: str) -> str:

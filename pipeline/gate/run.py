@@ -13,6 +13,7 @@ from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
 from .altered import recorded_outputs, why_altered
+from .explanations import explanations
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
@@ -40,12 +41,13 @@ class GateResult:
 
 
 def run_gate(
-    repo: Path, *, against: str | None = None, max_growth: str | None = None, format: str = "text"
+    repo: Path, *, against: str | None = None, max_growth: str | None = None, format: str = "text", explain: bool = False
 ) -> GateResult:
     """Judge every model × target of repo/params.yaml by its out/compile/…/footprint.json.
 
     `against` is a git revision to compare with, `max_growth` the allowed growth over it (`5%`, `16KiB`). With the format
-    `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. Raises ConfigError and PassfitError
+    `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. `explain` names the cause of each
+    failure and the next lever. Raises ConfigError and PassfitError
     (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
@@ -61,7 +63,9 @@ def run_gate(
     verdicts = with_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
     problems = (past.problem,) if past.problem else ()
     said = (*remarks(results), *notes(verdicts), *past.new)
-    report = Report(verdicts, said, against, problems, tuple(information(results)), file=file_in_git(repo))
+    failed = tuple(verdict for verdict in verdicts if not verdict.ok)
+    causes = explanations(repo, params, failed, against) if explain else None
+    report = Report(verdicts, said, against, problems, tuple(information(results)), file_in_git(repo), causes)
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)

@@ -1,1 +1,1 @@
-"""Tables, pictures and progress for people: explanations, footprints, searches, the arena over time."""
+"""Tables, a page and progress for people: explanations, footprints, searches, comparisons."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from rich.console import RenderableType
 from rich.table import Table
 
+from ..passes.sequence.sequence import TVM_DEFAULT
+from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
-from .pictures.heat_map import implicit, signed
-from .spec_names import shown
 
 #: pairs listed of each kind; the rest is in effects.json
 ROWS = 6
@@ -67,3 +67,25 @@ def _pairs(effects: dict, kind: str) -> Table | None:
     if len(pairs) > ROWS:
         made.add_row(f"{len(pairs) - ROWS} more")
     return made
+
+
+def shown(spec: str) -> str:
+    """Name a pass by its spec, a whole lowering by its difference from TVM's default."""
+    passes = spec.split("; ")
+    if len(passes) == 1:
+        return spec
+    names = {each.partition("{")[0] for each in passes}
+    differing = [each for each in passes if each not in TVM_DEFAULT]
+    missing = [each for each in TVM_DEFAULT if each not in names]
+    return ", ".join(differing + [f"without {each}" for each in missing]) or spec
+
+
+def implicit(pair: dict) -> tuple[int, int]:
+    """Return a pair's implicit change of ram and of the sum of tensors, in bytes; `pair` is one of effects.json."""
+    delta, alone = pair["delta"], pair["alone"]
+    return delta["ram"] - alone["ram"], delta["sum"] - alone["sum"]
+
+
+def signed(nbytes: int) -> str:
+    """Write bytes with their sign: `0`, `−1.5 KiB`, `+300 B`."""
+    return "0" if nbytes == 0 else f"{'+' if nbytes > 0 else '−'}{format_bytes(abs(nbytes))}"

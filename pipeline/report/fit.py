@@ -20,11 +20,16 @@ LEAST = 8
 _NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+def printable(text: str) -> str:
+    """Return `text` with a sign of replacement for each character that is not shown."""
+    return _NOT_PRINTABLE.sub("\ufffd", text)
+
+
 class Name:
     """Cell of a name, shortened from the middle to the width of its column."""
 
     def __init__(self, text: str):
-        self.text = _NOT_PRINTABLE.sub("\ufffd", text)
+        self.text = printable(text)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         most = cell_len(self.text)

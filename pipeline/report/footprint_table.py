@@ -19,23 +19,29 @@ _LOSSY = "lossy: the sequence has passes that change results by more than roundi
 def footprint_table(report: FootprintReport) -> RenderableType:
     """Show the footprint beside TVM's default, the measurements, and the verdict."""
     made = table(f"{report.model} @ {report.target}", "<", ">passfit", ">tvm-default", ">ratio")
+    for row in footprint_rows(report):
+        made.add_row(Name(row[0]), *row[1:])
+    lines = [measured_phrase(report), *(each.summary for each in report.defects), *_quantised(report), *filter(None, [report.slow_summary]), *([] if report.exact else [_LOSSY]), verdict_phrase(report)]
+    return fitted(made, *lines)
+
+
+def footprint_rows(report: FootprintReport) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the figures of a footprint in words: name, passfit's, tvm-default's, their ratio."""
     for field in _FIELDS:
         ours, theirs = getattr(report.best, field), getattr(report.baseline, field, None)
         if field == "stack" and not ours:
             continue
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
-        made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
+        yield field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio
     for region in telling(report.best.regions):
         used, limit = format_pair(region.used, region.limit)
-        made.add_row(Name(f"  {region.name}"), used, f"of {limit}", f"{region.used / region.limit:.2f}" if region.limit else "–")
-    made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
-    lines = [_measured(report), *(each.summary for each in report.defects), *_quantised(report), *filter(None, [report.slow_summary]), *([] if report.exact else [_LOSSY]), _verdict(report)]
-    return fitted(made, *lines)
+        yield f"  {region.name}", used, f"of {limit}", f"{region.used / region.limit:.2f}" if region.limit else "–"
+    yield "kernels", str(report.best.kernels), str(report.baseline.kernels), ""
 
 
 def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType:
     """Show the measurements alone; with `wide`, on one line."""
-    return fitted(_measured(report), wide=wide)
+    return fitted(measured_phrase(report), wide=wide)
 
 
 def error_phrase(measured: Measured) -> str:
@@ -43,7 +49,8 @@ def error_phrase(measured: Measured) -> str:
     return measured.unverified or f"max error {measured.max_rel_error or 0:.1e} of the range"
 
 
-def _measured(report: FootprintReport) -> str:
+def measured_phrase(report: FootprintReport) -> str:
+    """List the measurements of a library, or say why there are none."""
     measured = report.measured
     if not measured.ran:
         return measured.how
@@ -85,7 +92,8 @@ def _quantised(report: FootprintReport) -> Iterator[str]:
         yield f"beside its float twin, both by TVM's default sequence, not searched: {', '.join(pairs)}"
 
 
-def _verdict(report: FootprintReport) -> str:
+def verdict_phrase(report: FootprintReport) -> str:
+    """Say whether a result is within its budget, or within the device without one."""
     limits = [
         f"{quantity} {format_bytes(limit)}"
         for quantity in ("ram", "flash")

@@ -11,7 +11,7 @@ from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
 from .levers import WORDS, percent
 
-_WORDS = WORDS | {"tvm-default": "tvm-default's kernels", "rung": "some kernels split", "state": "other passes, kernels whole"}
+LEVER_WORDS = WORDS | {"tvm-default": "tvm-default's kernels", "rung": "some kernels split", "state": "other passes, kernels whole"}
 
 #: the time that is weighed against ram next, relative to the chosen plan's
 _NEXT = 2
@@ -22,7 +22,7 @@ def front_table(found: dict) -> RenderableType:
     made = table("ram against latency", "<", ">ram", f">{found['unit']}", ">extra compute")
     for number in found["pareto"]:
         point = found["points"][number]
-        words = _WORDS.get(point["lever"], point["lever"])
+        words = LEVER_WORDS.get(point["lever"], point["lever"])
         mark = "→ " if number == found["chosen"] else "  "
         sizes = format_bytes(point["ram"]), _amount(point["latency"], found), percent(point["extra_compute"])
         made.add_row(Name(mark + words), *sizes)
@@ -38,7 +38,7 @@ def tradeoff_table(found: dict) -> RenderableType:
         flash = "–" if point["flash"] is None else format_bytes(point["flash"])
         time = f"{point['cycles'] / chosen['cycles']:.2f} ×" if chosen["cycles"] else "–"
         sizes = format_bytes(point["ram"]), flash, f"{point['cycles']:,}", time, percent(point["extra_compute"])
-        made.add_row(Name(mark + _WORDS.get(point["lever"], point["lever"])), *sizes)
+        made.add_row(Name(mark + LEVER_WORDS.get(point["lever"], point["lever"])), *sizes)
     return fitted(made, *tradeoff_lines(found))
 
 

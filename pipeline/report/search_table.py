@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from ..search.refine.lever import Lever
+from .effects_table import signed
 from .fit import Name, fitted, table
 from .levers import levers_table
-from .pictures.heat_map import signed
 
 _FIELDS = ("ram", "weights", "kernels", "sum")
 

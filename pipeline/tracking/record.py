@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from ..artifacts.html_report import run_page
 from ..artifacts.places import REMAKE, compile_dir, optimize_dir, profile_dir, read_result
 from ..errors import PassfitError
 from ..memory.files.footprint_file import report_text
@@ -20,7 +21,7 @@ from .metrics import Figure, TimedFront, figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "5"
+FORMAT = "6"
 _FOOTPRINT = "footprint.json"
 
 
@@ -61,7 +62,8 @@ class RunRecord:
 
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
 
-    `figures` are in the order in which they are logged; the bytes of everything are in `footprint`.
+    `figures` are in the order in which they are logged; the bytes of everything are in `footprint`. `page` writes the
+    page of these results; it is no part of `content`, since it tells the past too.
     """
 
     result: FootprintReport
@@ -73,6 +75,7 @@ class RunRecord:
     note: str
     artifacts: tuple[Path, ...]
     servable: Servable | None
+    page: Callable[[], str] | None = None
 
     @property
     def name(self) -> str:
@@ -114,6 +117,7 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
         note=note(result),
         artifacts=artifacts,
         servable=_servable(repo, model, target),
+        page=lambda: run_page(repo, params, (model, target)),
     )
 
 
@@ -131,7 +135,6 @@ def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
         repo / optimize_dir(model, target) / "trajectory.json",
         repo / optimize_dir(model, target) / "front.json",
         repo / profile_dir(model) / "effects.json",
-        repo / profile_dir(model) / "effects.svg",
     ):
         if path.is_file() and path.name not in seen:
             yield path

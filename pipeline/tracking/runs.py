@@ -54,6 +54,8 @@ def log_run(client: MlflowClient, experiment_id: str, record: RunRecord, repo: P
         client.log_text(run_id, record.footprint, "footprint.json")
         for path in record.artifacts:
             client.log_artifact(run_id, str(path))
+        if record.page is not None:
+            client.log_text(run_id, record.page(), "report.html")
         client.set_tag(run_id, CONTENT, record.content)
     except BaseException:
         _give_up(client, run_id)

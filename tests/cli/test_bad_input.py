@@ -216,11 +216,10 @@ def test_an_output_folder_that_cannot_be_written(refused: Refused, cnn: Path, tm
         assert out.split("/")[-1] in refused(command, cnn, "--target", "x86-64", "--out", out)
 
 
-@pytest.mark.parametrize("out", ["folder", "none/effects.json", "taken/effects.json", "effects.svg", "pictured.json"])
+@pytest.mark.parametrize("out", ["folder", "none/effects.json", "taken/effects.json"])
 def test_an_output_file_that_cannot_be_written(refused: Refused, cnn: Path, tmp_path: Path, out: str):
     (tmp_path / "taken").write_text("mine")
     (tmp_path / "folder").mkdir()
-    (tmp_path / "pictured.svg").mkdir()
     refused("profile", cnn, "--out", out)
 
 

@@ -20,7 +20,7 @@ from passfit.memory.footprint import Baseline, Budget, Footprint, FootprintRepor
 from ..signals import hear_interrupts
 from .conftest import Done
 
-COMMANDS = ("init", "optimize", "compile", "fit", "profile", "learn", "gate", "track", "explain", "passes", "targets")
+COMMANDS = ("init", "optimize", "compile", "fit", "profile", "learn", "gate", "track", "explain", "report", "compare", "passes", "targets")
 Passfit = Callable[..., Done]
 
 

@@ -125,7 +125,7 @@ def test_a_budget_reruns_the_search_but_no_compilation_of_the_same_choice_and_ev
     repo.edit("params.yaml", "rpi4: {budget: {ram: null", "rpi4: {budget: {ram: 1KiB")
     said = repo.run(repo.python, "-m", "dvc", "repro")
     ran = set(re.findall(r"^Running stage '(.+?)'", said, re.MULTILINE))
-    assert ran == {"toolchain", "track"} | {f"{stage}@{model}-rpi4" for model in MODELS for stage in ("optimize", "footprint")}
+    assert ran == {"toolchain", "track", "report"} | {f"{stage}@{model}-rpi4" for model in MODELS for stage in ("optimize", "footprint")}
     assert digests(repo.root / "out" / "compile") == before
     for model in MODELS:
         kept = json.loads((repo.root / "footprints" / model / "rpi4.json").read_text())

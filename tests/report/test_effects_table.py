@@ -2,8 +2,7 @@ import io
 
 from rich.console import Console
 
-from passfit.report.effects_table import ROWS, effects_table
-from passfit.report.spec_names import shown
+from passfit.report.effects_table import ROWS, effects_table, shown
 
 DEFAULT = "legalize; fold-constant; fuse-operators"
 

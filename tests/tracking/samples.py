@@ -87,8 +87,7 @@ class Repo:
         (self.path / "out" / folder / ".gitignore").write_text("/libtwo.a\n")
         self.write(f"optimize/{model}/{target}/sequence.json", {"passes": ["fold"], "exact": True, "catalogue": "1"})
         self.write(f"optimize/{model}/{target}/trajectory.json", [{"evaluation": i, "ram": 900 - i} for i in range(5)])
-        self.write(f"profile/{model}/effects.json", {"fold": {}})
-        self.write(f"profile/{model}/effects.svg", "a picture")
+        self.write(f"profile/{model}/effects.json", {"target": target, "passes": [], "pairs": []})
 
     def track(self, refused: Mapping[tuple[str, str], str] | None = None) -> TrackResult:
         """Track all results; the gate refuses those of `refused`, and none without it."""

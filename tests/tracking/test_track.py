@@ -38,7 +38,7 @@ def tracked(repo, library, capfd):
     return result
 
 
-def test_one_run_for_each_result(repo, tracked, capfd):
+def test_one_run_for_each_result(repo, tracked, capfd, tmp_path):
     assert capfd.readouterr() == ("", ""), "MLflow's own noise"
     found = {run.info.run_name: run for run in runs(repo)}
     assert set(found) == {"a @ x86-64", "b @ rpi4"}
@@ -57,8 +57,10 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     names = {artifact.path for artifact in client(repo).list_artifacts(run.info.run_id)}
     assert names == {
         "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
-        "effects.svg",
+        "report.html",
     }  # fmt: skip
+    page = Path(client(repo).download_artifacts(run.info.run_id, "report.html", tmp_path)).read_text()
+    assert "b @ rpi4" in page and "a @ rpi4" not in page
     assert (repo.path / "mlartifacts").is_dir() and not (repo.path / "mlruns").exists()
     assert f"look:    mlflow ui --backend-store-uri sqlite:///{repo.path}/mlflow.db" in tracked.links
     assert any("compare-runs" in line for line in tracked.links)
@@ -68,7 +70,7 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     assert [run.new for run in again.runs] == [False, False]
     assert [run.run_id for run in again.runs] == [run.run_id for run in tracked.runs]
     assert len(runs(repo)) == 2
-    repo.write("profile/a/effects.json", {"other": {}})
+    repo.write("profile/a/effects.json", {"target": "another", "passes": [], "pairs": []})
     changed = repo.track()
     assert [run.new for run in changed.runs] == [True, False]
     assert len(runs(repo)) == 3

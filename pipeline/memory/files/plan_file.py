@@ -37,14 +37,19 @@ def write_plan(saved: SavedPlan, path: Path) -> None:
 
 def read_plan(path: Path) -> SavedPlan:
     """Read and validate plan.json. Raises ConfigError naming the file and its problem."""
-    data = decode(dict, read_text(path, _HINT), str(path), _HINT)
+    return parse_plan(read_text(path, _HINT), str(path))
+
+
+def parse_plan(text: str, path: str) -> SavedPlan:
+    """Read and validate the content of plan.json; messages call the file `path`. Raises ConfigError."""
+    data = decode(dict, text, path, _HINT)
     if data.get("version") not in READABLE:
         raise ConfigError(f"'{path}' is of version {data.get('version')}, not {VERSION}.", _HINT)
     alignment = data.get("alignment")
     if type(alignment) is not int or alignment < 1:
         raise ConfigError(f"'{path}': alignment is {alignment!r}.", _HINT)
-    program = program_from_json(data.get("program"), str(path), _HINT)
-    plan = decode(ArenaPlan, json.dumps(data.get("plan")), str(path), _HINT)
+    program = program_from_json(data.get("program"), path, _HINT)
+    plan = decode(ArenaPlan, json.dumps(data.get("plan")), path, _HINT)
     try:
         validate_plan(program, plan, alignment)
     except PlanError as error:

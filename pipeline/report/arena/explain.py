@@ -159,6 +159,13 @@ def _kernel(program: Program, step: int, sets: Sequence[int], alignment: int) ->
     return Kernel(step, call.kernel, call.nodes, sets[step], _nbytes(program, rings, alignment))
 
 
+def role_of(program: Program, buffer: int) -> Role:
+    """Tell an input or output of the model from a ring and from what kernels hand to each other."""
+    if buffer in program.output_buffers():
+        return "output"
+    return "input" if buffer in program.input_buffers() else "ring" if _is_ring(program, buffer) else "result"
+
+
 def _is_ring(program: Program, buffer: int) -> bool:
     """Tell whether only a region writes it, and nobody reads it."""
     if buffer in program.output_buffers() or any(buffer in program.buffers_of(step.reads) for step in program.steps):
@@ -183,7 +190,7 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
         name=buffer.name,
         nbytes=nbytes,
         offset=plan.offsets[number],
-        role="output" if is_output else "input" if is_input else "ring" if _is_ring(program, number) else "result",
+        role=role_of(program, number),
         start=life.start,
         end=life.end,
         producer=producer.kernel if producer else None,

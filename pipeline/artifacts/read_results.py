@@ -1,0 +1,149 @@
+"""Read back everything that stages and commands left: of one result folder, or of a whole repo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+from ..memory import read_plan, read_report
+from ..params.params import Params, check_targets, declared
+from ..report.fit import shorten
+from ..report.levers import read_levers
+from ..report.results import Capacity, Json, Pair, Result, Results
+from ..support.text_files import decode, read_text
+from .places import PLAN, PLAN_BEFORE, REMAKE, compile_dir, profile_dir, read_result, search_file
+from .revision import history
+
+if TYPE_CHECKING:
+    from ..targets import Target
+
+_FOOTPRINT = "footprint.json"
+#: keys that are read of each file, and those of the objects listed there
+_KEYS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "effects.json": {
+        "target": frozenset(), "passes": frozenset({"spec"}), "pairs": frozenset({"first", "second", "effect", "delta", "alone"})
+    },
+    "front.json": {"unit": frozenset(), "chosen": frozenset(), "points": frozenset({"lever", "ram", "latency", "extra_compute"})},
+    "kernels.json": {"run_ns": frozenset(), "kernels": frozenset({"step", "kernel", "nodes", "ns", "least_ns"})},
+}
+#: columns of a title: the models, since the folder of an experiment has another name
+_TITLE = 60
+#: times of the kernels of a library, by `passfit profile --kernels`
+KERNELS = "kernels.json"
+
+
+def is_result(folder: Path) -> bool:
+    """Tell whether `folder` holds the result of `passfit compile` or `optimize`."""
+    return (folder / _FOOTPRINT).is_file()
+
+
+def read_folder(folder: Path) -> Result:
+    """Read the result of `passfit compile` or `optimize` in `folder`. Raises ConfigError for a malformed file."""
+    report = read_report(folder / _FOOTPRINT)
+    saved = read_plan(folder / PLAN) if (folder / PLAN).is_file() else None
+    search = search_file(folder)
+    return Result(
+        footprint=report,
+        passes=_passes(folder / "sequence.json"),
+        saved=saved,
+        before=read_plan(folder / PLAN_BEFORE) if (folder / PLAN_BEFORE).is_file() else None,
+        search=_object(search),
+        front=_object(search.with_name("front.json")),
+        kernels=_object(folder / KERNELS),
+        levers=None if saved is None else read_levers(search, saved.plan.arena),
+    )
+
+
+def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result | None:
+    """Read the result of `model` on `device` in `repo`, with its budget of params.yaml; None if there is none."""
+    report = read_result(repo, model, device.name)
+    if report is None:
+        return None
+    found = read_folder(repo / compile_dir(model, device.name))
+    kernels = _object(repo / profile_dir(model) / device.name / KERNELS)
+    judged = report.within(params.budget(model, device.name), device.ram, device.flash)
+    capacity = Capacity(device.ram, device.flash)
+    return replace(found, footprint=judged, kernels=found.kernels or kernels, capacity=capacity)
+
+
+def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
+    """Read all results of a repo, those of params.yaml, with their past in git; or `only` those of a model on a target.
+
+    Raises ConfigError if there are none.
+    """
+    from ..targets import load_catalogue
+
+    catalogue = load_catalogue(repo)
+    check_targets(params, catalogue)
+    pairs = declared(params) if only is None else [only]
+    found = {(model, target): read_pair(repo, params, catalogue[target], model) for model, target in pairs}
+    results = [result for result in found.values() if result is not None]
+    if not results:
+        raise ConfigError("there are no results under out/compile.", REMAKE)
+    return Results(
+        title=shorten(", ".join(dict(pairs)), _TITLE),
+        results=results,
+        effects={model: effects for model in dict(pairs) if (effects := _object(repo / profile_dir(model) / "effects.json"))},
+        history=_history(repo, pairs),
+        versions=_versions(repo / compile_dir(*results[0].pair)),
+        missing=[pair for pair, result in found.items() if result is None],
+    )
+
+
+def read_folders(folders: Sequence[Path]) -> Results:
+    """Read result folders that belong to no repo. Raises ConfigError for one that holds no result."""
+    results = []
+    for folder in folders:
+        if not is_result(folder):
+            raise ConfigError(f"'{folder}' has no {_FOOTPRINT}.", "Give a folder that `passfit compile --out` wrote.")
+        results.append(read_folder(folder))
+    return Results(title=", ".join(result.name for result in results), results=results, versions=_versions(folders[0]))
+
+
+def results_in(place: Path) -> dict[Pair, Result]:
+    """Read the result in a folder, or all those under out/compile in a repo, by model and target.
+
+    Raises ConfigError where there are none.
+    """
+    folders = [place] if is_result(place) else sorted(each.parent for each in place.glob(f"out/compile/*/*/{_FOOTPRINT}"))
+    found = {result.pair: result for result in map(read_folder, folders)}
+    if not found:
+        raise ConfigError(
+            f"'{place}' has no results: neither {_FOOTPRINT} nor out/compile/.",
+            "Run `dvc repro` there, or give a folder that `passfit compile --out` wrote.",
+        )
+    return found
+
+
+def _history(repo: Path, pairs: Sequence[Pair]):
+    try:
+        return history(repo, pairs)
+    except ConfigError:  # no git on this machine
+        return ()
+
+
+def _passes(path: Path) -> tuple[str, ...] | None:
+    found = _object(path)
+    return None if found is None else tuple(map(str, found.get("passes", ())))
+
+
+def _versions(folder: Path) -> Mapping[str, str]:
+    manifest = _object(folder / "manifest.json") or {}
+    return dict(manifest.get("versions", {}))
+
+
+def _object(path: Path) -> Json | None:
+    """Read a JSON object; None without the file. Raises ConfigError for another content, or without a key it must have."""
+    if not path.is_file():
+        return None
+    data = decode(dict, read_text(path, REMAKE), str(path), REMAKE)
+    for key, columns in _KEYS.get(path.name, {}).items():
+        if key not in data:
+            raise ConfigError(f"'{path}': {key} is missing.", REMAKE)
+        rows = data[key] if columns else []
+        if not isinstance(rows, list) or any(not isinstance(row, dict) or columns - row.keys() for row in rows):
+            raise ConfigError(f"'{path}': {key} is not a list of objects with {', '.join(sorted(columns))}.", REMAKE)
+    return data

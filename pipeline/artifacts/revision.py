@@ -1,0 +1,121 @@
+"""Read results of an earlier git revision: footprints from git, plans and sequences from DVC where it has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..errors import ConfigError, PassfitError
+from ..memory.files.plan_file import parse_plan
+from ..memory.footprint import FootprintReport
+from ..report.results import Commit, Pair, Result
+from .git import check_revision, git, git_files
+from .places import PLAN, compile_dir, kept_footprint, parse_result
+
+#: commits in the history, the latest ones
+COMMITS = 40
+_HASH = 9
+_SEQUENCE = "sequence.json"
+
+
+def result_at(repo: Path, revision: str, model: str, target: str) -> FootprintReport | None:
+    """Return the result git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
+    for path in (kept_footprint(model, target), compile_dir(model, target) / "footprint.json"):
+        # ./ makes the path relative to this folder, which may lie below the top of the git repository
+        text = git(repo, "show", f"{revision}:./{path.as_posix()}")
+        if text is not None:
+            return parse_result(text, f"{revision}:{path.as_posix()}", model, target)
+    return None
+
+
+def results_at_revision(repo: Path, revision: str, option: str = "") -> dict[Pair, Result]:
+    """Return the results that git has at `revision`, by model and target.
+
+    Raises ConfigError for an unknown revision, and for one without results; `option` is how messages call it.
+    """
+    if unknown := check_revision(repo, revision, option):
+        raise ConfigError(unknown)
+    found = {}
+    files = _Files(repo, revision)
+    for model, target in _kept_pairs(repo, revision):
+        report = result_at(repo, revision, model, target)
+        if report is not None:
+            found[model, target] = files.result(report)
+    if not found:
+        raise ConfigError(
+            f"{revision} has no footprints/ in git.", "Commit `footprints/` after `dvc repro`, or name a later revision."
+        )
+    return found
+
+
+def history(repo: Path, pairs: Iterable[Pair]) -> tuple[Commit, ...]:
+    """Return the last commits that changed footprints, in order of time, with those of `pairs` they have.
+
+    None outside of a git repository. Files of an older passfit, which cannot be read, are left out.
+    """
+    listed = git(repo, "log", f"-{COMMITS}", "--format=%H %s", "--", "footprints")
+    if not listed:
+        return ()
+    commits = [line.partition(" ") for line in reversed(listed.splitlines())]
+    places = {(sha, kept_footprint(*pair).as_posix()): (sha, pair) for sha, _, _ in commits for pair in pairs}
+    found: dict[str, dict[Pair, FootprintReport]] = {sha: {} for sha, _, _ in commits}
+    for place, text in git_files(repo, places).items():
+        sha, pair = places[place]
+        try:
+            found[sha][pair] = parse_result(text, place[1], *pair)
+        except PassfitError:
+            continue
+    return tuple(Commit(sha[:_HASH], subject, found[sha]) for sha, _, subject in commits)
+
+
+def _kept_pairs(repo: Path, revision: str) -> Iterator[Pair]:
+    """Yield the models and targets with a footprint at a revision, each once: copies, and results in a repo that commits `out/`."""
+    found: dict[Pair, None] = {}
+    for folder in ("footprints", "out/compile"):
+        listed = git(repo, "ls-tree", "-r", "--name-only", "-z", f"{revision}:./{folder}") or ""
+        for path in map(Path, filter(None, listed.split("\0"))):
+            if folder == "footprints" and path.suffix == ".json" and len(path.parts) == 2:
+                found[path.parts[0], path.stem] = None
+            elif path.name == "footprint.json" and len(path.parts) == 3:
+                found[path.parts[0], path.parts[1]] = None
+    yield from found
+
+
+class _Files:
+    """Files below `out/` at a revision: from git, or from DVC's cache or remote."""
+
+    def __init__(self, repo: Path, revision: str):
+        self._files, self._repo, self._revision = None, repo, revision
+        folder = repo.resolve()
+        root = next((above for above in (folder, *folder.parents) if (above / ".dvc").is_dir()), None)
+        if root is None:
+            return
+        from dvc.api import DVCFileSystem
+        from dvc.exceptions import DvcException
+
+        self._errors = (OSError, DvcException)
+        self._below = folder.relative_to(root)
+        try:
+            self._files = DVCFileSystem(str(root), rev=revision)
+        except self._errors:
+            return
+
+    def result(self, report: FootprintReport) -> Result:
+        """Add plan and sequence to a footprint, where they are there and can be read."""
+        folder = compile_dir(report.model, report.target)
+        plan, sequence = (self._read(folder / name) for name in (PLAN, _SEQUENCE))
+        try:
+            saved = None if plan is None else parse_plan(plan, str(folder / PLAN))
+        except ConfigError:  # of an older passfit
+            saved = None
+        return Result(report, None if sequence is None else tuple(json.loads(sequence)["passes"]), saved)
+
+    def _read(self, place: Path) -> str | None:
+        text = git(self._repo, "show", f"{self._revision}:./{place.as_posix()}")
+        if text is not None or self._files is None:
+            return text
+        try:
+            return self._files.read_text((self._below / place).as_posix(), encoding="utf-8")
+        except self._errors:
+            return None

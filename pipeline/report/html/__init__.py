@@ -1,0 +1,5 @@
+"""Write results as one page of HTML, which needs no network: `page`."""
+
+from .page import page
+
+__all__ = ["page"]

@@ -1,0 +1,49 @@
+"""Tell on the page what changed since an earlier result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...support.sizes import format_bytes
+from ..compare import BufferChange, compare
+from ..compare.comparison import shown, shown_change
+from ..compare.formats import sentences
+from ..effects_table import signed
+from ..fit import nodes_in
+from ..results import Commit, Result, Results
+from .parts import Part, Section, Table, Text
+
+_ROWS = 20
+
+
+def changes_section(result: Result, results: Results) -> Section:
+    """Compare a result with an earlier one: the asked for, else the last one in git that differs."""
+    before, name = results.before.get(result.pair), results.since
+    if before is None and not name:
+        before, name = _last_other(results.history, result)
+    if before is None:
+        why = f"{name} has no result of it." if name else "Git has no other footprint of it."
+        return Section("Changes", [Text(why)])
+    found = compare(before, result)
+    parts: list[Part] = [Text(f"Since {name}:")]
+    if found.changed:
+        rows = [(each.name, shown(each.before, each.unit), shown(each.after, each.unit), shown_change(each)) for each in found.changed]
+        parts.append(Table(("", ">before", ">after", ">change"), rows))
+    for title, changes in (("buffer at the peak", found.buffers), ("weight", found.weights)):
+        if changes:
+            parts.append(Table((title, ">before", ">after", ">change", "ONNX nodes"), [_row(each) for each in changes[:_ROWS]]))
+    return Section("Changes", [*parts, *map(Text, sentences(found))])
+
+
+def _last_other(history: Sequence[Commit], result: Result) -> tuple[Result | None, str]:
+    """Find the last commit whose footprint differs."""
+    for commit in reversed(history):
+        report = commit.footprints.get(result.pair)
+        if report is not None and report.best != result.footprint.best:
+            return Result(report), f"{commit.hash} ({commit.subject})"
+    return None, ""
+
+
+def _row(change: BufferChange) -> tuple[str, ...]:
+    sizes = (format_bytes(each) if each else "–" for each in (change.before, change.after))
+    return (change.name, *sizes, signed(change.change), nodes_in(change.nodes) or "–")

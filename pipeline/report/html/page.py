@@ -1,0 +1,143 @@
+"""Put the page together: sections in a template, with the plotting library inside, in one file of the same bytes each time.
+
+The page asks for nothing from any network, and may not: its content security policy allows only its own two scripts, by
+their digests. So a name in a model that looks like a script is text, and would not run if it were not.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from ...support.sizes import format_bytes
+from ..fit import printable, shorten
+from ..results import Json, Result, Results
+from .axes import Spec
+from .changes import changes_section
+from .charts import effect_cells, effects_chart, overview_chart
+from .parts import Article, Chart, Part, Section, Table, Text
+from .sections import (
+    accuracy_section,
+    arena_section,
+    error_text,
+    footprint_section,
+    history_section,
+    kernels_section,
+    sequence_section,
+    time_section,
+)
+
+#: version of Vega-Lite in the pinned vl-convert-python
+_VEGA_LITE = "6.4"
+#: columns of a cell; its tooltip has the whole text
+_ROOM = 64
+
+
+def page(results: Results) -> str:
+    """Return the page of all results as HTML."""
+    import jinja2
+
+    folder = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
+    )
+    environment.filters |= {"chart": _chart, "shortened": lambda cell: shorten(printable(cell), _ROOM)}
+    environment.tests["chart"] = lambda part: isinstance(part, Chart)
+    environment.tests["table"] = lambda part: isinstance(part, Table)
+    environment.tests["sentence"] = lambda part: isinstance(part, Text)
+    draw = (folder / "draw.js").read_text(encoding="utf-8")
+    return environment.get_template("page.html.j2").render(
+        title=results.title,
+        versions=results.versions,
+        overview=_overview(results),
+        articles=list(_articles(results)),
+        passes=[_effects(model, effects) for model, effects in results.effects.items()] or [_NO_EFFECTS],
+        style=_safe((folder / "style.css").read_text(encoding="utf-8")),
+        scripts=[_safe(_library()), _safe(draw)],
+        digests=[_digest(_library()), _digest(draw)],
+    )
+
+
+def _articles(results: Results) -> Iterator[Article]:
+    for number, result in enumerate(results.results, 1):
+        sections = [
+            footprint_section(result), arena_section(result), sequence_section(result), time_section(result),
+            kernels_section(result), accuracy_section(result), changes_section(result, results),
+            history_section(result, results.history),
+        ]  # fmt: skip
+        good = result.footprint.fits
+        ram = format_bytes(result.footprint.best.ram)
+        yield Article(f"result-{number}", result.name, f"ram {ram}, {'fits' if good else 'does NOT fit'}", good, sections)
+
+
+def _overview(results: Results) -> Section:
+    rows = [_figures(result) for result in results.results]
+    links = [f"#result-{number}" for number in range(1, len(rows) + 1)]
+    columns = ("model @ target", ">ram", ">of tvm-default", ">flash", ">time", ">max error", "")
+    parts: list[Part] = [Table(columns, rows, links=links)]
+    if len(rows) > 1:
+        parts.append(Chart("ram of each", overview_chart(results.results)))
+    parts += [Text(f"{model} @ {target}: there is no result. Run `dvc repro`.", loud=True) for model, target in results.missing]
+    return Section("All results", parts)
+
+
+def _figures(result: Result) -> tuple[str, ...]:
+    report = result.footprint
+    best, measured = report.best, report.measured
+    time = "–"
+    if measured.latency_ms is not None:
+        time = f"{measured.latency_ms:.3g} ms"
+    elif measured.instructions is not None:
+        time = f"{measured.instructions:,} instructions"
+    error = error_text(measured.max_rel_error)
+    ratio = f"{best.ram / report.baseline.ram:.2f}" if report.baseline.ram else "–"
+    return result.name, format_bytes(best.ram), ratio, format_bytes(best.flash), time, error, "fits" if report.fits else "does NOT fit"
+
+
+_NO_EFFECTS = Section("Effects of passes on each other", [Text("The passes were not profiled: the stage profile, or `passfit profile`, does.")])
+
+
+def _effects(model: str, effects: Json) -> Section:
+    drawn, title = effects_chart(effects), f"Effects of passes on each other: {model}, on {effects['target']}"
+    if drawn is None:
+        return Section(title, [Text("No pass changes the effect of another one.")])
+    rows = [
+        (cell["first pass"], cell["second pass"], cell["relation"], cell["ram more than alone"], cell["sum more than alone"])
+        for cell in effect_cells(effects)
+    ]
+    said = "ram that a pass costs (+) or saves (−) more after another one than alone; Σ: equal ram, another sum of tensors"
+    table = Table(("first", "then", "relation", ">ram", ">sum"), rows, fold=f"Pairs ({len(rows)})")
+    return Section(title, [Chart(said, drawn, scrolls=True), table])
+
+
+def _chart(spec: Spec):
+    """Return a chart as JSON that may stand in a script element."""
+    text = json.dumps(spec, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return _safe(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _safe(text: str):
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@lru_cache(maxsize=1)
+def _library() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle(vl_version=_VEGA_LITE)
+
+
+def _digest(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

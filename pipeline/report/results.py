@@ -1,0 +1,94 @@
+"""Hold the results of a model on a target, as the page and the comparison read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..memory.files.plan_file import SavedPlan
+from ..memory.footprint import FootprintReport
+from ..memory.placement.plan_arena import ArenaPlan
+from ..program import Program
+from .arena.explain import Explanation, explain
+from .levers import LeversFound
+
+Pair = tuple[str, str]
+#: object of a JSON file
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Memory of a device, in bytes."""
+
+    ram: int
+    flash: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """Results of one model on one target, as far as they are there.
+
+    `saved` is the plan of the library, `before` that of the same kernels in the order given, with nothing shared.
+    `search`, `front` and `kernels` are the objects of the files of those names. `levers` are those that led to the
+    arena, None if they are not known.
+    """
+
+    footprint: FootprintReport
+    passes: tuple[str, ...] | None = None
+    saved: SavedPlan | None = None
+    before: SavedPlan | None = None
+    search: Json | None = None
+    front: Json | None = None
+    kernels: Json | None = None
+    levers: LeversFound | None = None
+    capacity: Capacity | None = None
+
+    @property
+    def pair(self) -> Pair:
+        """Return the model and the target."""
+        return self.footprint.model, self.footprint.target
+
+    @property
+    def name(self) -> str:
+        """Return both in words."""
+        return f"{self.footprint.model} @ {self.footprint.target}"
+
+    @property
+    def planned(self) -> tuple[Program, ArenaPlan] | None:
+        """Return the program and its plan."""
+        return None if self.saved is None else (self.saved.program, self.saved.plan)
+
+    def explanation(self) -> Explanation | None:
+        """Explain the arena, if its plan is there."""
+        if self.saved is None:
+            return None
+        return explain(self.saved.program, self.saved.plan, self.saved.alignment, self.levers)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Commit that changed footprints: its short hash, the first line of its message, and the footprints it has."""
+
+    hash: str
+    subject: str
+    footprints: Mapping[Pair, FootprintReport]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything a page shows. `results` are in the order of params.yaml, `history` is in order of time.
+
+    `effects` are the objects of effects.json by model. `versions` are those of the tools that made the results.
+    `before` are results to compare with, `since` names them. `missing` are declared pairs without a result.
+    """
+
+    title: str
+    results: Sequence[Result]
+    effects: Mapping[str, Json] = field(default_factory=dict)
+    history: Sequence[Commit] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[Pair, Result] = field(default_factory=dict)
+    since: str = ""
+    missing: Sequence[Pair] = ()

@@ -1,0 +1,78 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from passfit.artifacts.git import git_files
+from passfit.artifacts.read_results import read_repo
+from passfit.artifacts.revision import history, results_at_revision
+from passfit.errors import ConfigError
+from passfit.memory import write_plan
+from passfit.params.params import load_params
+
+from ..gate.samples import PARAMS, Repo
+from ..report.results import saved
+from ..strategies import chain
+
+PAIR = ("a", "x86-64")
+
+
+@pytest.fixture(params=["", "below"])
+def repo(tmp_path: Path, request: pytest.FixtureRequest) -> Repo:
+    """Return a repo, at the top of its git repository or in a folder of it."""
+    folder = tmp_path / request.param
+    folder.mkdir(exist_ok=True)
+    made = Repo(folder)
+    made.params(PARAMS)
+    if request.param:
+        Repo(tmp_path).git("init", "--quiet")
+    return made
+
+
+def test_the_history_is_in_order_of_time_with_the_footprints_of_each_commit(repo: Repo):
+    for tag, ram in (("one", 1000), ("two", 2000)):
+        repo.keep(ram=ram)
+        repo.commit(tag)
+    repo.params(PARAMS + "\n# no footprint changes\n")
+    repo.commit("three")
+    found = history(repo.path, [PAIR, ("gone", "x86-64")])
+    assert [(each.subject, {pair: report.best.ram for pair, report in each.footprints.items()}) for each in found] == [
+        ("one", {PAIR: 1000}), ("two", {PAIR: 2000}),
+    ]  # fmt: skip
+
+
+def test_a_footprint_of_an_older_passfit_is_left_out(repo: Repo):
+    repo.write(repo.path / "footprints" / "a" / "x86-64.json", {"old": 1})
+    repo.commit("old")
+    assert [each.footprints for each in history(repo.path, [PAIR])] == [{}]
+
+
+def test_results_of_a_repo_that_commits_them_have_their_plans(repo: Repo):
+    place = repo.footprint(ram=768)
+    write_plan(saved(chain(64, 512, 256, 64)), place.with_name("plan.json"))
+    place.with_name("sequence.json").write_text(json.dumps({"passes": ["legalize"]}))
+    repo.commit("all")
+    found = results_at_revision(repo.path, "all")[PAIR]
+    assert found.saved is not None and found.saved.plan.arena == 768 and found.passes == ("legalize",)
+
+
+def test_a_revision_without_results_is_refused(repo: Repo):
+    repo.commit("nothing")
+    with pytest.raises(ConfigError, match="nothing has no footprints/ in git. Commit `footprints/`"):
+        results_at_revision(repo.path, "nothing")
+    with pytest.raises(ConfigError, match="git has no revision nothin here. Did you mean 'nothing'"):
+        results_at_revision(repo.path, "nothin")
+
+
+def test_missing_files_are_left_out_and_others_are_whole(repo: Repo):
+    (repo.path / "x").write_text("a\nblob 3\nb\n\u00fc")
+    (repo.path / "empty").write_text("")
+    repo.commit("files")
+    places = [("files", "x"), ("files", "none"), ("none", "x"), ("files", "empty"), ("files", "a\nb")]
+    assert git_files(repo.path, places) == {("files", "x"): "a\nblob 3\nb\n\u00fc", ("files", "empty"): ""}
+
+
+def test_the_same_results_have_one_title_in_any_folder(repo: Repo):
+    repo.footprint()
+    found = read_repo(repo.path, load_params(repo.path / "params.yaml"))
+    assert (found.title, found.history, [each.name for each in found.results]) == ("a", (), ["a @ x86-64"])

@@ -1,0 +1,70 @@
+import json
+
+import pytest
+
+from passfit.gate import run_gate
+from passfit.gate.explanations import growth_cause
+from passfit.memory import write_plan
+from passfit.report.compare import compare
+
+from ..report.results import result, saved
+from ..strategies import chain
+
+KIB = 1024
+
+
+@pytest.fixture
+def over(repo):
+    """Return a function that adds a result with a plan and commits it, or leaves it uncommitted."""
+
+    def make(*sizes: int, tag: str = ""):
+        plan = saved(chain(*sizes))
+        place = repo.footprint(ram=plan.plan.arena)
+        write_plan(plan, place.with_name("plan.json"))
+        repo.keep(ram=plan.plan.arena)
+        if tag:
+            repo.commit(tag)
+        return repo
+
+    return make
+
+
+def test_a_growth_names_its_node_and_the_next_lever(over):
+    over(64, 512, 256, 64, tag="then")
+    repo = over(64, 512, 1024, 64)
+    result = run_gate(repo.path, against="then", explain=True)
+    assert result.exit_code == 1
+    causes = [line for line in result.text.splitlines() if line.startswith("why")]
+    assert causes[0].startswith("why   a @ x86-64: ram grew: arena +768 B (+100.0%) to 1.5 KiB")
+    assert causes[1].startswith("why   a @ x86-64: next: One kernel works on all that is alive")
+
+
+def test_with_plans_of_both_sides_the_buffer_and_its_node_are_named():
+    found = compare(result(chain(64, 512, 256, 64)), result(chain(64, 512, 1024, 64)))
+    assert growth_cause(found, "ram").endswith("; b2 takes 768 B more at the peak (256 B before), made by k1 of node1")
+
+
+def test_over_budget_names_what_is_alive_at_the_peak(over):
+    repo = over(64, 600 * KIB, 256 * KIB, 64)
+    causes = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
+    assert causes[0] == "a @ x86-64: the peak is at k01 k, of 856.0 KiB: b1 600.0 KiB of node0, b2 256.0 KiB of node1"
+
+
+def test_a_comment_is_one_screen_and_folds_the_table(over):
+    repo = over(64, 600 * KIB, 256 * KIB, 64)
+    text = run_gate(repo.path, format="md", explain=True).text
+    head, _, table = text.partition("<details>")
+    assert len(head.splitlines()) <= 12 and "b1 600.0 KiB of node0" in head
+    assert "| a | x86-64 | ram budget |" in table and table.rstrip().endswith("</details>")
+
+
+@pytest.mark.parametrize("format", ["junit", "github"])
+def test_other_formats_tell_it_too(over, format):
+    assert "b1 600.0 KiB of node0" in run_gate(over(64, 600 * KIB, 256 * KIB, 64).path, format=format, explain=True).text
+
+
+def test_without_failures_there_is_nothing_to_explain(over):
+    repo = over(64, 64)
+    assert json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"] == []
+    assert "causes" not in json.loads(run_gate(repo.path, format="json").text)
+    assert run_gate(repo.path, explain=True).text == run_gate(repo.path).text

@@ -1,0 +1,138 @@
+"""The page in a real browser: what is drawn, asked of the network, said on the console, reached by the keyboard."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from passfit.report.html import page
+
+from ...strategies import chain
+from ..results import EVIL, result, results
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="the extra `test` is not installed")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium is not installed"),
+]
+NARROW, WIDE = 360, 1600
+INTERACTIVE = "a[href], summary, [tabindex='0']"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield made
+    made.quit()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    long = chain(64, *(512 + 64 * (n % 5) for n in range(40)), 64)
+    evil = replace(long, buffers=tuple(replace(each, name=f"{EVIL}{n}") for n, each in enumerate(long.buffers)))
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page(results(result(), result(evil, target=EVIL))), encoding="utf-8")
+    return path
+
+
+def show(browser, file: Path, width: int, scheme: str) -> None:
+    """Open the page with every result unfolded, and wait until all charts are drawn."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(file.as_uri())
+    browser.set_script_timeout(60)
+    browser.execute_async_script(
+        """
+        const done = arguments[0];
+        document.querySelectorAll("details").forEach((each) => { each.open = true; });
+        const left = () => document.querySelector("figure:not([data-drawn])");
+        const next = () => { const figure = left(); if (!figure) return done(); figure.scrollIntoView(); setTimeout(next, 20); };
+        next();
+        """
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_the_page_is_drawn_without_errors_requests_or_overflow(browser, file: Path, width: int, scheme: str):
+    show(browser, file, width, scheme)
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    assert [url for url in asked if not url.startswith(("data:", file.as_uri()))] == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.title.startswith("repo")
+    marks = browser.execute_script("return [...document.querySelectorAll('figure')].map(f => f.querySelectorAll('svg path').length)")
+    assert marks and all(marks)
+    paper, ink = browser.execute_script(
+        "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color].map(c => Number(c.match(/\\d+/)[0]))"
+    )
+    assert (paper < 64 and ink > 192) if scheme == "dark" else (paper > 192 and ink < 64)
+    if folder := os.environ.get("PASSFIT_SCREENSHOTS"):
+        _screenshot(browser, Path(folder) / f"report-{width}-{scheme}.png", width)
+
+
+def test_all_that_unfolds_links_and_scrolls_is_reached_by_the_keyboard(browser, file: Path):
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, file, WIDE, "light")
+    wanted = browser.execute_script(f"return document.querySelectorAll(\"{INTERACTIVE}\").length")
+    body = browser.find_element("tag name", "body")
+    reached, active = set(), body
+    for _ in range(2 * wanted + 5):
+        active.send_keys(Keys.TAB)
+        active = browser.switch_to.active_element
+        if active.id in reached:
+            break
+        reached.add(active.id)
+    every = {element.id for element in browser.find_elements("css selector", INTERACTIVE)}
+    assert every <= reached and len(every) > 10
+
+
+def test_enter_folds_a_result_and_a_link_opens_one(browser, file: Path):
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, file, NARROW, "light")
+    summary = browser.find_element("css selector", "#result-2 > summary")
+    summary.send_keys(Keys.ENTER)
+    opened = "return document.getElementById('result-2').open"
+    assert browser.execute_script(opened) is False
+    browser.find_element("css selector", "a[href='#result-2']").send_keys(Keys.ENTER)
+    assert browser.execute_script(opened) is True
+
+
+def test_pointing_at_a_buffer_tells_its_kernel_and_onnx_nodes(browser, file: Path):
+    from selenium.webdriver import ActionChains
+
+    show(browser, file, WIDE, "dark")
+    mark = browser.find_element("css selector", "#result-1 section:nth-of-type(2) svg .mark-rect path")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", mark)
+    ActionChains(browser).move_to_element(mark).perform()
+    tooltip = browser.find_element("id", "vg-tooltip-element").text
+    assert all(word in tooltip for word in ("buffer", "kernel", "ONNX nodes", "size", "alive"))
+
+
+def _screenshot(browser, path: Path, width: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    browser.execute_script("window.scrollTo(0, 0)")
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    path.write_bytes(base64.b64decode(taken["data"]))

@@ -1,0 +1,119 @@
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+
+from passfit.memory import lifetimes, plan_arena
+from passfit.report.arena.blocks import blocks_of
+from passfit.report.html import page
+from passfit.report.results import Results
+
+from ...profiles import examples
+from ...strategies import NAMES, chain, programs
+from ..results import EVIL, bare, result, results, saved
+
+SECTIONS = (
+    "Footprint", "Arena", "Sequence", "Ram against time", "Kernels by time", "Accuracy", "Changes", "History",
+)  # fmt: skip
+
+
+class Elements(HTMLParser):
+    """Tags with their attributes, scripts, and the text outside of scripts and styles."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.scripts: list[tuple[str, str]] = []
+        self.text = ""
+        self._script = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._script = dict(attrs).get("type", "") if tag in ("script", "style") else None
+
+    def handle_data(self, data):
+        if self._script is None:
+            self.text += data
+        elif self.tags[-1][0] == "script":
+            self.scripts.append((self._script, data))
+
+    def handle_endtag(self, tag):
+        self._script = None if tag in ("script", "style") else self._script
+
+
+@pytest.fixture(scope="module")
+def full() -> str:
+    return page(results())
+
+
+def test_the_same_results_are_the_same_bytes(full: str):
+    assert page(results()) == full
+
+
+def test_every_section_is_there_and_charts_show_the_figures(full: str):
+    read = Elements(full)
+    assert all(title in read.text for title in (*SECTIONS, "All results", "Effects of passes on each other"))
+    charts = [json.loads(text) for kind, text in read.scripts if kind == "application/json"]
+    assert len(charts) == full.count('class="chart"') == 2 * 7 + 2
+    assert all(chart["data"]["values"] for chart in charts)
+    assert "n @ t: there is no result" in read.text
+
+
+def test_a_section_without_anything_to_show_says_so():
+    text = " ".join(Elements(page(Results("r", [bare()]))).text.split())
+    for said in (
+        "no plan.json", "no sequence.json", "no search left its search.json", "The kernels were not timed", "did not run",
+        "Git has no other footprint", "The passes were not profiled",
+    ):  # fmt: skip
+        assert said in text
+
+
+def test_the_page_may_run_its_own_two_scripts_alone_and_load_nothing(full: str):
+    read = Elements(full)
+    policy = next(attributes["content"] for tag, attributes in read.tags if attributes.get("http-equiv") == "Content-Security-Policy")
+    run = [text for kind, text in read.scripts if kind == ""]
+    digests = {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in run}
+    assert len(run) == 2 and set(re.search(r"script-src ([^;]+)", policy)[1].split()) == digests
+    assert policy.startswith("default-src 'none'") and "http" not in policy
+    loading = [attributes for _, attributes in read.tags if {"src", "href"} & set(attributes)]
+    assert all(each.get("href", "").startswith(("#", "data:")) and "src" not in each for each in loading)
+
+
+def test_names_of_a_model_are_text(full: str):
+    program = chain(64, 512, 256, 64)
+    named = replace(
+        program,
+        buffers=tuple(replace(each, name=f"{EVIL}{n}") for n, each in enumerate(program.buffers)),
+        steps=tuple(replace(each, kernel=EVIL, nodes=(EVIL, EVIL)) for each in program.steps),
+    )
+    given = results(replace(result(named, model=EVIL, passes=(EVIL,)), before=saved(named)), title=EVIL)
+    read, plain = Elements(page(given)), Elements(page(results(result(program))))
+    assert EVIL in read.text
+    assert [tag for tag, _ in read.tags].count("img") == 0
+    assert len(read.scripts) == len(plain.scripts), "no name ends a script, or begins one"
+
+
+@settings(max_examples=examples(20))
+@given(programs(), NAMES)
+def test_every_plan_has_a_page(program, name):
+    # a name that cannot be shown is replaced
+    shown = replace(result(program, model=name), before=None)
+    assert Elements(page(results(shown))).scripts
+
+
+@given(programs())
+def test_each_living_buffer_is_a_block_inside_the_arena_and_no_two_meet(program):
+    plan = plan_arena(program)
+    blocks = blocks_of(program, plan)
+    living = {n for n, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True)) if buffer.nbytes and life.end > life.start}
+    assert {block.number for block in blocks} == living
+    assert all(0 <= block.offset < block.top <= plan.arena for block in blocks)
+    for n, one in enumerate(blocks):
+        for two in blocks[:n]:
+            assert one.end <= two.start or two.end <= one.start or one.top <= two.offset or two.top <= one.offset
