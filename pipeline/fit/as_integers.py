@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-
-import onnx
+from typing import TYPE_CHECKING
 
 from .verdict import Sizes
+
+if TYPE_CHECKING:
+    import onnx
 
 #: bytes of an int8, relative to a float32
 _QUARTER = 0.25
@@ -50,9 +52,11 @@ def as_integers(sizes: Sizes, shares: FloatShares) -> Sizes:
 
 def _share(tensors: Iterable[tuple[int, Iterable[int]]]) -> float:
     """Return the share of float32 in the bytes of tensors, given by type and shape; 0 without any."""
+    from onnx import TensorProto, helper
+
     floats = total = 0
     for kind, shape in tensors:
-        nbytes = math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize
+        nbytes = math.prod(shape) * helper.tensor_dtype_to_np_dtype(kind).itemsize
         total += nbytes
-        floats += nbytes * (kind == onnx.TensorProto.FLOAT)
+        floats += nbytes * (kind == TensorProto.FLOAT)
     return floats / total if total else 0.0
