@@ -26,7 +26,7 @@ Pair = tuple[str, str]
 
 #: the terms of each quantity, shown below the verdicts
 COUNTED = {
-    "ram": "arena + workspace (+ weights, where the target cannot read them in place)",
+    "ram": "arena + workspace + measured stack (+ weights, where the target cannot read them in place; + other .data and .bss of an image without operating system)",
     "flash": "weights + code",
 }
 #: page size in bytes, for results without one

@@ -88,7 +88,7 @@ def test_json_holds_bytes():
 def test_text_is_aligned_and_says_what_is_counted():
     lines = FORMATS["text"](REPORT).splitlines()
     assert len({line.index("rpi4") for line in lines[1:4]} | {lines[0].index("target")}) == 1
-    assert "ram = arena + workspace" in "\n".join(lines)
+    assert "ram = arena + workspace + measured stack (+ weights, " in "\n".join(lines)
     assert lines[-1] == "1 of 5 checks failed, 3 could not be made"
     assert "\x1b" not in "".join(lines)
 
