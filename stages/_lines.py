@@ -66,10 +66,15 @@ def fits_line(result: FootprintReport, ram: int, flash: int) -> str:
     for quantity, capacity in (("ram", ram), ("flash", flash)):
         limit = getattr(result.budget, quantity)
         whose = "the device's" if limit is None else "the budget's"
-        used = format_bytes(getattr(result.best, quantity))
-        parts.append(f"{quantity} {used} of {whose} {format_bytes(capacity if limit is None else limit)}")
-    parts += (f"{region.name} {' of '.join(format_pair(region.used, region.limit))}" for region in telling(result.best.regions))
+        parts.append(_part(quantity, getattr(result.best, quantity), capacity if limit is None else limit, f"{whose} "))
+    parts += (_part(region.name, region.used, region.limit) for region in telling(result.best.regions))
     return f"{result.model} @ {result.target}: {'fits' if result.fits else 'does NOT fit'}: {', '.join(parts)}"
+
+
+def _part(name: str, used: int, limit: int, whose: str = "") -> str:
+    """Compare bytes used with a limit, and say by how many they exceed it."""
+    one, other = format_pair(used, limit)
+    return f"{name} {one} of {whose}{other}{f' (over by {format_bytes(used - limit)})' if used > limit else ''}"
 
 
 def _pair(report: FootprintReport) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
 
@@ -93,12 +93,18 @@ def _quantised(report: FootprintReport) -> Iterator[str]:
 
 
 def verdict_phrase(report: FootprintReport) -> str:
-    """Say whether a result is within its budget, or within the device without one."""
-    limits = [
-        f"{quantity} {format_bytes(limit)}"
-        for quantity in ("ram", "flash")
-        if (limit := getattr(report.budget, quantity)) is not None
-    ]
-    against = f"the budget ({', '.join(limits)})" if limits else "the device"
-    over = [f"{region.name} over by {format_bytes(region.used - region.limit)}" for region in report.best.regions if not region.fits]
-    return f"fits {against}" if report.fits else f"does NOT fit {against}{': ' * bool(over)}{', '.join(over)}"
+    """Say whether a result is within its budget and the device, and by how much it is over."""
+    regions = report.best.regions
+    budget = [(name, getattr(report.best, name), limit) for name in ("ram", "flash") if (limit := getattr(report.budget, name)) is not None]
+    budget += [(region.name, region.used, region.room) for region in regions if region.room is not None]
+    asked = ", ".join(f"{name} {format_pair(used, limit)[1]}" for name, used, limit in budget)
+    if report.fits:
+        return f"fits the budget ({asked})" if budget else "fits the device"
+    beyond = [(f"the budget ({asked})", _over(budget)), ("the device", _over((region.name, region.used, region.size) for region in regions))]
+    found = [f"{what}: {over}" for what, over in beyond if over]
+    return f"does NOT fit {', nor '.join(found) or 'the device'}"
+
+
+def _over(amounts: Iterable[tuple[str, int, int]]) -> str:
+    """Say by how many bytes each name uses more than its limit; `amounts` are name, bytes used, limit."""
+    return ", ".join(f"{name} over by {format_bytes(used - limit)}" for name, used, limit in amounts if used > limit)
