@@ -15,6 +15,7 @@ from .catalogue import CATALOGUE_VERSION, parse_spec
 TVM_DEFAULT = ("legalize", "fold-constant", "fuse-operators")
 #: passes that run a kernel in parts, or again: without them kernels are whole
 SPLITTING = frozenset({"cut-sums", "rematerialise", "split-channels", "split-rows"})
+_AGAIN = "If another version of passfit wrote the file, search again: leave --sequence out, or run the optimize stage."
 
 
 @dataclass(frozen=True)
@@ -80,4 +81,7 @@ def read_sequence(path: Path) -> Sequence:
     passes = data.get("passes")
     if not isinstance(passes, list) or not all(isinstance(spec, str) for spec in passes):
         raise SequenceError(f"'{path}': passes is not a list of pass specs.", hint)
-    return Sequence.parse(passes)
+    try:
+        return Sequence.parse(passes)
+    except SequenceError as error:
+        raise SequenceError(f"'{path}': {error.what}", f"{error.hint} {_AGAIN}") from error

@@ -111,6 +111,21 @@ def test_a_malformed_file_is_refused_by_name(tmp_path_factory: pytest.TempPathFa
     assert refusal.value.hint
 
 
+@pytest.mark.parametrize(
+    "spec, what",
+    [
+        ("split-rows{steps=0-1,held=2}", "The pass 'split-rows' has no option 'held'."),
+        ("fuse-by-mapping{held=1}", "The pass 'fuse-by-mapping' has no option 'held'."),
+        ("fuse-everything", "There is no pass 'fuse-everything'."),
+    ],
+)
+def test_a_file_of_another_version_says_to_search_again(tmp_path: Path, spec: str, what: str):
+    (tmp_path / "old.json").write_text(json.dumps({"passes": ["legalize", spec]}))
+    with pytest.raises(SequenceError) as refusal:
+        read_sequence(tmp_path / "old.json")
+    assert refusal.value.what == f"'{tmp_path / 'old.json'}': {what}" and "search again: leave --sequence out" in refusal.value.hint
+
+
 def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path):
     with pytest.raises(PassfitError, match="nothing.json"):
         read_sequence(tmp_path / "nothing.json")
