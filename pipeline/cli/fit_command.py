@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import ConfigError
 from ..search.settings import SearchSettings
 from . import options
 from .option_groups import ModelOptions, grouped
@@ -44,6 +45,8 @@ def fit(
     from ..report.targets_that_fit import predicted_beside_built, targets_that_fit
     from ..support.text_files import json_lines
 
+    if out is not None and not build:
+        raise ConfigError(f"--out {out}: a prediction writes no files.", "Add --build, or leave --out out; --json prints all sizes.")
     devices = [each.with_opt(opt) for each in _devices(target)]
     settings = SearchSettings(
         seconds=seconds, max_slowdown=options.slowdown(max_slowdown), max_extra_compute=None if no_splits else max_extra_compute

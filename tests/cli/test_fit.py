@@ -24,6 +24,7 @@ def test_bad_input_is_refused(refused: Refused, cnn: Path, tmp_path: Path):
     assert "ram=much" in refused("fit", cnn, "--budget", "ram=much")
     assert "soon" in refused("fit", cnn, "--max-slowdown", "soon")
     assert "opt" in refused("fit", cnn, "--opt", "small")
+    assert "Add --build" in refused("fit", cnn, "--out", tmp_path / "out")
     (tmp_path / "params.yaml").write_text("targets: 1\n")
     assert "params.yaml" in refused("fit", cnn)
 
