@@ -65,7 +65,14 @@ class NumericError(PassfitError):
 
     def add_place(self, file: object) -> None:
         """Name in the message the file with the errors."""
-        self.hint = f"{self.hint} The errors of each output are in '{file}'.".strip()
+        self._hint(f"{self.hint} The errors of each output are in '{file}'.")
+
+    def suspect(self, cause: str) -> None:
+        """Name in the message what else may be at fault, to be checked first."""
+        self._hint(f"Check {cause} first. {self.hint}")
+
+    def _hint(self, text: str) -> None:
+        self.hint = _printable(text).strip()
         self.args = (f"{self.what} {self.hint}",)
 
 

@@ -73,7 +73,12 @@ def verify_library(
         outputs, further = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
-    difference = _compared(outputs, chosen, tolerance, second_look)
+    try:
+        difference = _compared(outputs, chosen, tolerance, second_look)
+    except NumericError as error:
+        if target.runner:
+            error.suspect(f"the device and {runner.how}")
+        raise
     keep_golden(library.archive.parent, program, chosen, runner.how, outputs, tolerance)
     agreement = as_given.agreement(further) if as_given is not None and not as_given.unknown else None
     return Measured(

@@ -12,9 +12,11 @@ from onnx import helper
 
 from passfit import api
 from passfit.artifacts.origin import target_digest, verify_record
-from passfit.errors import ToolchainError
+from passfit.errors import NumericError, ToolchainError
 from passfit.targets import get_target, how_to_run
+from passfit.verify.cases import choose_cases
 from passfit.verify.linked import program as running
+from passfit.verify.run import verify_library
 from passfit.verify.runner import link
 from passfit.verify.settings import VerifySettings
 
@@ -81,6 +83,17 @@ def test_a_runner_that_fails_is_told_with_its_last_lines_and_what_to_check(linke
     with pytest.raises(ToolchainError) as error:
         program.run([{name: np.zeros((4, 6), np.float32)}])
     assert message in str(error.value) and "Check the device and the runner of my-board" in str(error.value)
+
+
+def test_wrong_numbers_of_a_device_lay_suspicion_on_it_and_its_runner(tmp_path):
+    model = models.matmul_exp()
+    cases = choose_cases(model.onnx, 0, 1, 1e-4)
+    size = sum(model.program.tensors[port.tensor].nbytes for port in model.program.outputs)
+    target = replace(EMULATED, name="my-board", runner=python(f"open('outputs.bin', 'wb').write(bytes({size}))"))
+    with pytest.raises(NumericError) as error:
+        verify_library(library(model, tmp_path, target), model.program, lambda: cases, target, 1e-4)
+    assert "differ in" in error.value.what and error.value.hint.startswith("Check the device and the runner of my-board first. Compile without")
+    assert str(error.value) == f"{error.value.what} {error.value.hint}"
 
 
 def test_outputs_of_an_earlier_run_are_not_taken_for_those_of_a_later_one(linked):
