@@ -48,6 +48,9 @@ def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
     for kind in get_args(Kind):
         if kind not in {each.kind for each in memories}:
             raise TargetError(f"{where}: no memory is of the kind {kind}.", "Give one of each kind.")
+        # a budget of that name limits all memories of the kind
+        if any(each.name == kind and (each.kind != kind or len(of_kind(memories, kind)) > 1) for each in memories):
+            raise TargetError(f"{where}: one of several memories is called '{kind}', which means all of the kind {kind}.", f"Call it {kind}1.")
     return memories
 
 

@@ -89,6 +89,12 @@ def test_an_unknown_target_names_the_near_one():
         get_target("rpi44")
 
 
+def _memories(*pairs: str) -> str:
+    """Describe a board with memories of these names and kinds."""
+    entries = [f'{{name = "{name}", kind = "{kind}", size = "1KiB", start = {number * 4096}}}' for number, (name, kind) in enumerate(map(str.split, pairs))]
+    return f'base = "mps2-an386"\nmemories = [{", ".join(entries)}]'
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -117,6 +123,9 @@ def test_an_unknown_target_names_the_near_one():
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "lots", start = 0}]', "size: 'lots' is not a size"),
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = -1}]', "start is -1"),
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0, speed = 1}]', "unknown key 'speed'"),
+        (_memories("flash flash", "qspi flash", "sram ram"), "one of several memories is called 'flash'.*Call it flash1"),
+        (_memories("rom flash", "ram ram", "ccm ram"), "one of several memories is called 'ram'.*Call it ram1"),
+        (_memories("ram flash", "sram ram"), "called 'ram', which means all of the kind ram"),
         ('base = "mps2-an386"\nrunner = "run.sh"', "runner is 'run.sh'.*Give a list of words"),
         ('base = "mps2-an386"\nrunner = []', "runner is \\[\\]"),
         ('base = "mps2-an386"\nrunner = ["run", "{elv}"]', "unknown word '{elv}'.*Did you mean 'elf'"),
