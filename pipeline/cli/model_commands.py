@@ -88,11 +88,11 @@ def _build(
 ) -> None:  # fmt: skip
     """Build and verify a library, keep its `image`, write its packages; show the report."""
     from .. import api
-    from ..package import check_kind, write_package
+    from ..package import check_folder, write_package
     from ..report.progress import console_progress
 
     for kind in packages:
-        check_kind(kind, device.device())
+        check_folder(out / "package" / kind, kind, device.device())
     verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image)
     with console_progress() as progress:
         report = api.compile_model(

@@ -1,6 +1,7 @@
-"""Hand a library over as a folder that a build system takes: `write_package`, `check_kind`."""
+"""Hand a library over as a folder that a build system takes: `write_package`, `check_folder`."""
 
-from .kinds import KINDS, check_kind
+from .earlier import check_folder
+from .kinds import KINDS
 from .write import write_package
 
-__all__ = ["KINDS", "check_kind", "write_package"]
+__all__ = ["KINDS", "check_folder", "write_package"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import ConfigError, did_you_mean
+from ..image import BOARD_FILES
 from ..targets import Target
 from .cores import arduino_folder
+
+README = "README.md"
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class Kind:
     files: dict[str, str] = field(default_factory=dict)
     bare: bool = True
     board: str = ""
+
+    @property
+    def selftest_header(self) -> str:
+        """Return the place of the self test's header, beside the library's."""
+        return self.header.replace(".h", "_selftest.h")
 
 
 #: CMake: cmake-toolchains(7). Zephyr: Modules (External projects). PlatformIO: library.json. Arduino: Library specification
@@ -66,3 +74,10 @@ def check_kind(name: str, target: Target) -> Kind:
 def place(template: str, m: str, target: Target) -> str:
     """Return a place in a package, with the names of library and processor."""
     return template.format(m=m, folder=arduino_folder(target))
+
+
+def places(kind: Kind, m: str, target: Target) -> set[str]:
+    """Return all places that a package of the library `m` may fill."""
+    board = [f"{kind.board}/{name}" for name in BOARD_FILES] if kind.board else []
+    names = [README, *kind.files, kind.selftest, kind.selftest_header, kind.archive, kind.header, *board]
+    return {place(name, m, target) for name in names}

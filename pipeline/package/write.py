@@ -17,7 +17,8 @@ from ..support.result_folder import result_folder
 from ..targets import emulator_command
 from .contents import Contents, read_contents
 from .cores import cmsis_core, fpu_of, zephyr_core
-from .kinds import Kind, check_kind, place
+from .earlier import check_folder
+from .kinds import README, Kind, check_kind, place, places
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -30,7 +31,8 @@ _MOST_BYTES = 8 << 20
 def write_package(folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()) -> None:
     """Package the result in `folder`, with golden vectors of at most `cases` cases.
 
-    The same result gives the same bytes. Raises ConfigError for a kind or version that does not exist, or a folder without
+    The same result gives the same bytes. An earlier package of the kind and library is replaced; a folder with anything else is
+    refused. Raises ConfigError for a kind or version that does not exist, or a folder without
     a whole result; TargetError, OutputError.
     """
     if not _VERSION.fullmatch(version):
@@ -39,8 +41,12 @@ def write_package(folder: Path, kind: str, out: Path, version: str = "1.0.0", ca
     chosen = check_kind(kind, contents.target)
     if out.resolve() == folder.resolve():
         raise OutputError(f"'{out}' holds the result itself.", "Choose another folder.")
+    check_folder(out, kind, contents.target, contents.m)
     with result_folder(out) as made:
         _write_files(contents, chosen, package_values(contents, chosen, kind, version, cases), made)
+        written = {file.relative_to(made).as_posix() for file in made.rglob("*")}
+    for name in places(chosen, contents.m, contents.target) - written:
+        (out / name).unlink(missing_ok=True)
 
 
 def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder: Path) -> None:
@@ -49,9 +55,9 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
         file.parent.mkdir(parents=True, exist_ok=True)
         return file
 
-    files = dict(kind.files) | {"README.md": "README.md.j2"}
+    files = dict(kind.files) | {README: "README.md.j2"}
     if values["golden"] is not None:
-        files |= {kind.selftest: "selftest.c.j2", kind.header.replace(".h", "_selftest.h"): "selftest.h.j2"}
+        files |= {kind.selftest: "selftest.c.j2", kind.selftest_header: "selftest.h.j2"}
     for name, template in files.items():
         at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
     shutil.copyfile(contents.archive, at(kind.archive))

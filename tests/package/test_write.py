@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from passfit.errors import ConfigError, OutputError
-from passfit.package import KINDS, write, write_package
+from passfit.package import KINDS, check_folder, write, write_package
+from passfit.targets import get_target
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 BOARD = "mps2-an386"
@@ -95,3 +96,41 @@ def test_the_command_writes_packages_and_refuses_before_it_builds(tmp_path, resu
 def test_a_package_does_not_overwrite_the_result(tmp_path, result):
     with pytest.raises(OutputError, match="holds the result itself"):
         write_package(result(BOARD), "cmake", result(BOARD))
+
+
+def test_a_package_replaces_an_earlier_one_of_its_kind_and_library_as_a_whole(tmp_path, result):
+    plain = shutil.copytree(result(BOARD), tmp_path / "result")
+    manifest = json.loads((plain / "manifest.json").read_text())
+    del manifest["files"]["golden.json"]
+    (plain / "manifest.json").write_text(json.dumps(manifest))
+    for kind in KINDS:
+        write_package(plain, kind, tmp_path / "fresh" / kind)
+        write_package(result(BOARD), kind, tmp_path / kind)
+        write_package(plain, kind, tmp_path / kind)
+        assert files(tmp_path / kind) == files(tmp_path / "fresh" / kind)
+
+
+@pytest.mark.parametrize("name", ["library.json", "README.md", "src/notes.txt", "build/link", ".git"])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_files_that_no_package_wrote_stay(tmp_path, result, name, earlier):
+    out = tmp_path / "out"
+    if earlier:
+        write_package(result(BOARD), "cmake", out)
+    (place := out / name).parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("# mine\n")
+    before = files(out)
+    with pytest.raises(OutputError, match="is not empty: '.*' is of no earlier cmake package") as refusal:
+        write_package(result(BOARD), "cmake", out)
+    assert "Choose another folder" in refusal.value.hint and files(out) == before
+
+
+def test_neither_kinds_nor_libraries_are_mixed(tmp_path, result):
+    write_package(result(BOARD), "cmake", tmp_path / "out")
+    before = files(tmp_path / "out")
+    for kind in set(KINDS) - {"cmake"}:
+        with pytest.raises(OutputError, match=f"is of no earlier {kind} package of the library small_net"):
+            write_package(result(BOARD), kind, tmp_path / "out")
+    with pytest.raises(OutputError, match="is of no earlier cmake package of the library other"):
+        check_folder(tmp_path / "out", "cmake", get_target(BOARD), "other")
+    check_folder(tmp_path / "out", "cmake", get_target(BOARD))
+    assert files(tmp_path / "out") == before
