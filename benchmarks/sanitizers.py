@@ -168,7 +168,7 @@ def sanitized(lowered: Lowered, target: Target, cases: Iterable[Case], folder: P
     addresses = tensor_addresses(lowered.program, plan)
     workspace = sum(each.nbytes for each in lowered.program.buffers)  # more than any kernel needs
     values = library_values(lowered.program.name, lowered.program, plan, workspace, addresses, read_object((folder / "kernels.o").read_bytes()), target, reasons)
-    sources = write_sources(folder, values | {"timed": False, "model_sha256": ""}, lowered.weights, addresses)
+    sources = write_sources(folder, values, lowered.weights, addresses)
     (folder / "wrappers.c").write_text(_wrappers(values, kernels), encoding="utf-8")
     program = lowered.program
     sizes = {kind: ", ".join(str(program.tensors[port.tensor].nbytes) for port in ports) or "0" for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs))}
@@ -192,7 +192,7 @@ def _wrappers(values: Mapping, kernels: Mapping) -> str:
     """Return the C of the wrappers: each closes arena and weights, opens the operands, and calls the kernel."""
     m = values["m"]
     weights = f'extern const unsigned char {m}_weights[] __attribute__((visibility("hidden")));\n#define WEIGHTS {m}_weights'
-    if not values["has_weights"]:
+    if not values["weight_blocks"]:
         weights = "static const unsigned char none[1];\n#define WEIGHTS none"
     lines = [_WRAPPERS.format(m=m, arena=values["arena"], weights=weights, weight_bytes=values["weight_bytes"])]
     for kernel in values["kernels"]:

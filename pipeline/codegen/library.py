@@ -160,6 +160,7 @@ def library_values(
         "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
         "float_functions": target.bare and calls_float_functions(kernels.undefined),
+        "timed": False, "model_sha256": "", "scales": {},
     }  # fmt: skip
 
 

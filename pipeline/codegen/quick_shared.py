@@ -47,7 +47,7 @@ def link_objects(
     check_symbols(kernels, target)
     addresses = tensor_addresses(program, plan)
     values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons)
-    values |= {"timed": timed, "model_sha256": "", "scales": {}}
+    values["timed"] = timed
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
     options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..frontend.canonical.shapes import infer_what_is_open
 from .compare import output_range
 from .inputs import InputDraws
 from .reference import NoReference, Reference
@@ -47,13 +48,12 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
 
 
 def _with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
-    """Load a model that also returns the values `names`."""
-    import onnx
-
+    """Load a model that also returns those of the values `names` whose types ONNX infers."""
     wider = type(model)()
     wider.CopyFrom(model)
     present = {value.name for value in model.graph.output}
-    wider.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
+    types = {value.name: value for value in infer_what_is_open(wider).graph.value_info if value.type.tensor_type.elem_type}
+    wider.graph.output.extend(types[name] for name in names if name in types and name not in present)
     return Reference(wider)
 
 

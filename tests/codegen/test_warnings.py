@@ -53,7 +53,7 @@ def written(name: str, folder: Path) -> tuple[list[str], str]:
     values = library_values(
         model.program.name, model.program, model.plan, workspace, addresses, read_object(kernels.read_bytes()), target, reasons
     )
-    files = write_sources(folder, values | {"timed": name == "timed", "model_sha256": "ab12", "scales": {}}, model.weights, addresses)
+    files = write_sources(folder, values | {"timed": name == "timed", "model_sha256": "ab12"}, model.weights, addresses)
     return [each for each in files if each.endswith(".c")], f"{values['m']}.h"
 
 

@@ -90,3 +90,14 @@ def test_floats_that_no_scale_describes_have_decisions_alone(tmp_path: Path) -> 
     model, found = outputs_of(save(model_of(nodes, {"x": [2, 4]}, ["y"], constants, dtypes={"x": TensorProto.INT8}), tmp_path))
     (output,) = found.agreement([Reference(model)(each) for each in found.inputs]).outputs
     assert (output.max_lsb, output.differing) == (None, None) and output.decisions == output.same_decisions > 0
+
+
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+def test_no_import_of_a_quantised_model_is_blamed_where_it_is_right(tmp_path: Path, form: str) -> None:
+    from passfit.frontend.given_model import given_model
+    from passfit.verify.blame_import import blame_import
+
+    path = quantised(tmp_path, form)
+    model, _ = outputs_of(path)
+    given = given_model(path)
+    assert given is not None and blame_import(model, given, 0) == ""

@@ -297,8 +297,8 @@ __attribute__((noinline)) static int32_t product_in_steps(uint32_t number, uint3
  * A float's product has 24 bits of 48. Rounding it first makes no difference unless the exact one is nearer to the middle of two
  * whole numbers than 2**23: then both steps are taken. Products are shifted by 8, so that their high words have most whole numbers. */
 SHARED int32_t passfit_product(int32_t x, uint32_t y) {
-  const int power = (int)(y >> 23 & 255), n = 150 - (power ? power : 1); /* the product is number * factor / 2**n */
-  const uint32_t factor = (y & 0x7FFFFF) | (power ? 0x800000U : 0U), number = x < 0 ? 0U - (uint32_t)x : (uint32_t)x;
+  const int raised = (int)(y >> 23 & 255), n = 150 - (raised ? raised : 1); /* the product is number * factor / 2**n */
+  const uint32_t factor = (y & 0x7FFFFF) | (raised ? 0x800000U : 0U), number = x < 0 ? 0U - (uint32_t)x : (uint32_t)x;
   int32_t whole;
   if (number >> 24 == 0 && n > 24 && n < 56) {
     const uint64_t product = (uint64_t)(number << 8) * factor;

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import tvm_ffi
@@ -48,6 +49,8 @@ from ....tir.loop_nests import all_of, are_axes, int64, renewed, sequence
 
 #: most places that get a sum of their own, and the least share of the tiles that read each throughout
 _MOST, _SHARE = 2, 0.25
+#: most values of an expression to look at: choices double them, and a bilinear resize clamps eight indices
+_VALUES = 64
 #: positions over which shares are counted
 _SAMPLES = 1 << 18
 #: a condition, and whether it holds
@@ -137,7 +140,10 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
     """Return the cases that enough tiles have throughout, the most frequent first."""
     own = {axis.var: int(axis.dom.extent) for axis in nest.block.iter_vars}
     found = []
-    for value, conditions in _branches(nest.block.body.value, ()):
+    branches = list(islice(_branches(nest.block.body.value, ()), _VALUES + 1))
+    if len(branches) > _VALUES:
+        return []
+    for value, conditions in branches:
         try:
             alone = [_share([condition], own) for condition in conditions]
             if 0 in alone:
@@ -166,7 +172,7 @@ def _branches(value: Expr, conditions: tuple[_Asked, ...]) -> Iterator[tuple[Exp
     for chosen, holds in zip(either, (True, False)):
 
         def put(each: Expr, chosen=chosen) -> Expr:
-            return chosen if each.same_as(first) else each
+            return chosen if tvm_ffi.structural_equal(each, first) else each
 
         made = tvm_ffi.structural_map(value, [(kind, put) for kind in (Call, Select, Max, Min)])
         yield from _branches(made, (*conditions, (condition, holds)))

@@ -102,6 +102,18 @@ def test_kernels_without_choices_are_left():
     assert unswitch_choices(tiled.kernel) is tiled.kernel
 
 
+def test_many_choices_are_left_at_once():
+    """Clamp the indices of 24 reads, as three bilinear resizes do: 2^48 values in between."""
+
+    def body(x, w):
+        clamped = te.compute((_long(16),), lambda i: sum(x[tirx.max(tirx.min(i + _long(k), _long(15)), _long(k - 3))] for k in range(24)))
+        k = te.reduce_axis((_long(0), _long(9)), "k")
+        return te.compute((_long(8),), lambda i: te.sum(clamped[i + k - _long(1)] * w[k], [k]))
+
+    kernel = kernel_of([(16,), (9,)], body)
+    assert unswitch_choices(kernel) is kernel
+
+
 def test_choices_by_values_are_left():
     """A mask is data: no position tells it."""
     kernel = kernel_of(
