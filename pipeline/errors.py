@@ -68,7 +68,7 @@ class NumericError(PassfitError):
         self._hint(f"{self.hint} The errors of each output are in '{file}'.")
 
     def suspect(self, cause: str) -> None:
-        """Name in the message what else may be at fault, to be checked first."""
+        """Add another suspect to the message, to be checked first."""
         self._hint(f"Check {cause} first. {self.hint}")
 
     def _hint(self, text: str) -> None:

@@ -13,7 +13,7 @@ STAGES = {
 
 
 def record_failure(repo: Path, stage: str, message: str | None, model: str | None = None, target: str | None = None) -> None:
-    """Write the message of a failed stage, or delete that of an earlier run if `message` is None.
+    """Write the message of a failed stage; without one, delete an earlier message.
 
     A disk on which that fails is no reason to fail: the message is on stderr anyway.
     """
@@ -27,7 +27,7 @@ def record_failure(repo: Path, stage: str, message: str | None, model: str | Non
 
 
 def why_failed(repo: Path, model: str, target: str) -> str | None:
-    """Return the first stage that failed at its last run, of those a result depends on, and why; None if none did."""
+    """Return the first failed stage a result depends on, and its message; None if none did."""
     for stage, name in STAGES.items():
         for place in ((None, None), (model, None), (model, target)):
             with contextlib.suppress(OSError, UnicodeDecodeError):

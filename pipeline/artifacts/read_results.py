@@ -70,7 +70,7 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
 
 
 def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
-    """Read all results of a repo, those of params.yaml, with their past in git; or `only` those of a model on a target.
+    """Read the results that params.yaml declares, with their past in git; or `only` those of a model on a target.
 
     Raises ConfigError if there are none.
     """
@@ -104,7 +104,7 @@ def read_folders(folders: Sequence[Path]) -> Results:
 
 
 def results_in(place: Path) -> dict[Pair, Result]:
-    """Read the result in a folder, or all those under out/compile in a repo, by model and target.
+    """Read the result in a folder, or all under out/compile, by model and target.
 
     Raises ConfigError where there are none.
     """

@@ -50,7 +50,7 @@ def results_at_revision(repo: Path, revision: str, option: str = "") -> dict[Pai
 
 
 def history(repo: Path, pairs: Iterable[Pair]) -> tuple[Commit, ...]:
-    """Return the last commits that changed footprints, in order of time, with those of `pairs` they have.
+    """Return the last commits that changed footprints of `pairs`, in order of time.
 
     None outside of a git repository. Files of an older passfit, which cannot be read, are left out.
     """

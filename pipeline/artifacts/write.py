@@ -125,7 +125,7 @@ def write_library(
 
 
 def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
-    """Move a library built during its search to `out`, say so, and remove the files of an earlier search there."""
+    """Move a library built during its search to `out`, over an earlier search; say so."""
     move_files(folder, out)
     for name in ("search.json", "trajectory.json", "front.json"):
         (out / name).unlink(missing_ok=True)

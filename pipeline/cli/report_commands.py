@@ -38,7 +38,7 @@ def compare(
     ] = None,
     format: Annotated[str, typer.Option("--format", help="output format: text, md or json")] = "text",
 ) -> None:
-    """Show what changed between two results: figures, sequence, the buffers and ONNX nodes that grew.
+    """Compare two results: figures, sequence, the buffers and ONNX nodes that grew.
 
     A folder is one that `passfit compile` wrote, or a repo.
     Plans of a revision come from DVC's cache or remote, if they are there.

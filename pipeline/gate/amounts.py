@@ -1,4 +1,4 @@
-"""Format what the gate compares: bytes, milliseconds of latency, instructions."""
+"""Format the amounts of the gate: bytes, milliseconds of latency, instructions."""
 
 from __future__ import annotations
 

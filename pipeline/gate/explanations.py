@@ -86,7 +86,7 @@ def _named(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
 
 
 def _levers(result: Result, quantity: str, params: Params) -> Iterator[str]:
-    """Yield what would lower ram, or flash."""
+    """Yield levers for ram, or flash."""
     if quantity == "flash":
         settings = {"objective: flash under search": params.search.objective, f"opt: size under targets.{result.footprint.target}": params.targets[result.footprint.target].opt}
         unused = [name for name, value in settings.items() if value not in ("flash", "size")]

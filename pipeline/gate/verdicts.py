@@ -217,7 +217,7 @@ def _growth(
 
 
 def notes(verdicts: Iterable[Verdict]) -> list[str]:
-    """List what is worth a remark though its limit holds, such as accepted growth."""
+    """List remarks on limits that hold, such as accepted growth."""
     return [f"{verdict.model} @ {verdict.target}: {verdict.note}" for verdict in verdicts if verdict.note]
 
 

@@ -58,7 +58,7 @@ def init_repo(
 
 
 def _diff(path: Path, text: str) -> str:
-    """Return what overwriting a file with `text` changes."""
+    """Return the diff of a file and a new `text`."""
     old = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return "\n".join(difflib.unified_diff(old, text.splitlines(), path.name, f"{path.name} of passfit", lineterm=""))
 

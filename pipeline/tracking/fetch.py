@@ -19,7 +19,7 @@ def is_run(name: str) -> bool:
 
 
 def fetch_run(repo: Path, run_id: str, folder: Path) -> None:
-    """Download the files of a run into `folder`, those of FILES that it has. Raises ConfigError.
+    """Download the files of a run, as far as FILES names them, into `folder`. Raises ConfigError.
 
     Without MLFLOW_TRACKING_URI the store is the one beside params.yaml, which must be there: MLflow would make it.
     """

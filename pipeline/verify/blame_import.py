@@ -48,7 +48,7 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
 
 
 def _with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
-    """Load a model that also returns those of the values `names` whose types ONNX infers."""
+    """Load a model that also returns the values `names`, if ONNX infers their types."""
     wider = type(model)()
     wider.CopyFrom(model)
     present = {value.name for value in model.graph.output}

@@ -126,7 +126,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
         report = api.compile_model(
             model, HOST, out=tmp_path / name, sequence=tmp_path / "one.json", tuning=tmp_path / "t.json"
         )
-        assert report.best.ram <= plain.best.ram and report.measured.max_rel_error <= 1e-4
+        assert report.best.planned_ram <= plain.best.planned_ram and report.measured.max_rel_error <= 1e-4
     archives = [(tmp_path / name / "libcnn.a").read_bytes() for name in ("plain", "first", "again")]
     assert archives[0] != archives[1] == archives[2]
     with pytest.raises(SequenceError, match="another program"):

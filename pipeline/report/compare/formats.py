@@ -29,7 +29,7 @@ def compare_table(found: Comparison, before: str, after: str) -> RenderableType:
 
 
 def sentences(found: Comparison) -> list[str]:
-    """Say what differs besides figures and buffers, and what would lower the arena."""
+    """List other differences, and levers for the arena."""
     lines = ["nothing differs"] if found.same else []
     if found.dropped or found.added:
         specs = [*(f"− {spec}" for spec in found.dropped), *(f"+ {spec}" for spec in found.added)]

@@ -1,4 +1,4 @@
-"""Tell on the page what changed since an earlier result."""
+"""Show the changes since an earlier result."""
 
 from __future__ import annotations
 
