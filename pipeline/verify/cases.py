@@ -10,8 +10,8 @@ Runtime with and without its optimisations agrees far better than the library ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from .draws.draw_values import GENTLE
 from .error_bounds import Distance, believable
 from .inputs import InputDraws, make_input
 from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
+from .integers.given_outputs import unit_of
 from .integers.perturbed_rounding import moved_outputs, perturbed_outputs
 from .reference import NoReference, OnnxReference, Reference
 
@@ -50,7 +51,8 @@ class Case:
     `reference` names the evaluator. `double` is None if that evaluation is impossible; `no_double` says why. On demand,
     `plain` is the evaluation in the model's precision with sequential sums, or of a quantised model with noise, and
     `witnesses` are the reference's outputs for inputs moved by rounding. `units` is the largest difference of an
-    integer output: 1 if a quantised model rounds numbers that implementations compute differently.
+    integer output: 1 if a quantised model rounds numbers that implementations compute differently. `scales` are the values
+    of a unit of outputs that are dequantised integers.
     """
 
     inputs: Tensors
@@ -60,6 +62,7 @@ class Case:
     no_double: str = ""
     plain: Tensors | None = None
     units: int = 0
+    scales: Mapping[str, float] = field(default_factory=dict)
     witnesses: tuple[Tensors, ...] = ()
     reference: str = ONNX_RUNTIME
 
@@ -198,8 +201,10 @@ def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.M
     """
     if is_quantised(model) and not has_exact_integers(model):
         moved = perturbed_outputs(model, [case.inputs for case in cases], [case.expected for case in cases])
+        outputs = cases[0].expected.items()
+        scales = {name: unit_of(model, name, value.dtype) or 0.0 for name, value in outputs if value.dtype.kind not in "iub"}
         return [
-            replace(case, double=None, plain=plain, units=max(case.units, 1 + _units(case.expected, plain)))
+            replace(case, double=None, plain=plain, units=max(case.units, 1 + _units(case.expected, plain)), scales=scales)
             for case, plain in zip(cases, moved, strict=True)
         ]
     looked = list(cases)

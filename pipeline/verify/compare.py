@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -14,6 +14,8 @@ from .error_bounds import Distance, allowed
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
+#: rounding of a difference of two dequantised integers, relative to it
+_ROUNDED = 1e-4
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Expected(Protocol):
     def witnesses(self) -> Sequence[dict[str, np.ndarray]]: ...
     @property
     def units(self) -> int: ...
+    @property
+    def scales(self) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,10 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
 def errors_of(
     name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float
 ) -> OutputErrors:
-    """Measure the errors of one float output over all cases, without infinite and NaN elements."""
+    """Measure the errors of one float output over all cases, without infinite and NaN elements.
+
+    A dequantised integer may be so many units away as an integer may.
+    """
     values = [case.expected[name] for case in cases]
     truths = [_truth(case, name) for case in cases]
     library = _distance([result[name] for result in results], truths)
@@ -126,6 +133,8 @@ def errors_of(
     limit = allowed(tolerance, scale, magnitude, eps_of(values[0]), Distance.most([own, plain]))
     if any(case.double is None for case in cases):
         limit = Distance(max(limit.largest, REFERENCE_ERROR), max(limit.rms, REFERENCE_ERROR))
+    unit = max(case.units * case.scales.get(name, 0.0) for case in cases)
+    limit = Distance(max(limit.largest, (1 + _ROUNDED) * unit), max(limit.rms, (1 + _ROUNDED) * unit))
     return OutputErrors(name, sum(each.size for each in values), scale, magnitude, library, own, plain, limit)
 
 

@@ -161,3 +161,12 @@ def test_an_index_may_be_any_that_a_reference_finds():
     compare([{"a": np.int64([5])}], cases, 1e-4)
     with pytest.raises(NumericError, match="exact equality"):
         compare([{"a": np.int64([4])}], cases, 1e-4)
+
+
+def test_a_dequantised_integer_may_be_as_many_units_away_as_an_integer():
+    expected, apart = {"y": np.float32([-2.2, 1.0, 0.0])}, {"y": np.float32([-2.15, 1.0, 0.0])}
+    looked = replace(case(expected, double=expected), double=None, units=1, scales={"y": 0.05})
+    compare([apart], [looked], 1e-4)
+    for wrong in (replace(looked, scales={}), replace(looked, units=0), replace(looked, scales={"y": 0.04})):
+        with pytest.raises(NumericError):
+            compare([apart], [wrong], 1e-4)

@@ -99,7 +99,7 @@ def given_outputs(canonical: onnx.ModelProto, given: onnx.ModelProto | None, tol
         outputs = tuple(map(reference, inputs))
     except NoReference as error:
         return GivenOutputs((), (), {}, {}, error.what)
-    units = {name: _unit(canonical, name, value.dtype) for name, value in outputs[0].items()}
+    units = {name: unit_of(canonical, name, value.dtype) for name, value in outputs[0].items()}
     return GivenOutputs(inputs, outputs, units, _allowed(given, inputs, outputs, units, tolerance))
 
 
@@ -149,7 +149,8 @@ def _compared(name: str, given: np.ndarray, own: np.ndarray, unit: float | None)
     return OutputAgreement(name, given.size, differing, most, len(given), same)
 
 
-def _unit(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | None:
+def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | None:
+    """Return the value of a unit of an output: 1 for integers, the scale of a dequantised float; None for others."""
     from ...frontend.canonical.graph_context import context_of
 
     if dtype.kind in "iub":
