@@ -79,7 +79,7 @@ def arena_section(result: Result) -> Section:
         for each in explained.alive[:_ROWS]
     ]
     tables.append(Table(("buffer", ">size", "dtype", "role", "kernel", "ONNX nodes"), alive, fold=f"Buffers at the peak ({len(explained.alive)})"))
-    missing = [] if result.before else [Text("There is no plan-before.json: compile the model again to see the arena before.")]
+    missing = [] if result.before else [Text("There is no plan-before.json. Models with loops have none; for others compile again to see the arena before.")]
     return Section("Arena", [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result)])
 
 
