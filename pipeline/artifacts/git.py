@@ -15,6 +15,14 @@ def git(repo: Path, *arguments: str) -> str | None:
     return done.stdout.decode("utf-8", errors="replace") if done.returncode == 0 else None
 
 
+def git_line(repo: Path, *arguments: str) -> str:
+    """Run git in `repo` and return its output without spaces around; empty if it fails, or is not installed."""
+    try:
+        return (git(repo, *arguments) or "").strip()
+    except ConfigError:
+        return ""
+
+
 def git_files(repo: Path, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Return the text of files at revisions, by (revision, path below `repo`), in one call; missing ones are left out."""
     wanted = [(revision, path) for revision, path in places if "\n" not in path]

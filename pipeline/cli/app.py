@@ -61,8 +61,9 @@ def main() -> None:
     + its number (see `support/interrupts.py`). A reader that closes stdout ends it as SIGPIPE would: 141.
     """
     collect_rarely()
-    nowhere = Path(os.devnull).open("w")  # noqa: SIM115  in place of streams that the caller closed: Python has none then
-    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    if sys.stdout is None or sys.stderr is None:  # the caller closed it
+        nowhere = Path(os.devnull).open("w")  # noqa: SIM115  until the process ends
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     try:
         with interruptible():
             app(prog_name="passfit")

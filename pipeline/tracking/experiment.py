@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
+
+from ..artifacts.git import git_line
 
 #: set by `dvc exp run` for the stages it runs, in the workspace and in copies of it
 NAME = "DVC_EXP_NAME"
@@ -26,27 +27,18 @@ def experiment_of(repo: Path) -> str | None:
     for i in range(len(parts) - len(COPIES)):
         if parts[i : i + len(COPIES)] == COPIES:
             return parts[i + len(COPIES)]
-    return _experiment_in_git(repo)
+    return _experiment_ingit_line(repo)
 
 
-def _experiment_in_git(repo: Path) -> str | None:
+def _experiment_ingit_line(repo: Path) -> str | None:
     """Find the experiment whose dvc.lock is that of the workspace, unless that is committed."""
     if not (repo / "dvc.lock").is_file():
         return None
-    lock = _git(repo, "hash-object", "dvc.lock")
-    if not lock or lock == _git(repo, "rev-parse", "--verify", "--quiet", "HEAD:./dvc.lock"):
+    lock = git_line(repo, "hash-object", "dvc.lock")
+    if not lock or lock == git_line(repo, "rev-parse", "--verify", "--quiet", "HEAD:./dvc.lock"):
         return None
-    for reference in _git(repo, "for-each-ref", "--format=%(refname)", _REFERENCES).split():
-        kept = "" if reference.startswith(_EXEC) else _git(repo, "rev-parse", "--verify", "--quiet", f"{reference}:./dvc.lock")
+    for reference in git_line(repo, "for-each-ref", "--format=%(refname)", _REFERENCES).split():
+        kept = "" if reference.startswith(_EXEC) else git_line(repo, "rev-parse", "--verify", "--quiet", f"{reference}:./dvc.lock")
         if kept == lock:
             return reference.rpartition("/")[2]
     return None
-
-
-def _git(repo: Path, *arguments: str) -> str:
-    """Run git and return its output; empty if it fails, or is not there."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=repo, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import subprocess
 import time
 from itertools import islice
 from pathlib import Path
@@ -20,6 +19,7 @@ from mlflow.utils.mlflow_tags import (
     MLFLOW_USER,
 )
 
+from ..artifacts.git import git_line
 from .record import RunRecord
 
 if TYPE_CHECKING:
@@ -98,11 +98,8 @@ def _context(repo: Path) -> dict[str, str]:
     tags = {MLFLOW_SOURCE_NAME: "passfit track", MLFLOW_SOURCE_TYPE: "LOCAL"} | _user()
     if os.environ.get("DVC_EXP_NAME"):
         tags["dvc.experiment"] = os.environ["DVC_EXP_NAME"]
-    try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repo, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return tags
-    return tags | {MLFLOW_GIT_COMMIT: done.stdout.strip()} if done.returncode == 0 else tags
+    commit = git_line(repo, "rev-parse", "HEAD")
+    return tags | {MLFLOW_GIT_COMMIT: commit} if commit else tags
 
 
 def _user() -> dict[str, str]:
