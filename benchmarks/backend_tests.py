@@ -25,18 +25,16 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx.backend.test
-from head import begin
+from head import begin, publish
 from tables import plain
 
 from passfit import backend
 
-RESULTS = Path(__file__).parent / "results"
 #: characters of a reason in a table
 CELL = 220
 VERDICTS = ("passed", "refused", "wrong", "crash")
@@ -177,10 +175,7 @@ def main() -> None:
             print(f"{len(waiting) / (time.perf_counter() - started):.2f} tests a second")
     results.sort(key=lambda each: (each.category, each.test))
     text = "\n".join(table(results, origin.lines(".venv/bin/python benchmarks/backend_tests.py"))) + "\n"
-    if arguments.only:
-        print(text)
-    else:
-        (RESULTS / "backend_tests.md").write_text(text, encoding="utf-8")
+    publish("backend_tests", text, whole=not arguments.only)
 
 
 if __name__ == "__main__":

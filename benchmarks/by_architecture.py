@@ -20,8 +20,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 
-from head import begin
-from models import HERE, Model, geometric_mean, models
+from head import begin, publish
+from models import Model, geometric_mean, models
 
 import passfit.search.knowledge
 import passfit.search.search
@@ -134,10 +134,7 @@ def main() -> None:
         rows[model] = json.loads(file.read_text(encoding="utf-8"))
         print(f"{model.name}: {json.dumps(rows[model])}", flush=True)
     text = table(rows, origin.lines(f".venv/bin/python benchmarks/by_architecture.py{' --trained' * arguments.trained}"))
-    if arguments.model:
-        print(text)
-    else:
-        (HERE / "results" / "by_architecture.md").write_text(text, encoding="utf-8")
+    publish("by_architecture", text, whole=not arguments.model)
 
 
 if __name__ == "__main__":

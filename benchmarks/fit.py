@@ -1,4 +1,4 @@
-"""Time `passfit fit` on the models of models.toml, and build what it predicts; write results/fit.md.
+"""Time `passfit fit` on the models of models.toml, and build its predictions; write results/fit.md.
 
     .venv/bin/python benchmarks/fit.py [DIR] [--only NAME]      default of DIR: ../shared/mlperf_tiny
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from forms import FORMS
-from head import begin
+from head import begin, publish
 from main_tables import LIMIT, NARROW, measure_missing, rows_of, run_passfit, timed
-from models import HERE, Model, geometric_mean, written_once
+from models import Model, geometric_mean, written_once
 from predictions import Pair, fit_of, rate_of
 from tables import latency_ratio, plain
 from timing import fastest
@@ -150,10 +150,7 @@ def main() -> None:
     if not arguments.tables:
         measure_missing(chosen, folder, lambda model: measure(model, arguments.limit), _said, arguments.again)
     text = table(rows_of(chosen, folder), origin.lines(".venv/bin/python benchmarks/form_tables.py"))
-    if arguments.only:
-        print(text)
-    else:
-        (HERE / "results" / "forms.md").write_text(text, encoding="utf-8")
+    publish("forms", text, whole=not arguments.only)
 
 
 if __name__ == "__main__":

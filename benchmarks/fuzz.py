@@ -16,15 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from head import begin
+from head import begin, publish
 from tables import plain
 
 sys.path.append(str(Path(__file__).parents[1]))
 from tests.fuzz.campaign import running
 from tests.fuzz.judge import FAULTS, VERDICTS
 
-HERE = Path(__file__).parent
-PAGE = HERE / "results" / "fuzz.md"
 #: characters of a reason in a table
 CELL = 220
 #: cases of each kind
@@ -98,10 +96,7 @@ def main() -> None:
     counts = {kind: getattr(arguments, kind) for kind in COUNTS}
     found = {kind: run(kind, count, arguments.processes, folder) for kind, count in counts.items() if count}
     text = "\n".join(page(found, origin.lines(".venv/bin/python benchmarks/fuzz.py"))) + "\n"
-    if counts == COUNTS:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+    publish("fuzz", text, whole=counts == COUNTS)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,14 @@ def begin(benchmark: str, now: Head | None = None) -> tuple[Head, Path]:
     return now, folder
 
 
+def publish(name: str, text: str, whole: bool) -> None:
+    """Write a page as results/`name`.md if it is `whole`; print one of a part."""
+    if whole:
+        (HERE / "results" / f"{name}.md").write_text(text, encoding="utf-8")
+    else:
+        print(text)
+
+
 def _changes() -> str:
     """Digest the uncommitted changes of all files that can change a result."""
     if not _git("status", "--porcelain", "--", *_SOURCES).strip():

@@ -1,4 +1,4 @@
-"""Ram of two int8 networks of microcontrollers beside what others publish of them; write results/literature.md.
+"""Compare the ram of two int8 networks for microcontrollers with published figures; write results/literature.md.
 
     .venv/bin/python benchmarks/literature.py                              both networks, by all settings
     .venv/bin/python benchmarks/literature.py --model mcunet-vww-int8 --setting default
@@ -73,7 +73,7 @@ def row_of(out: Path) -> dict:
 
 
 def without_ports(program: Program) -> int:
-    """Return the most bytes alive at one step, without an input until it was read, and an output once it is written."""
+    """Return the most live bytes of a step, without unread inputs and written outputs."""
     moments = alive_bytes(program)
     steps = list(enumerate(program.steps))
     for port in program.inputs:

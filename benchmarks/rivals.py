@@ -1,4 +1,4 @@
-"""Measure on a Cortex-M4 what other tools make of MLPerf Tiny's models; write results/rivals.md.
+"""Measure other tools' code for MLPerf Tiny on a Cortex-M4; write results/rivals.md.
 
     .venv/bin/python benchmarks/rivals.py RIVALS [DIR]      default DIR: ../shared/mlperf_tiny
 

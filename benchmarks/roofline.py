@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from head import begin
+from head import begin, publish
 from main_tables import LIMIT, measure_missing, rows_of, run_passfit, widest
-from models import HERE, Model, geometric_mean, models
+from models import Model, geometric_mean, models
 
 #: kernels in the list of lost time
 LISTED = 60
@@ -120,10 +120,7 @@ def main() -> None:
     chosen = [model for model in chosen if model in found or arguments.model or not found]
     measure_missing(chosen, folder, lambda model: measure(model, found.get(model, {}).get("sequence")), _said)
     text = table(rows_of(chosen, folder), origin.lines(".venv/bin/python benchmarks/roofline.py"))
-    if arguments.model:
-        print(text)
-    else:
-        (HERE / "results" / "roofline.md").write_text(text, encoding="utf-8")
+    publish("roofline", text, whole=not arguments.model)
 
 
 if __name__ == "__main__":

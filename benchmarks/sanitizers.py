@@ -29,8 +29,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from head import begin
-from main_tables import LIMIT, NARROW, RESULTS, measure_missing, rows_of, run_passfit
+from head import begin, publish
+from main_tables import LIMIT, NARROW, measure_missing, rows_of, run_passfit
 from mlperf_tiny import FOLDER, INPUTS
 from models import Model, models
 
@@ -257,7 +257,7 @@ def float_functions(folder: Path) -> str:
 
 
 def listed(tiny: Path) -> list[Model]:
-    """Return the models of the benchmarks, and those of MLPerf Tiny in the folder `tiny`."""
+    """Return the models of the benchmarks, and of MLPerf Tiny in the folder `tiny`."""
     more = [
         Model(file.stem, str(file), shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[file.stem.partition("-")[0]]]})
         for file in sorted(tiny.glob("*.onnx"))
@@ -309,10 +309,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         functions = float_functions(Path(scratch))
     text = table(rows_of(chosen, folder), len(everything), functions, origin.lines(".venv/bin/python benchmarks/sanitizers.py"))
-    if arguments.model:
-        print(text)
-    else:
-        (RESULTS / "sanitizers.md").write_text(text, encoding="utf-8")
+    publish("sanitizers", text, whole=not arguments.model)
 
 
 if __name__ == "__main__":

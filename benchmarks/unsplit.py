@@ -17,14 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from head import begin
+from head import begin, publish
 from models import geometric_mean
 from tables import plain
 
 sys.path.append(str(Path(__file__).parents[1]))
 from tests.fuzz.regions import Timed, loop_timed, regions_timed
 
-PAGE = Path(__file__).parent / "results" / "unsplit.md"
 COUNTS = {"networks": 45, "layers": 15}
 #: ratio from which on a region is listed, time in ns below which the clock counts, and of a call
 SLOW, SHORT, CALL = 1.5, 2_000, 20
@@ -106,10 +105,7 @@ def main() -> None:
     counts = {kind: getattr(arguments, kind) for kind in COUNTS}
     rows = [row for kind, count in counts.items() for seed in range(count) for row in rows_of(kind, seed, folder)]
     text = "\n".join(page(rows, origin.lines(".venv/bin/python benchmarks/unsplit.py"))) + "\n"
-    if counts == COUNTS:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+    publish("unsplit", text, whole=counts == COUNTS)
 
 
 if __name__ == "__main__":

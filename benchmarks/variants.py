@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from head import begin
-from main_tables import HERE, LIMIT, run_passfit, timed
+from head import begin, publish
+from main_tables import LIMIT, run_passfit, timed
 from models import Model, geometric_mean, models
 from timing import fastest
 
@@ -98,10 +98,7 @@ def main() -> None:
         rows[model] = json.loads(file.read_text(encoding="utf-8"))
         print(f"{model.name}: {json.dumps(rows[model])}", flush=True)
     text = table(rows, origin.lines(f".venv/bin/python benchmarks/variants.py --seconds {arguments.seconds}"))
-    if arguments.model:
-        print(text)
-    else:
-        (HERE / "results" / "variants.md").write_text(text, encoding="utf-8")
+    publish("variants", text, whole=not arguments.model)
 
 
 if __name__ == "__main__":
