@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,15 @@ BOARD = "mps2-an386"
 
 def files(folder):
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def without_golden(result: Path, folder: Path) -> Path:
+    """Copy a result to `folder`, as an older passfit would have left it."""
+    shutil.copytree(result, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["golden.json"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,10 +46,7 @@ def test_a_folder_that_was_changed_is_refused_by_the_name_of_its_file(tmp_path, 
 
 
 def test_a_result_without_golden_vectors_has_no_self_test(tmp_path, result):
-    folder = shutil.copytree(result(BOARD), tmp_path / "result")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    del manifest["files"]["golden.json"]
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    folder = without_golden(result(BOARD), tmp_path / "result")
     for kind in KINDS:
         write_package(folder, kind, tmp_path / kind)
         assert not [name for name, data in files(tmp_path / kind).items() if "selftest" in name or (name[-2:] != ".a" and b"elftest()" in data)]
@@ -99,10 +106,7 @@ def test_a_package_does_not_overwrite_the_result(tmp_path, result):
 
 
 def test_a_package_replaces_an_earlier_one_of_its_kind_and_library_as_a_whole(tmp_path, result):
-    plain = shutil.copytree(result(BOARD), tmp_path / "result")
-    manifest = json.loads((plain / "manifest.json").read_text())
-    del manifest["files"]["golden.json"]
-    (plain / "manifest.json").write_text(json.dumps(manifest))
+    plain = without_golden(result(BOARD), tmp_path / "result")
     for kind in KINDS:
         write_package(plain, kind, tmp_path / "fresh" / kind)
         write_package(result(BOARD), kind, tmp_path / kind)

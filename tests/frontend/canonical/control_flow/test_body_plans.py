@@ -9,17 +9,15 @@ import numpy as np
 import onnx
 import pytest
 
-from passfit.codegen.build_library import build_library
 from passfit.frontend.imported_model import load
-from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.program import Loop, Program
 from passfit.program.workspaces import largest_workspace
 from passfit.targets import get_target
-from passfit.verify.runner import link
 
-from ....models import model_of, run, save
+from ....models import model_of, save
+from .built_bodies import check_library
 from .test_unroll_loops import FLOAT, body, node
 
 pytestmark = pytest.mark.tvm
@@ -97,11 +95,4 @@ def test_a_body_computes_the_same_with_few_values_at_once(tmp_path: Path, model:
     lowered, beside = replay(Sequence.parse((*TVM_DEFAULT, "share", "order")), imported.graph, imported.onnx, "body", device.machine)
     assert largest_workspace(lowered.program) < (wide + 0.5) * 4 * WIDE
     assert list(_trips(lowered.program)) == ([6, WIDE // STATE] if model is nested else [TRIPS])
-    library = build_library("body", lowered, checked_plan(lowered.program, device), beside, device, tmp_path)
-    random = np.random.default_rng(3)
-    inputs = {
-        port.name: random.standard_normal([each.dim_value for each in port.type.tensor_type.shape.dim]).astype(np.float32) for port in given.graph.input
-    }
-    _, (outputs,) = link(library, lowered.program, device, tmp_path).run([inputs])
-    for name, wanted in zip(("h", "y"), run(given, inputs), strict=True):
-        np.testing.assert_allclose(outputs[name], wanted, rtol=1e-3, atol=1e-4)
+    check_library(given, lowered, beside, device, tmp_path)

@@ -15,7 +15,8 @@ from passfit.memory.validation.checked_plan import checked_plan
 from passfit.program import Loop, Program
 from passfit.targets import get_target
 
-from ....models import model_of, run, save
+from ....models import model_of, save
+from .built_bodies import check_library
 from .test_unroll_loops import FLOAT, body, node
 
 if TYPE_CHECKING:
@@ -92,8 +93,6 @@ CASES = [
 
 @pytest.mark.parametrize("make, splits, depth", CASES, ids=["rows", "channels", "nested"])
 def test_a_split_body_takes_less_and_computes_the_same(tmp_path: Path, make, splits: tuple[str, ...], depth: int) -> None:
-    from passfit.codegen.build_library import build_library
-    from passfit.verify.runner import link
 
     model = make()
     whole, _ = _replayed(model, (), tmp_path)
@@ -102,14 +101,7 @@ def test_a_split_body_takes_less_and_computes_the_same(tmp_path: Path, make, spl
     assert _depth(lowered.program) == depth
     again, _ = _replayed(model, splits, tmp_path)
     assert (again.program, list(again.kernels)) == (lowered.program, list(lowered.kernels))
-    library = build_library("body", lowered, checked_plan(lowered.program, TARGET), beside, TARGET, tmp_path)
-    random = np.random.default_rng(3)
-    inputs = {
-        port.name: random.standard_normal([each.dim_value for each in port.type.tensor_type.shape.dim]).astype(np.float32) for port in model.graph.input
-    }
-    _, (outputs,) = link(library, lowered.program, TARGET, tmp_path).run([inputs])
-    for name, wanted in zip(("h", "y"), run(model, inputs), strict=True):
-        np.testing.assert_allclose(outputs[name], wanted, rtol=1e-3, atol=1e-4)
+    check_library(model, lowered, beside, TARGET, tmp_path)
 
 
 def test_a_step_may_not_write_the_next_state_over_the_one_it_streams(tmp_path: Path) -> None:
