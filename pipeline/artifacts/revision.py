@@ -102,7 +102,7 @@ class _Files:
             return
 
     def result(self, report: FootprintReport) -> Result:
-        """Add plan and sequence to a footprint, where they are there and can be read."""
+        """Add plan and sequence to a footprint, if they can be read."""
         folder = compile_dir(report.model, report.target)
         plan, sequence = (self._read(folder / name) for name in (PLAN, _SEQUENCE))
         try:

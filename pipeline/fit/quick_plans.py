@@ -23,7 +23,7 @@ _NONE = Footprint(0, 0, 0, 0, 0, 0, 0, 0, proved=False, kernels=0, sum=0)
 
 @dataclass(frozen=True)
 class QuickPlan:
-    """Plan with its predicted ram, weights, and a bound of its code, in bytes on the target of the search, without stack.
+    """Plan with its ram (without stack), weights and a bound of code, in bytes.
 
     `passes` are its specs. `slowdown` is its predicted time, relative to the fastest whole kernels, 0 where it is not known;
     `extra_compute` its additional arithmetic, as a fraction.

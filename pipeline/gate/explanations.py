@@ -1,4 +1,4 @@
-"""Name the cause of a limit that does not hold, down to the ONNX node, and the next lever: `passfit gate --explain`."""
+"""Name the ONNX node behind an exceeded limit, and the next lever: `passfit gate --explain`."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class Params(Table):
         return Budget(limits.ram, limits.flash)
 
     def limits(self, model: str, target: str) -> BudgetParams:
-        """Return all limits of `model` on `target` but those of regions, which `TargetParams.apply` merges.
+        """Return all limits of `model` on `target` except of regions, which `TargetParams.apply` merges.
 
         `budgets` wins over `budget`, quantity by quantity; null there lifts a limit.
         """

@@ -18,7 +18,7 @@ Path = tuple[int, ...]
 
 
 def loops_of(program: Program, above: Path = ()) -> Iterator[tuple[Path, Loop]]:
-    """Yield the loops of a program and their paths, in order, those of a body before the loop around it."""
+    """Yield the loops of a program with their paths, inner ones first."""
     for number, step in enumerate(program.steps):
         if isinstance(step, Loop):
             yield from loops_of(step.body, (*above, number))
@@ -42,7 +42,7 @@ def body_of(program: Program, number: int) -> Program | None:
 
 
 def with_body(program: Program, number: int, body: Program) -> Program:
-    """Return the program with another body of a loop, made from that of `body_of`; tensors have the numbers they had.
+    """Replace the body of a loop by one made from `body_of`; tensors have the numbers they had.
 
     The loop gets a name of its own: workspaces are told by names.
     """

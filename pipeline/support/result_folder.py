@@ -39,7 +39,7 @@ def result_folder(out: Path) -> Iterator[Path]:
 
 
 def move_files(folder: Path, out: Path) -> None:
-    """Move the files of a folder, and of those in it, to `out`; replace files of their names. Raises OSError."""
+    """Move the files of a folder and its subfolders to `out`; replace files of their names. Raises OSError."""
     for file in sorted(filter(Path.is_file, folder.rglob("*"))):
         file.chmod(0o644)
         (place := out / file.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)

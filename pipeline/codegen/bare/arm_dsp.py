@@ -47,7 +47,7 @@ def smlad_products(total: Expr, weights: Expr, values: Expr, signed: bool = True
 
 
 def smlad_halves(total: Expr, weights: Expr, first: TensorLoad, moved: int, whole: bool) -> Expr:
-    """Add the products of four int8, bytes of an int32, with four int16 in memory, `moved` elements behind the load `first`.
+    """Add the products of an int32's four int8 with four int16, `moved` elements behind `first`.
 
     ldrd needs `whole` words, ldr takes any address.
     """

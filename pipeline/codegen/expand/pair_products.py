@@ -1,4 +1,4 @@
-"""Write `PAIRS`, `FOURS`, `HALVES` and `COUPLES`, sums of two and of four products, by the instructions of a target that has them.
+"""Write `PAIRS`, `FOURS`, `HALVES` and `COUPLES`, sums of products, by a target's instructions.
 
     PAIRS(w, x) = w0 · (low half of x) + w1 · (high half of x)      w0, w1: two int8 in an int16; halves of x, an int32: int16
     FOURS(s, w, x) = s + w0 · x0 + w1 · x1 + w2 · x2 + w3 · x3      four int8 and four uint8, each in an int32

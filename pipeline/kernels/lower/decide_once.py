@@ -1,4 +1,4 @@
-"""Test once a call what the number of the call decides: a row of a concatenation comes from one operand, or from the other.
+"""Hoist choices by the number of a call out of its loops: a row of a concatenation comes from one operand, or from the other.
 
     for y, x: result[c, y, x] = a[c, y, x] if c < 24 else b[c - 24, y, x]      c is the number of the call
     if c < 24: for y, x: result[c, y, x] = a[c, y, x]

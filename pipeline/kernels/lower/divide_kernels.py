@@ -23,7 +23,7 @@ from .row_kernel import RowKernel, RowPlace
 
 
 def divide_kernels(lowered: Lowered) -> Lowered:
-    """Divide the kernels of several sums that run as plain loops, those of loops too.
+    """Divide kernels of several sums that run as plain loops, in bodies too.
 
     Kernels of rows whose result replaces an operand, or continues a sum, stay as they are.
     """
@@ -83,7 +83,7 @@ class _Division:
 
 @dataclass(frozen=True)
 class _Operand:
-    """Tensor behind a parameter, and that of its rows just computed, if they lie elsewhere."""
+    """Tensor behind a parameter, and the one with its fresh rows, if another."""
 
     tensor: int
     fresh: int | None = None

@@ -30,7 +30,7 @@ from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_
 
 
 def take_apart(program: Program, kernels: Mapping[str, PrimFunc]) -> tuple[Program, dict[str, PrimFunc]]:
-    """Take the kernels of loops apart, of those of a program; one of another form stays a kernel."""
+    """Take the loop kernels of a program apart; one of another form stays a kernel."""
     found = {name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None}
     left = {name: kernel for name, kernel in kernels.items() if name not in found}
     names = {name: _add_kernels(left, name, made.kernels) for name, made in found.items()}

@@ -163,5 +163,5 @@ class _Divider:
 
 
 def _others(block: SBlock) -> list[TensorLoad]:
-    """Return the loads of a block, those of its own sum left out."""
+    """Return the loads of a block, except of its own sum."""
     return [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]

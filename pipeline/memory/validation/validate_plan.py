@@ -41,7 +41,7 @@ def _check_rules(program: Program, plan: ArenaPlan, alignment: int) -> list[_Par
 
 
 def _check_loops(program: Program, plan: ArenaPlan, alignment: int, outside: frozenset[int] = frozenset()) -> None:
-    """Check the loops of a planned program, and those inside; `outside` are the buffers of a body that lie around its loop."""
+    """Check the loops of a planned program, nested ones too; `outside` are the buffers of a body that lie around its loop."""
     for step in program.steps:
         if isinstance(step, Loop):
             check_trips(program, plan, step, outside)

@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class BufferChange:
-    """Bytes of a buffer or a weight before and after, 0 where it does not count.
+    """Bytes of a buffer or a weight before and after; 0 if it does not count.
 
     `nodes` are the ONNX nodes of the kernel that makes it, `kernel` is its name; neither is there for inputs and weights.
     """
@@ -141,7 +141,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def shown_change(figure: Figure) -> str:
-    """Write the change of a figure, with its share of the earlier value where there is one."""
+    """Write the change of a figure, with its share of any earlier value."""
     if figure.change is None:
         return ""
     if not figure.change:
@@ -179,7 +179,7 @@ def _at_peaks(before: Explanation, after: Explanation) -> tuple[BufferChange, ..
 
 
 def _weights(before: Result, after: Result) -> tuple[BufferChange, ...]:
-    """Return the weights of other sizes, matched by their name, that of an initializer."""
+    """Return the weights of other sizes, matched by the name of their initializer."""
     if before.saved is None or after.saved is None:
         return ()
     one, two = ({each.name: each.nbytes for each in found.program.weights} for found in (before.saved, after.saved))

@@ -11,7 +11,7 @@ from ..results import Pair, Result
 def pairs_of(
     before: Mapping[Pair, Result], after: Mapping[Pair, Result], names: tuple[str, str]
 ) -> tuple[list[tuple[Result, Result]], list[str]]:
-    """Return what both sides have, and say in sentences what only one of them has; `names` are those of the sides.
+    """Return the results of both sides, and name in sentences each missing on one; `names` are those of the sides.
 
     One result on each side is a pair whatever its model and target, as for two models that are alternatives. Raises
     ConfigError where nothing matches.

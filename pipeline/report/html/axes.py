@@ -49,7 +49,7 @@ def byte_ticks(most: float) -> list[int]:
 
 
 def coloured(field: str, colours: Mapping[str, str], **more: Any) -> Spec:
-    """Colour marks by the words in a field, with a legend of those in `colours`."""
+    """Colour marks by the words in a field, with a legend of `colours`."""
     legend = {"title": None, "orient": "top", "columns": {"expr": "width < 420 ? 3 : 7"}}
     scale = {"domain": list(colours), "range": list(colours.values())}
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend, **more}

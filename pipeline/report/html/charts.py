@@ -32,7 +32,7 @@ KERNELS = 25
 
 
 def footprint_chart(result: Result, quantity: str, limits: Mapping[str, int]) -> Spec:
-    """Stack the parts of ram or flash of a library beside TVM's default, with lines at the limits in sight."""
+    """Stack the parts of ram or flash beside TVM's default, with lines at limits."""
     best, base = result.footprint.best, result.footprint.baseline
     bars = [*_bars("passfit", best, quantity), *_bars(base.name, base, quantity)]
     longest = max((bar["to"] for bar in bars), default=0)
@@ -126,7 +126,7 @@ def tradeoff_points(result: Result) -> tuple[list[dict[str, Any]], str]:
 
 
 def kernels_chart(kernels: Json) -> Spec:
-    """Draw the times of kernels as bars, with a mark at the least time of each by its roofline."""
+    """Draw the times of kernels as bars, with marks at their rooflines."""
     values = kernel_rows(kernels)[:KERNELS]
     y = _rows("kernel", 150)
     x = {"field": "µs", "type": "quantitative", "title": "µs a run", "axis": {"tickCount": 6}}
@@ -182,7 +182,7 @@ def effects_chart(effects: Json) -> Spec | None:
 
 
 def effect_cells(effects: Json) -> list[dict[str, Any]]:
-    """List the pairs of passes that were tried, with the bytes that the second one adds or saves more than alone."""
+    """List the tried pairs of passes, with the bytes the second adds or saves beyond its own."""
     found = []
     for pair in effects["pairs"]:
         ram, total = implicit(pair)

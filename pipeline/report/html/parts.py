@@ -41,7 +41,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Row:
-    """Charts side by side, where there is room."""
+    """Charts side by side, if there is room."""
 
     charts: Sequence[Chart]
 

@@ -57,7 +57,7 @@ def _limits(result: Result, quantity: str) -> dict[str, int]:
 
 
 def arena_section(result: Result) -> Section:
-    """Show the arena before and after, in one scale, the buffers at the peak, and what would lower it."""
+    """Show the arena before and after, the buffers at the peak, and levers."""
     explained = result.explanation()
     if result.saved is None or explained is None:
         return Section("Arena", [Text("There is no plan.json: compile the model to see its arena.")])

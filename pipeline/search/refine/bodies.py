@@ -29,7 +29,7 @@ PART = 64
 
 
 def body_splits(scorer: Scorer, specs: Specs, alignment: int) -> Arrangement:
-    """Return the passes that split the bodies of loops after module passes, those of a body before the loop around it."""
+    """Return the passes that split loop bodies after module passes, inner ones first."""
     found: tuple[SplitPass, ...] = ()
     for path, _ in loops_of(scorer.lowered(specs).program):
         lowered, _ = scorer.begun(specs, found)
@@ -67,7 +67,7 @@ def _planned_body(program: Program, planned: Program, path: Path) -> _Body:
 
 
 def _as_shared(body: _Body, planned: Program) -> Program:
-    """Return a body, in the order given, with operands in place as in the plan, and the workspaces of the loops inside."""
+    """Return a body with the plan's operands in place, and its loops' workspaces."""
     sharing = {step.kernel: (step.in_place, step.copies) for _, step, _ in planned.calls()}
 
     def shared(_: Program, step: Step) -> Step:
@@ -78,7 +78,7 @@ def _as_shared(body: _Body, planned: Program) -> Program:
 
 
 def _regions(program: Program, splits: Mapping[str, Splits], body: _Body, alignment: int) -> tuple[StreamedSteps, ...]:
-    """Return the regions by which the values of a body take the least bytes, or as few as it needs to be worth no more."""
+    """Return the regions with the fewest bytes of values in a body, or few enough."""
     best = stored_partition(form_key(program, splits), program, splits, alignment)
     assert best is not None
     paths = Partitioner(program, splits, alignment)
