@@ -27,10 +27,10 @@ def experiment_of(repo: Path) -> str | None:
     for i in range(len(parts) - len(COPIES)):
         if parts[i : i + len(COPIES)] == COPIES:
             return parts[i + len(COPIES)]
-    return _experiment_ingit_line(repo)
+    return _experiment_in_git(repo)
 
 
-def _experiment_ingit_line(repo: Path) -> str | None:
+def _experiment_in_git(repo: Path) -> str | None:
     """Find the experiment whose dvc.lock is that of the workspace, unless that is committed."""
     if not (repo / "dvc.lock").is_file():
         return None
