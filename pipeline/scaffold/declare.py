@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..artifacts.git import git
 from ..errors import ConfigError, ModelError
 from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
@@ -18,10 +19,10 @@ def repo_root(repo: Path) -> Path:
     """Find the root of the git repo around `repo`; DVC must know it too. Raises ConfigError."""
     if not repo.is_dir():
         raise ConfigError(f"'{repo}' is not a folder.", "Name the folder of a git repo.")
+    root = Path((git(repo, "rev-parse", "--show-toplevel") or "").strip())
+    if not root.is_absolute():
+        raise ConfigError(f"'{repo}' is not in a git repo.", "Run `git init && dvc init` first; `git status` says what git finds.")
     above = [repo.resolve(), *repo.resolve().parents]
-    root = next((folder for folder in above if (folder / ".git").exists()), None)
-    if root is None:
-        raise ConfigError(f"'{repo}' is not in a git repo.", "Run `git init && dvc init` first.")
     if not any((folder / ".dvc").is_dir() for folder in above if folder.is_relative_to(root)):
         raise ConfigError(f"'{repo}' is not in a DVC repo.", "Run `dvc init` in the root of the git repo first.")
     return root

@@ -97,7 +97,9 @@ def test_lines_of_gitignore_are_added_once_and_none_is_lost(repo):
     assert len(lines) == len(set(lines))
 
 
-def test_outside_of_a_repo_it_says_how_to_make_one(tmp_path):
+def test_outside_of_a_repo_it_says_how_to_make_one(tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()  # not a repo to git, and what a machine has above its temporary folders is not ours
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(ConfigError, match="git init && dvc init"):
         init_repo(tmp_path, ["m.onnx"], ["x86-64"], {})
 
