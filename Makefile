@@ -35,8 +35,9 @@ nightly: $(READY) ## new random examples, five to ten times as many, the long ra
 	$(BIN)/python -m tests.fuzz operators --count 20000 --seed $$(date +%j0000) --keep out/fuzz
 	$(BIN)/python -m tests.fuzz networks --count 3000 --seed $$(date +%j0000) --keep out/fuzz
 
-lint: $(LINTERS) ## the import contract, ruff, and mypy
+lint: $(LINTERS) ## the import contract, ruff, its formatter, and mypy
 	$(BIN)/python -m ruff check pipeline stages tests benchmarks
+	$(BIN)/python -m ruff format --check pipeline stages tests benchmarks
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
 

@@ -121,7 +121,9 @@ def run_test(category: str, name: str) -> Result:
         verdict, reason = "wrong", _reason(result.failures[0][1])
     elif result.errors:
         verdict, reason = "crash", _reason(result.errors[0][1])
-    return Result(category.removeprefix("OnnxBackend").removesuffix("Test"), name.removesuffix("_cpu"), verdict, reason, seconds)
+    return Result(
+        category.removeprefix("OnnxBackend").removesuffix("Test"), name.removesuffix("_cpu"), verdict, reason, seconds
+    )
 
 
 def _reason(text: str) -> str:
@@ -135,7 +137,11 @@ def table(results: list[Result], head: list[str]) -> Iterator[str]:
     """Yield the lines of backend_tests.md."""
     yield from ("# onnx's backend tests", "", *head, "")
     yield "Compiled by `legalize; fold-constant; fuse-operators` for this machine, run in a warm process, compared by onnx's runner."
-    yield from ("", f"| category | tests | {' | '.join(VERDICTS)} | seconds a test |", "| --- " * (len(VERDICTS) + 3) + "|")
+    yield from (
+        "",
+        f"| category | tests | {' | '.join(VERDICTS)} | seconds a test |",
+        "| --- " * (len(VERDICTS) + 3) + "|",
+    )
     for category in dict.fromkeys(each.category for each in results):
         listed = [each for each in results if each.category == category]
         counts = Counter(each.verdict for each in listed)
@@ -156,12 +162,20 @@ def main() -> None:
     arguments = parser.parse_args()
     origin, folder = begin("backend_tests")
     rows = folder / "rows.jsonl"
-    known = [] if arguments.again or not rows.exists() else [Result(**json.loads(row)) for row in rows.read_text().splitlines()]
+    known = (
+        []
+        if arguments.again or not rows.exists()
+        else [Result(**json.loads(row)) for row in rows.read_text().splitlines()]
+    )
     done = {(f"OnnxBackend{each.category}Test", f"{each.test}_cpu") for each in known}
     chosen = names(arguments.only)
     results = [each for each in known if (f"OnnxBackend{each.category}Test", f"{each.test}_cpu") in set(chosen)]
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as models, ProcessPoolExecutor(arguments.processes) as pool, rows.open("a") as file:
+    with (
+        tempfile.TemporaryDirectory() as models,
+        ProcessPoolExecutor(arguments.processes) as pool,
+        rows.open("a") as file,
+    ):
         os.environ["ONNX_MODELS"] = models
         waiting = [pool.submit(run_test, *each) for each in chosen if each not in done]
         for future in as_completed(waiting):
@@ -170,7 +184,10 @@ def main() -> None:
             file.write(json.dumps(vars(result)) + "\n")
             file.flush()
             if result.verdict in ("wrong", "crash"):
-                print(f"{result.verdict:8} {result.seconds:5.1f} s  {result.test}  {plain(result.reason, CELL)}", flush=True)
+                print(
+                    f"{result.verdict:8} {result.seconds:5.1f} s  {result.test}  {plain(result.reason, CELL)}",
+                    flush=True,
+                )
         if waiting:
             print(f"{len(waiting) / (time.perf_counter() - started):.2f} tests a second")
     results.sort(key=lambda each: (each.category, each.test))

@@ -30,16 +30,26 @@ _PARTS = ("ram", "arena", "stack", "flash", "weights", "code")
 def measure(file: Path) -> dict:
     """Search a model, and make its image for every board. Returns its row, by board; one with `failed` gives the reason."""
     name = file.stem.partition("-")[0]
-    model = Model(file.stem.replace("-", "_"), str(file), shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[name]]})
+    model = Model(
+        file.stem.replace("-", "_"), str(file), shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[name]]}
+    )
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         found = Path(scratch) / "found"
-        failed, _ = run_passfit(["optimize", *model.arguments(), f"--target={SEARCHED}", f"--out={found}"], Path(scratch), LIMIT)
+        failed, _ = run_passfit(
+            ["optimize", *model.arguments(), f"--target={SEARCHED}", f"--out={found}"], Path(scratch), LIMIT
+        )
         return {"failed": failed} if failed else {board: _image(model, board, found, Path(scratch)) for board in BOARDS}
 
 
 def _image(model: Model, board: str, found: Path, scratch: Path) -> dict:
     out = scratch / board
-    arguments = ["image", *model.arguments(), f"--target={board}", f"--sequence={found / 'sequence.json'}", f"--out={out}"]
+    arguments = [
+        "image",
+        *model.arguments(),
+        f"--target={board}",
+        f"--sequence={found / 'sequence.json'}",
+        f"--out={out}",
+    ]
     failed, _ = run_passfit(arguments, scratch, LIMIT)
     if failed:
         return {"failed": failed}
@@ -48,7 +58,11 @@ def _image(model: Model, board: str, found: Path, scratch: Path) -> dict:
     if not measured["ran"]:
         return {"failed": measured["how"]}
     error = "equal" if measured["max_abs_error"] == 0 else f"{measured['max_rel_error']:.0e} of the range"
-    return {part: report["best"][part] for part in _PARTS} | {"instructions": measured["instructions"], "error": error, "fits": report["fits"]}
+    return {part: report["best"][part] for part in _PARTS} | {
+        "instructions": measured["instructions"],
+        "error": error,
+        "fits": report["fits"],
+    }
 
 
 def table(rows: dict[str, dict], head: Iterable[str]) -> str:
@@ -74,7 +88,9 @@ def _line(name: str, board: str, found: dict) -> str:
     if "failed" in found:
         return f"| {name} | {board}: {' '.join(found['failed'].split())} |" + " |" * 8
     cycles = PUBLISHED.get(board, {}).get(name.partition("-")[0]) if name.endswith("int8") else None
-    ratio = " | ".join(("", "") if cycles is None else (f"{cycles * 1e6:,.0f}", f"{found['instructions'] / cycles / 1e6:.2f}"))
+    ratio = " | ".join(
+        ("", "") if cycles is None else (f"{cycles * 1e6:,.0f}", f"{found['instructions'] / cycles / 1e6:.2f}")
+    )
     sizes = " | ".join(f"{found[part]:,}" for part in ("ram", "stack", "flash", "code", "instructions"))
     return f"| {name} | {board}{'' if found['fits'] else ' (does not fit)'} | {sizes} | {ratio} | {found['error']} |"
 

@@ -48,7 +48,13 @@ def measure(model: Model) -> dict:
                 limit = int(float(name) * found[_LEAST]["ram"])
             out = folders[name] = Path(scratch) / name
             report = api.compile_model(
-                str(model.file()), target, Budget(ram=limit), out=out, name=model.name, shapes=model.shapes, fix=model.fix
+                str(model.file()),
+                target,
+                Budget(ram=limit),
+                out=out,
+                name=model.name,
+                shapes=model.shapes,
+                fix=model.fix,
             )
             found[name] = {"ram": report.best.ram, "limit": limit, "fits": report.fits, "cycles": _cycles(out)}
         for name, turns in turn_by_turn({name: library_run(folder) for name, folder in folders.items()}).items():
@@ -89,7 +95,11 @@ def table(results: Path, head: Iterable[str]) -> str:
         for name in names:
             one = found[name]
             ratios[name].append(one["ms"] / least["ms"])
-            cells += [format_bytes(one["ram"]) + ("" if one["fits"] else " ABOVE"), f"{ratios[name][-1]:.2f}", f"{one['cycles']:.2f}"]
+            cells += [
+                format_bytes(one["ram"]) + ("" if one["fits"] else " ABOVE"),
+                f"{ratios[name][-1]:.2f}",
+                f"{one['cycles']:.2f}",
+            ]
         lines.append(f"| {model} | {' | '.join(cells)} |")
     if any(ratios.values()):
         means = " ".join(f"| | **{geometric_mean(each):.2f}** |" for each in ratios.values())

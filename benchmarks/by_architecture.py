@@ -73,7 +73,12 @@ def measure(model: Model) -> dict[str, object]:
         try:
             with tempfile.TemporaryDirectory() as store:
                 done = subprocess.run(
-                    command, env=os.environ | {"PASSFIT_STORE": store}, capture_output=True, text=True, timeout=LIMIT, check=False
+                    command,
+                    env=os.environ | {"PASSFIT_STORE": store},
+                    capture_output=True,
+                    text=True,
+                    timeout=LIMIT,
+                    check=False,
                 )
         except subprocess.TimeoutExpired:
             return {"failed": f"{strategy}: no result in {LIMIT} s"}
@@ -102,7 +107,13 @@ def table(rows: Mapping[Model, Mapping], head: Iterable[str]) -> str:
         for key, values in ratios.items():
             values.append(ours[key] / full[key])
         cells = [model.title, ours["family"], ours["states"], f"{full['states']}{'' if full['closed'] else ' (open)'}"]
-        cells += [ours["wall"], f"{ratios['wall'][-1]:.2f}", ours["processor"], f"{ratios['processor'][-1]:.2f}", row["load"]]
+        cells += [
+            ours["wall"],
+            f"{ratios['wall'][-1]:.2f}",
+            ours["processor"],
+            f"{ratios['processor'][-1]:.2f}",
+            row["load"],
+        ]
         lines.append(f"| {' | '.join(map(str, [*cells, format_bytes(ours['ram'])]))} | {ratios['ram'][-1]:.4f} |")
     if ratios["ram"]:
         wall, processor, ram = (geometric_mean(ratios[key]) for key in ("wall", "processor", "ram"))
@@ -110,14 +121,19 @@ def table(rows: Mapping[Model, Mapping], head: Iterable[str]) -> str:
             f"| **geometric mean** ({len(ratios['ram'])}) | | | | | **{wall:.2f}** | | **{processor:.2f}** | | | **{ram:.4f}** |"
         )
         spent = [sum(row[each]["processor"] for row in rows.values() if "failed" not in row) for each in (OURS, FULL)]
-        lines += ["", f"Processor seconds: {spent[0]:.0f} of {spent[1]:.0f}. Most ram: {max(ratios['ram']):.4f} × the default's."]
+        lines += [
+            "",
+            f"Processor seconds: {spent[0]:.0f} of {spent[1]:.0f}. Most ram: {max(ratios['ram']):.4f} × the default's.",
+        ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", action="append", help="only this model; repeatable")
-    parser.add_argument("--trained", action="store_true", help="only the models of models.toml, without those of the zoo")
+    parser.add_argument(
+        "--trained", action="store_true", help="only the models of models.toml, without those of the zoo"
+    )
     parser.add_argument("--search", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.search:
@@ -133,7 +149,9 @@ def main() -> None:
             file.write_text(json.dumps(measure(model), indent=1) + "\n", encoding="utf-8")
         rows[model] = json.loads(file.read_text(encoding="utf-8"))
         print(f"{model.name}: {json.dumps(rows[model])}", flush=True)
-    text = table(rows, origin.lines(f".venv/bin/python benchmarks/by_architecture.py{' --trained' * arguments.trained}"))
+    text = table(
+        rows, origin.lines(f".venv/bin/python benchmarks/by_architecture.py{' --trained' * arguments.trained}")
+    )
     publish("by_architecture", text, whole=not arguments.model)
 
 

@@ -118,7 +118,11 @@ def table(results: Path, head: Iterable[str]) -> str:
     ]  # fmt: skip
     for folder in sorted(path for path in results.iterdir() if path.is_dir()):
         later = COLUMNS[1:]
-        heads = [f"code, {column}" for column in COLUMNS] + [f"× {column}" for column in later] + [f"time × {column}" for column in later]
+        heads = (
+            [f"code, {column}" for column in COLUMNS]
+            + [f"× {column}" for column in later]
+            + [f"time × {column}" for column in later]
+        )
         lines += ["", f"## {folder.name}", "", f"| model | {' | '.join(heads)} |", "| --- |" + " ---: |" * len(heads)]
         ratios: dict[str, list[float]] = {}
         for model in MODELS:

@@ -61,7 +61,10 @@ def _timed(lowered: Lowered, target: Target) -> list[list[float]]:
     rows = []
     for name, kernel in lowered.kernels.items():
         generator = np.random.default_rng(0)
-        arrays = [generator.random([int(extent) for extent in param.ty.shape]).astype(str(param.ty.dtype)) for param in kernel.params]
+        arrays = [
+            generator.random([int(extent) for extent in param.ty.shape]).astype(str(param.ty.dtype))
+            for param in kernel.params
+        ]
         timer = module.time_evaluator(name, tvm.cpu(), number=_NUMBER, repeat=_REPEAT)
         seconds = min(timer(*map(tvm.runtime.tensor, arrays)).results)
         rows.append([seconds * 1e9, predicted_cycles(kernel, target)])
@@ -70,7 +73,11 @@ def _timed(lowered: Lowered, target: Target) -> list[list[float]]:
 
 def table(results: Path, head: Iterable[str]) -> str:
     """Return the rows in `results` as Markdown."""
-    heads = ["kernels", "Spearman", *(f"code, {name}: {what}" for name in TARGETS for what in ("built", "estimated ÷ built"))]
+    heads = [
+        "kernels",
+        "Spearman",
+        *(f"code, {name}: {what}" for name in TARGETS for what in ("built", "estimated ÷ built")),
+    ]
     lines = [
         "# Models of cost", "", *head, "",
         "Rank correlation of cycles and time, kernel by kernel; bytes of code of whole libraries.", "",
@@ -104,7 +111,10 @@ def main() -> None:
             write_text(file, json_lines(measure(known[name])))
             sys.stdout.write(f"{name}\n")
             sys.stdout.flush()
-        write_text(HERE / "results" / "cost_models.md", table(results, origin.lines(".venv/bin/python benchmarks/cost_models.py")))
+        write_text(
+            HERE / "results" / "cost_models.md",
+            table(results, origin.lines(".venv/bin/python benchmarks/cost_models.py")),
+        )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,11 @@ _PARTS = ("ram", "flash", "stack", "code")
 def tiny(folder: Path) -> dict[str, Model]:
     """Return the models of MLPerf Tiny by name; none if their folder is not there."""
     return {
-        file.stem: Model(file.stem, str(file), shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[file.stem.partition("-")[0]]]})
+        file.stem: Model(
+            file.stem,
+            str(file),
+            shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[file.stem.partition("-")[0]]]},
+        )
         for file in sorted(folder.glob("*.onnx"))
     }
 
@@ -48,7 +52,10 @@ def run(model: Model, *options: str) -> dict:
         command = [sys.executable, "-m", "passfit.cli", "fit", *model.arguments(), "--json", *options]
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = {"wall": time.monotonic() - started, "processor": after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime}
+    seconds = {
+        "wall": time.monotonic() - started,
+        "processor": after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime,
+    }
     if not done.stdout:
         return seconds | {"failed": " ".join(done.stderr.split())[-200:]}
     return seconds | json.loads(done.stdout)
@@ -72,13 +79,20 @@ def built_lines(name: str, target: str, found: dict, whole: dict | None = None) 
     if "failed" in found or not found["built"]:
         return f"| {name} | {target} | failed: {found.get('failed', 'not built')} |" + " |" * 10, None
     (verdict,), built = found["verdicts"], found["built"]["best"]
-    one = {"ram": verdict["ram"], "flash": verdict["flash"], "stack": verdict["parts"]["stack"], "code": verdict["parts"]["code"]}
+    one = {
+        "ram": verdict["ram"],
+        "flash": verdict["flash"],
+        "stack": verdict["parts"]["stack"],
+        "code": verdict["parts"]["code"],
+    }
     if not one["stack"]:  # with an operating system, where it is not predicted
         built = built | {"ram": built["ram"] - built["stack"]}
     errors = {part: one[part] / built[part] - 1 if built[part] else 0.0 for part in _PARTS}
     cells = " | ".join(f"{one[part]:,} | {built[part]:,} | {errors[part]:+.1%}" for part in ("ram", "flash"))
     rest = f"{one['stack']:,} | {built['stack']:,} | {errors['code']:+.1%}"
-    return f"| {name} | {target} | {cells} | {rest} | {_at_once(target, built, whole)} |", max(abs(errors["ram"]), abs(errors["flash"]))
+    return f"| {name} | {target} | {cells} | {rest} | {_at_once(target, built, whole)} |", max(
+        abs(errors["ram"]), abs(errors["flash"])
+    )
 
 
 def _at_once(target: str, built: dict, whole: dict | None) -> str:
@@ -119,7 +133,9 @@ def page(times: Sequence[tuple[str, dict]], built: Sequence[tuple[str, str, dict
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of the ONNX models of MLPerf Tiny")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of the ONNX models of MLPerf Tiny"
+    )
     parser.add_argument("--only", action="append", help="one model; repeatable; no page is written")
     arguments = parser.parse_args()
     origin, folder = begin("fit")

@@ -83,7 +83,11 @@ def table(rows: Mapping[Model, dict], head: Iterable[str]) -> str:
         mean = geometric_mean([latency_ratio(row) for row in done.values()])
         worst = max(done, key=lambda model: latency_ratio(done[model]))
         lines.append(f"| **geometric mean** ({len(done)}) | | | **{mean:.2f}** | | | | | | |")
-        lines += ["", f"Worst: {worst.name}, {latency_ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {fit_of(pairs)}", ""]
+        lines += [
+            "",
+            f"Worst: {worst.name}, {latency_ratio(done[worst]):.2f}. Above {SLOW:g}: {_above(done)}. {fit_of(pairs)}",
+            "",
+        ]
     return "\n".join([*lines, *_cliffs(done)]) + "\n"
 
 
@@ -93,7 +97,9 @@ def _said(row: dict) -> str:
 
 def failure(row: Mapping) -> str | None:
     """Return why a row lacks figures."""
-    return next((part["failed"] for part in (row, row.get("kernels", {}), row.get("latency", {})) if "failed" in part), None)
+    return next(
+        (part["failed"] for part in (row, row.get("kernels", {}), row.get("latency", {})) if "failed" in part), None
+    )
 
 
 def ours(row: Mapping) -> float:
@@ -105,7 +111,10 @@ def roofline(kernel: Mapping) -> float:
 
 
 def _above(done: Mapping[Model, dict]) -> str:
-    return ", ".join(f"{model.name} {latency_ratio(row):.1f}" for model, row in done.items() if latency_ratio(row) > SLOW) or "none"
+    return (
+        ", ".join(f"{model.name} {latency_ratio(row):.1f}" for model, row in done.items() if latency_ratio(row) > SLOW)
+        or "none"
+    )
 
 
 def _cycles(row: Mapping) -> int:
@@ -138,12 +147,20 @@ def _cliffs(done: Mapping[Model, dict]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", action="append", help="only networks of this name or form, and print their table; repeatable")
+    parser.add_argument(
+        "--only", action="append", help="only networks of this name or form, and print their table; repeatable"
+    )
     parser.add_argument("--again", action="store_true", help="measure again what is known at this commit")
     parser.add_argument("--tables", action="store_true", help="measure nothing; write the table of the rows at hand")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds until a compilation is given up (default: 900)")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help="seconds until a compilation is given up (default: 900)"
+    )
     arguments = parser.parse_args()
-    chosen = [model for model in models() if not arguments.only or any(model.name in (each, f"{each}-large") for each in arguments.only)]
+    chosen = [
+        model
+        for model in models()
+        if not arguments.only or any(model.name in (each, f"{each}-large") for each in arguments.only)
+    ]
     if not chosen:
         parser.error(f"no network of these names: choose from {', '.join(FORMS)}.")
     origin, folder = begin("forms")

@@ -118,9 +118,14 @@ def measure(model: str, *, times: bool) -> Row:
             folder.mkdir()
             plan = checked_plan(lowered.program, TARGET)
             ram[way] = plan.arena + workspace
-            linked[way] = link(build_library("m", lowered, plan, workspace, TARGET, folder), lowered.program, TARGET, folder)
+            linked[way] = link(
+                build_library("m", lowered, plan, workspace, TARGET, folder), lowered.program, TARGET, folder
+            )
             _, (outputs,) = linked[way].run([inputs], 1, 0.0)
-            found = zip(outputs.values() if isinstance(outputs, dict) else outputs, expected.values() if isinstance(expected, dict) else expected)
+            found = zip(
+                outputs.values() if isinstance(outputs, dict) else outputs,
+                expected.values() if isinstance(expected, dict) else expected,
+            )
             errors += [float(np.abs(ours - theirs).max() / (np.ptp(theirs) or 1.0)) for ours, theirs in found]
         for number in range(ROUNDS if times else 0):
             for way, program in linked.items():
@@ -160,9 +165,18 @@ def table(rows: list[Row], origin: Iterable[str]) -> str:
         )
     shares = [_share(row) for row in rows]
     timed = [row for row in rows if row.ms]
-    gains = [_mean([row.ms[one] / row.ms[other] for row in timed]) for one, other in ((TVM, RULES), (RULES, MAPPING), (TVM, MAPPING))] if timed else None
+    gains = (
+        [
+            _mean([row.ms[one] / row.ms[other] for row in timed])
+            for one, other in ((TVM, RULES), (RULES, MAPPING), (TVM, MAPPING))
+        ]
+        if timed
+        else None
+    )
     cells = f"| | {gains[0]} | {gains[1]} | {gains[2]}" if gains else "| | | | "
-    lines.append(f"| **geometric mean** | | | | {_mean(shares)} | | {_mean([row.ram[MAPPING] / row.ram[RULES] for row in rows])} {cells} | {_mean_share(timed)} | |")
+    lines.append(
+        f"| **geometric mean** | | | | {_mean(shares)} | | {_mean([row.ram[MAPPING] / row.ram[RULES] for row in rows])} {cells} | {_mean_share(timed)} | |"
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -178,7 +192,9 @@ def _times(row: Row) -> str:
     if not row.ms:
         return " | | | "
     tvm, rules, mapping = (row.ms[way] for way in (TVM, RULES, MAPPING))
-    return f"{tvm:.2f} | {rules:.2f} ({tvm / rules:.2f}×) | {mapping:.2f} ({rules / mapping:.2f}×) | {tvm / mapping:.2f}×"
+    return (
+        f"{tvm:.2f} | {rules:.2f} ({tvm / rules:.2f}×) | {mapping:.2f} ({rules / mapping:.2f}×) | {tvm / mapping:.2f}×"
+    )
 
 
 def _mean_share(timed: list[Row]) -> str:

@@ -64,7 +64,9 @@ def page(found: dict[str, list[Row]], head: Sequence[str]) -> Iterator[str]:
     faults = [row for rows in found.values() for row in rows if row["verdict"] in FAULTS]
     if faults:
         yield from ("", "## Faults", "", "| verdict | seed | case | reason |", "| --- | ---: | --- | --- |")
-        yield from (f"| {row['verdict']} | {row['seed']} | {row['title']} | {plain(row['reason'], CELL)} |" for row in faults)
+        yield from (
+            f"| {row['verdict']} | {row['seed']} | {row['title']} | {plain(row['reason'], CELL)} |" for row in faults
+        )
     yield from ("", "## Reasons of refusals", "", "| operator | cases | reason |", "| --- | ---: | --- |")
     reasons = Counter(
         ("*", "it holds bfloat16 numbers") if "bfloat" in row["reason"] else (row["title"].split("-")[0], row["kind"])

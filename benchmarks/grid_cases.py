@@ -40,7 +40,9 @@ class Case:
         """Build the model; weights are uniform, scaled to keep results near 1."""
         rng = np.random.default_rng([len(self.title), *self.title.encode()])
         names = [f"x{number}" for number in range(len(self.inputs))]
-        inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip(names, self.inputs)]
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip(names, self.inputs)
+        ]
         constants = []
         for number, shape in enumerate(self.weights):
             # a variance has to be positive
@@ -89,12 +91,18 @@ def _products() -> Iterator[Case]:
     for m, k, n in _PRODUCTS:
         yield Case("matmul", f"{m}x{k}x{n}", "MatMul", ((m, k),), ((k, n),), flops=2 * m * k * n)
     for m, k, n in _PRODUCTS[::3]:
-        yield Case("gemm-transposed", f"{m}x{k}x{n}", "Gemm", ((m, k),), ((n, k), (n,)), {"transB": 1}, flops=2 * m * k * n)
+        yield Case(
+            "gemm-transposed", f"{m}x{k}x{n}", "Gemm", ((m, k),), ((n, k), (n,)), {"transB": 1}, flops=2 * m * k * n
+        )
     for b, m, k, n in _BATCHED:
         yield Case("matmul-batched", f"{b}x{m}x{k}x{n}", "MatMul", ((b, m, k), (b, k, n)), flops=2 * b * m * k * n)
     for m, k, n in ((8, 64, 64), (64, 64, 64), (40, 120, 80), (197, 64, 197)):
-        yield Case("gemm-activations", f"{m}x{k}x{n}t", "Gemm", ((m, k), (n, k)), (), {"transB": 1}, flops=2 * m * k * n)
-        yield Case("gemm-activations", f"t{m}x{k}x{n}", "Gemm", ((k, m), (k, n)), (), {"transA": 1}, flops=2 * m * k * n)
+        yield Case(
+            "gemm-activations", f"{m}x{k}x{n}t", "Gemm", ((m, k), (n, k)), (), {"transB": 1}, flops=2 * m * k * n
+        )
+        yield Case(
+            "gemm-activations", f"t{m}x{k}x{n}", "Gemm", ((k, m), (k, n)), (), {"transA": 1}, flops=2 * m * k * n
+        )
 
 
 def _convolution(
@@ -106,7 +114,13 @@ def _convolution(
     steps = (strides,) * rank if isinstance(strides, int) else strides
     before = tuple(dilation * (size - 1) // 2 for size in window)
     around = before if pads is None else (pads,) * rank if isinstance(pads, int) else pads
-    attributes = {"kernel_shape": window, "strides": steps, "pads": (*around, *around), "group": groups, "dilations": (dilation,) * rank}
+    attributes = {
+        "kernel_shape": window,
+        "strides": steps,
+        "pads": (*around, *around),
+        "group": groups,
+        "dilations": (dilation,) * rank,
+    }
     plane = [
         (extent + 2 * pad - dilation * (size - 1) - 1) // step + 1
         for extent, pad, size, step in zip(data[1:], around, window, steps)
@@ -195,7 +209,13 @@ def _transposed() -> Iterator[Case]:
         (32, (100,), 32, 3, 2, 1, 1, 2),
     ):  # fmt: skip
         rank, (apart,) = len(plane), dilation or (1,)
-        attributes = {"kernel_shape": (window,) * rank, "strides": (stride,) * rank, "pads": (pad,) * 2 * rank, "group": groups, "dilations": (apart,) * rank}
+        attributes = {
+            "kernel_shape": (window,) * rank,
+            "strides": (stride,) * rank,
+            "pads": (pad,) * 2 * rank,
+            "group": groups,
+            "dilations": (apart,) * rank,
+        }
         weight = (channels, filters // groups, *(window,) * rank)
         yield Case(
             "transposed", f"{channels}x{_times(plane)} to {filters}, {window}, stride {stride}, pad {pad}{f', dilation {apart}' if apart > 1 else ''}", "ConvTranspose",
@@ -204,10 +224,24 @@ def _transposed() -> Iterator[Case]:
 
 
 def _poolings() -> Iterator[Case]:
-    for channels, side, window, stride in ((64, 112, 3, 2), (64, 56, 2, 2), (32, 24, 3, 2), (128, 7, 2, 2), (256, 13, 5, 1), (512, 4, 2, 2)):
+    for channels, side, window, stride in (
+        (64, 112, 3, 2),
+        (64, 56, 2, 2),
+        (32, 24, 3, 2),
+        (128, 7, 2, 2),
+        (256, 13, 5, 1),
+        (512, 4, 2, 2),
+    ):
         around = {"kernel_shape": (window, window), "strides": (stride, stride), "pads": ((window - 1) // 2,) * 4}
         for op in ("MaxPool", "AveragePool"):
-            yield Case("pooling", f"{op} {channels}x{side}, {window}, stride {stride}", op, ((1, channels, side, side),), (), around)
+            yield Case(
+                "pooling",
+                f"{op} {channels}x{side}, {window}, stride {stride}",
+                op,
+                ((1, channels, side, side),),
+                (),
+                around,
+            )
     for channels, side in ((1280, 7), (512, 14), (96, 80), (960, 5)):
         yield Case("pooling", f"GlobalAveragePool {channels}x{side}", "GlobalAveragePool", ((1, channels, side, side),))
     yield Case("pooling", "GlobalMaxPool 512x14", "GlobalMaxPool", ((1, 512, 14, 14),))
@@ -215,12 +249,35 @@ def _poolings() -> Iterator[Case]:
 
 def _normalisations() -> Iterator[Case]:
     for shape in ((1, 197, 192), (40, 120), (128, 312), (1, 768), (64, 1000), (1, 49, 7)):
-        yield Case("normalisation", f"LayerNormalization {_times(shape)}", "LayerNormalization", (shape,), (shape[-1:],) * 2, {"axis": -1})
+        yield Case(
+            "normalisation",
+            f"LayerNormalization {_times(shape)}",
+            "LayerNormalization",
+            (shape,),
+            (shape[-1:],) * 2,
+            {"axis": -1},
+        )
     for shape in ((1, 32, 80, 80), (1, 64, 28, 28), (1, 128, 7, 7), (1, 64, 200)):
-        yield Case("normalisation", f"InstanceNormalization {_times(shape)}", "InstanceNormalization", (shape,), (shape[1:2],) * 2)
+        yield Case(
+            "normalisation",
+            f"InstanceNormalization {_times(shape)}",
+            "InstanceNormalization",
+            (shape,),
+            (shape[1:2],) * 2,
+        )
     for shape in ((1, 64, 56, 56), (1, 128, 7, 7), (40, 120)):
-        yield Case("normalisation", f"BatchNormalization {_times(shape)}", "BatchNormalization", (shape,), (shape[1:2],) * 4)
-    for shape, axis in (((1, 1000), 1), ((8, 40, 40), 2), ((3, 197, 197), 2), ((40, 6625), 1), ((1, 21, 64, 64), 1), ((1, 2, 12800), 1), ((12, 12, 12), 2)):
+        yield Case(
+            "normalisation", f"BatchNormalization {_times(shape)}", "BatchNormalization", (shape,), (shape[1:2],) * 4
+        )
+    for shape, axis in (
+        ((1, 1000), 1),
+        ((8, 40, 40), 2),
+        ((3, 197, 197), 2),
+        ((40, 6625), 1),
+        ((1, 21, 64, 64), 1),
+        ((1, 2, 12800), 1),
+        ((12, 12, 12), 2),
+    ):
         yield Case("softmax", f"Softmax {_times(shape)}, axis {axis}", "Softmax", (shape,), (), {"axis": axis})
     yield Case("softmax", "LogSoftmax 50x1000, axis 1", "LogSoftmax", ((50, 1000),), (), {"axis": 1})
     for shape in ((1, 64, 56, 56), (1, 96, 13, 13)):
@@ -229,8 +286,21 @@ def _normalisations() -> Iterator[Case]:
 
 def _reductions() -> Iterator[Case]:
     for op in ("ReduceMean", "ReduceMax", "ReduceL2"):
-        for shape, axes in (((1, 64, 56, 56), (2, 3)), ((1, 197, 192), (2,)), ((1, 197, 192), (1,)), ((64, 7, 100), (0,)), ((1, 512, 7, 7), (1,))):
-            yield Case("reduction", f"{op} {_times(shape)}, axes {_times(axes)}", op, (shape,), (), {"axes": axes, "keepdims": 1})
+        for shape, axes in (
+            ((1, 64, 56, 56), (2, 3)),
+            ((1, 197, 192), (2,)),
+            ((1, 197, 192), (1,)),
+            ((64, 7, 100), (0,)),
+            ((1, 512, 7, 7), (1,)),
+        ):
+            yield Case(
+                "reduction",
+                f"{op} {_times(shape)}, axes {_times(axes)}",
+                op,
+                (shape,),
+                (),
+                {"axes": axes, "keepdims": 1},
+            )
     yield Case("reduction", "ReduceSum 128x1000, axis 1", "ReduceSum", ((128, 1000),), (), {}, ((1,),))
     yield Case("reduction", "ArgMax 40x6625, axis 1", "ArgMax", ((40, 6625),), (), {"axis": 1})
     yield Case("reduction", "ArgMax 1x21x64x64, axis 1", "ArgMax", ((1, 21, 64, 64),), (), {"axis": 1})
@@ -238,7 +308,13 @@ def _reductions() -> Iterator[Case]:
 
 
 def _moves() -> Iterator[Case]:
-    for shape, order in (((1, 64, 56, 56), (0, 2, 3, 1)), ((1, 197, 3, 64), (0, 2, 1, 3)), ((1, 3, 197, 64), (0, 1, 3, 2)), ((512, 512), (1, 0)), ((1, 8, 40, 15), (0, 2, 1, 3))):
+    for shape, order in (
+        ((1, 64, 56, 56), (0, 2, 3, 1)),
+        ((1, 197, 3, 64), (0, 2, 1, 3)),
+        ((1, 3, 197, 64), (0, 1, 3, 2)),
+        ((512, 512), (1, 0)),
+        ((1, 8, 40, 15), (0, 2, 1, 3)),
+    ):
         yield Case("transpose", f"{_times(shape)} by {_times(order)}", "Transpose", (shape,), (), {"perm": order})
     ids = tuple((7 * n) % 100 for n in range(64))
     for shape, axis in (((100, 312), 0), ((64, 128, 4), 1), ((32, 128), 1)):

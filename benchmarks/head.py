@@ -62,7 +62,12 @@ def head() -> Head:
         changes=_changes(),
         date=datetime.now(timezone.utc).date().isoformat(),
         machine=_machine(),
-        versions=", ".join([*(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES), f"python {platform.python_version()}"]),
+        versions=", ".join(
+            [
+                *(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES),
+                f"python {platform.python_version()}",
+            ]
+        ),
         load=os.getloadavg()[0],
     )
 

@@ -63,14 +63,28 @@ def layer(name: str, integer: bool) -> onnx.ModelProto:
         held = {"w": (random.standard_normal(w) * 0.1).astype(np.float32)}
         if convolves:
             held["b"] = random.standard_normal(filters).astype(np.float32)
-        nodes = [helper.make_node("Conv" if convolves else "MatMul", ["x", *held], ["z"], **attributes), helper.make_node("Relu", ["z"], ["y"])]
-    return _model(nodes, {name: np.asarray(value) for name, value in held.items()}, x, TensorProto.INT8 if integer else TensorProto.FLOAT)
+        nodes = [
+            helper.make_node("Conv" if convolves else "MatMul", ["x", *held], ["z"], **attributes),
+            helper.make_node("Relu", ["z"], ["y"]),
+        ]
+    return _model(
+        nodes,
+        {name: np.asarray(value) for name, value in held.items()},
+        x,
+        TensorProto.INT8 if integer else TensorProto.FLOAT,
+    )
 
 
-def _model(nodes: list[onnx.NodeProto], held: dict[str, np.ndarray], shape: tuple[int, ...], kind: int) -> onnx.ModelProto:
+def _model(
+    nodes: list[onnx.NodeProto], held: dict[str, np.ndarray], shape: tuple[int, ...], kind: int
+) -> onnx.ModelProto:
     ports = [helper.make_tensor_value_info("x", kind, shape)], [helper.make_tensor_value_info("y", kind, None)]
-    graph = helper.make_graph(nodes, "layer", *ports, [numpy_helper.from_array(value, name) for name, value in held.items()])
-    return onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8))
+    graph = helper.make_graph(
+        nodes, "layer", *ports, [numpy_helper.from_array(value, name) for name, value in held.items()]
+    )
+    return onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    )
 
 
 def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -87,18 +101,37 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
             value, scale = held[inputs[0]].astype(np.float32), held[inputs[1]]
             zero = held[inputs[2]].astype(np.float32) if len(inputs) > 2 else np.float32(0)
             axis = next((each.i for each in node.attribute if each.name == "axis"), 1)
-            shape = [-1 if place == axis % value.ndim else 1 for place in range(value.ndim)] if np.size(scale) > 1 else []
-            held[node.output[0]] = (value - (zero.reshape(shape) if np.size(zero) > 1 else zero)) * scale.reshape(shape or ())
+            shape = (
+                [-1 if place == axis % value.ndim else 1 for place in range(value.ndim)] if np.size(scale) > 1 else []
+            )
+            held[node.output[0]] = (value - (zero.reshape(shape) if np.size(zero) > 1 else zero)) * scale.reshape(
+                shape or ()
+            )
         else:
-            nodes.append(helper.make_node(node.op_type, inputs, list(node.output), **{each.name: helper.get_attribute_value(each) for each in node.attribute}))
+            nodes.append(
+                helper.make_node(
+                    node.op_type,
+                    inputs,
+                    list(node.output),
+                    **{each.name: helper.get_attribute_value(each) for each in node.attribute},
+                )
+            )
     used = {name for node in nodes for name in node.input}
-    ports = [helper.make_tensor_value_info(same.get(each.name, each.name), TensorProto.FLOAT, None) for each in graph.output]
+    ports = [
+        helper.make_tensor_value_info(same.get(each.name, each.name), TensorProto.FLOAT, None) for each in graph.output
+    ]
     given = [
-        helper.make_tensor_value_info(each.name, TensorProto.FLOAT, [d.dim_value or d.dim_param for d in each.type.tensor_type.shape.dim])
+        helper.make_tensor_value_info(
+            each.name, TensorProto.FLOAT, [d.dim_value or d.dim_param for d in each.type.tensor_type.shape.dim]
+        )
         for each in graph.input
     ]
     kept = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items() if name in used]
-    return helper.make_model(helper.make_graph(nodes, "twin", given, ports, kept), opset_imports=model.opset_import, ir_version=model.ir_version)
+    return helper.make_model(
+        helper.make_graph(nodes, "twin", given, ports, kept),
+        opset_imports=model.opset_import,
+        ir_version=model.ir_version,
+    )
 
 
 def instructions(model: onnx.ModelProto, target: str, *, search: bool) -> dict[str, int]:
@@ -114,7 +147,11 @@ def instructions(model: onnx.ModelProto, target: str, *, search: bool) -> dict[s
             sequence=None if search else folder / "sequence.json", shapes={name: [1, *shape]} if shape else {},
         )  # fmt: skip
         found = json.loads((folder / "out" / "footprint.json").read_text(encoding="utf-8"))
-        return {"instructions": found["measured"]["instructions"], "ram": found["best"]["ram"], "weights": found["best"]["weights"]}
+        return {
+            "instructions": found["measured"]["instructions"],
+            "ram": found["best"]["ram"],
+            "weights": found["best"]["weights"],
+        }
 
 
 def products(name: str) -> int:
@@ -122,12 +159,16 @@ def products(name: str) -> int:
     x, w, stride, pad, _ = LAYERS[name]
     if len(x) == 2:
         return x[0] * w[0] * w[1]
-    return int(np.prod(w)) * int(np.prod([(size + 2 * pad - taps) // stride + 1 for size, taps in zip(x[2:], w[2:], strict=True)]))
+    return int(np.prod(w)) * int(
+        np.prod([(size + 2 * pad - taps) // stride + 1 for size, taps in zip(x[2:], w[2:], strict=True)])
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("models", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of int8 ONNX models")
+    parser.add_argument(
+        "models", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of int8 ONNX models"
+    )
     parser.add_argument("--target", default="rpi4", help="a target whose instructions are counted under its emulator")
     options = parser.parse_args()
     origin, folder = begin("int8_kernels")
@@ -135,7 +176,10 @@ def main() -> None:
     def row(name: str, integer: onnx.ModelProto, other: onnx.ModelProto, search: bool) -> dict:
         kept = folder / f"{options.target} {name}.json".replace("/", "by")
         if not kept.exists():
-            found = {kind: instructions(model, options.target, search=search) for kind, model in (("int8", integer), ("float", other))}
+            found = {
+                kind: instructions(model, options.target, search=search)
+                for kind, model in (("int8", integer), ("float", other))
+            }
             kept.write_text(json.dumps(found) + "\n", encoding="utf-8")
         return json.loads(kept.read_text(encoding="utf-8"))
 
@@ -147,7 +191,9 @@ def main() -> None:
     for name in LAYERS:
         found = row(name, layer(name, True), layer(name, False), False)
         one, other = found["int8"]["instructions"], found["float"]["instructions"]
-        lines.append(f"| {name} | {products(name):,} | {one:,} | {products(name) / one:.2f} | {other:,} | {other / one:.2f} |")
+        lines.append(
+            f"| {name} | {products(name):,} | {one:,} | {products(name) / one:.2f} | {other:,} | {other / one:.2f} |"
+        )
         print(lines[-1], flush=True)
     lines += ["", "| model | int8 | float | float ÷ int8 | ram, int8 | ram, float |", "| --- |" + " ---: |" * 5]
     for path in sorted(options.models.glob("*-int8.onnx")):
@@ -159,7 +205,9 @@ def main() -> None:
         found = row(path.stem, model, twin, True)
         one, other = found["int8"], found["float"]
         ratio = other["instructions"] / one["instructions"]
-        lines.append(f"| {path.stem} | {one['instructions']:,} | {other['instructions']:,} | {ratio:.2f} | {one['ram']:,} | {other['ram']:,} |")
+        lines.append(
+            f"| {path.stem} | {one['instructions']:,} | {other['instructions']:,} | {ratio:.2f} | {one['ram']:,} | {other['ram']:,} |"
+        )
         print(lines[-1], flush=True)
     (HERE / "results" / "int8_kernels.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -137,7 +137,9 @@ def table(rows: Iterable[tuple[Case, dict]], head: Iterable[str], target: str, p
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="regular expression: only cases whose title it is found in")
-    parser.add_argument("--target", help="device; default: that of the widest vectors which run here, as ONNX Runtime takes")
+    parser.add_argument(
+        "--target", help="device; default: that of the widest vectors which run here, as ONNX Runtime takes"
+    )
     arguments = parser.parse_args()
     target = get_target(arguments.target or widest())
     chosen = [case for case in cases() if re.search(arguments.only, case.title)]

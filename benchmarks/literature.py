@@ -67,7 +67,11 @@ def row_of(out: Path) -> dict:
     program = read_plan(out / "plan.json").program
     measured = report["measured"]
     row = {part: report["best"][part] for part in ("ram", "arena", "stack", "flash")}
-    row |= {"inside": without_ports(program), "extra": search["extra_compute"], "instructions": measured["instructions"]}
+    row |= {
+        "inside": without_ports(program),
+        "extra": search["extra_compute"],
+        "instructions": measured["instructions"],
+    }
     row["ports"] = sum(program.tensors[port.tensor].nbytes for port in (*program.inputs, *program.outputs))
     return row | {"equal": measured["max_abs_error"] == 0, "ended_by": search.get("ended_by", "")}
 
@@ -105,7 +109,9 @@ def table(rows: Mapping[tuple[str, str], dict], head: Iterable[str]) -> str:
         count = "" if row["instructions"] is None else f"{row['instructions']:,}"
         sizes = " | ".join(f"{row[part]:,}" for part in ("ram", "arena", "stack", "inside"))
         wrong = "" if row["equal"] else " (outputs differ)"
-        lines.append(f"| {name} | {setting}{wrong} | {sizes} | {1 + row['extra']:.2f} | {row['flash']:,} | {count} | {row['seconds']:.0f} |")
+        lines.append(
+            f"| {name} | {setting}{wrong} | {sizes} | {1 + row['extra']:.2f} | {row['flash']:,} | {count} | {row['seconds']:.0f} |"
+        )
     lines += [
         "", "Published, in kB of 1,000 bytes. Ours: the least here that counts the same, by the default setting where they state no",
         "arithmetic, else with no more of it than they take. Ratio: ours ÷ theirs. Plans here are searched for the least ram with inputs",
@@ -119,11 +125,17 @@ def table(rows: Mapping[tuple[str, str], dict], head: Iterable[str]) -> str:
             lines.append(_published(own, name, who, size * 1000, counted, most, source))
             if counted.startswith("without") and own:
                 ports = next(iter(own.values()))["ports"]
-                lines.append(_published(own, name, f"{who}, and {ports:,} B", size * 1000 + ports, "with input and output", most, source))
+                lines.append(
+                    _published(
+                        own, name, f"{who}, and {ports:,} B", size * 1000 + ports, "with input and output", most, source
+                    )
+                )
     return "\n".join(lines) + "\n"
 
 
-def _published(own: Mapping[str, dict], name: str, who: str, size: int, counted: str, most: float | None, source: str) -> str:
+def _published(
+    own: Mapping[str, dict], name: str, who: str, size: int, counted: str, most: float | None, source: str
+) -> str:
     best = _ours(own, counted, most)
     ours = " | | " if best is None else f"{best[0]:,} | {1 + best[1]:.2f} | {best[0] / size:.2f}"
     return f"| {name} | {who} | {size / 1000:.0f} | {counted} | {ours} | {source} |"
@@ -132,7 +144,9 @@ def _published(own: Mapping[str, dict], name: str, who: str, size: int, counted:
 def _ours(own: Mapping[str, dict], counted: str, most: float | None) -> tuple[int, float] | None:
     """Return our least bytes, counted as theirs, and the extra arithmetic: at most `most`, or the default's if that is None."""
     part = "inside" if counted.startswith("without") else "ram"
-    chosen = [row for setting, row in own.items() if (setting == "default" if most is None else row["extra"] <= most + 0.005)]
+    chosen = [
+        row for setting, row in own.items() if (setting == "default" if most is None else row["extra"] <= most + 0.005)
+    ]
     return min(((row[part], row["extra"]) for row in chosen), default=None)
 
 

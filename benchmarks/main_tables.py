@@ -67,7 +67,13 @@ def wide(model: Model, out: Path, scratch: Path, limit: float) -> dict[str, Path
     target = widest()
     if target == NARROW:
         return {}
-    arguments = ["compile", *model.arguments(), f"--sequence={out / 'sequence.json'}", f"--target={target}", f"--out={scratch / 'wide'}"]
+    arguments = [
+        "compile",
+        *model.arguments(),
+        f"--sequence={out / 'sequence.json'}",
+        f"--target={target}",
+        f"--out={scratch / 'wide'}",
+    ]
     failed, _ = run_passfit(arguments, scratch, limit)
     return {} if failed else {"wide": scratch / "wide"}
 
@@ -92,7 +98,15 @@ def run_passfit(arguments: list[str], folder: Path, limit: float) -> tuple[str, 
     store = os.environ | {"PASSFIT_STORE": str(folder / "store")}  # results of earlier runs would save time
     with (folder / "error").open("wb") as error, (folder / "output").open("wb") as output:
         command = [sys.executable, "-m", "passfit.cli", *arguments]
-        process = subprocess.Popen(command, cwd=folder, env=store, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=store,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=error,
+            start_new_session=True,
+        )
         try:
             code, used = _wait(process.pid, limit)
         except BaseException:  # Ctrl-C reaches this process alone
@@ -141,7 +155,11 @@ def rows_of(chosen: list[Model], folder: Path) -> dict[Model, dict]:
 
 
 def measure_missing(
-    chosen: list[Model], folder: Path, measured: Callable[[Model], dict], said: Callable[[dict], str], again: bool = False
+    chosen: list[Model],
+    folder: Path,
+    measured: Callable[[Model], dict],
+    said: Callable[[dict], str],
+    again: bool = False,
 ) -> None:
     """Measure the models without a row in `folder`, small ones first, and keep each row."""
     for model in small_first(chosen):
@@ -175,7 +193,9 @@ def main() -> None:
     parser.add_argument("--model", action="append", help="only this one, and print its tables; repeatable")
     parser.add_argument("--again", action="store_true", help="measure again what is known at this commit")
     parser.add_argument("--tables", action="store_true", help="measure nothing; write the tables of the rows at hand")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds until a compilation is given up (default: 900)")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help="seconds until a compilation is given up (default: 900)"
+    )
     arguments = parser.parse_args()
     listed = models()
     if unknown := set(arguments.model or ()) - {model.name for model in listed}:

@@ -46,7 +46,9 @@ def measure(file: Path) -> dict:
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         for target in TARGETS:
             out = Path(scratch) / target
-            failed, _ = run_passfit(["compile", *model.arguments(), f"--target={target}", f"--out={out}"], Path(scratch), LIMIT)
+            failed, _ = run_passfit(
+                ["compile", *model.arguments(), f"--target={target}", f"--out={out}"], Path(scratch), LIMIT
+            )
             if failed:
                 return {"failed": f"{target}: {failed}"}
             report = json.loads((out / "footprint.json").read_text(encoding="utf-8"))
@@ -67,13 +69,19 @@ def twin_instructions(model: Model, scratch: Path) -> int | None:
     twin, out = scratch / "twin.onnx", scratch / "twin"
     onnx.save(canonicalize(float_twin(import_onnx(model.file(), model.shapes)[0])), twin)
     failed, _ = run_passfit(["compile", str(twin), f"--target={COUNTED}", f"--out={out}"], scratch, LIMIT)
-    return None if failed else json.loads((out / "footprint.json").read_text(encoding="utf-8"))["measured"]["instructions"]
+    return (
+        None if failed else json.loads((out / "footprint.json").read_text(encoding="utf-8"))["measured"]["instructions"]
+    )
 
 
 def int8_weights(graph: onnx.GraphProto) -> int:
     """Count the bytes of a graph's int8 and uint8 constants, without zero points."""
     integers = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
-    zeros = {node.input[2] for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear") and len(node.input) > 2}
+    zeros = {
+        node.input[2]
+        for node in graph.node
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and len(node.input) > 2
+    }
     return sum(prod(each.dims) for each in graph.initializer if each.data_type in integers and each.name not in zeros)
 
 
@@ -81,7 +89,12 @@ def layer_constants(graph: onnx.GraphProto) -> int:
     """Count the bytes of a file's int8 weights, their scales, and int32 biases, whose scales follow from others."""
     names = {each.name: each for each in graph.initializer}
     dequantised = [node.input for node in graph.node if node.op_type == "DequantizeLinear" and node.input[0] in names]
-    used = {name for data, scale, *_ in dequantised for name in (data, scale) if name == data or names[data].data_type != onnx.TensorProto.INT32}
+    used = {
+        name
+        for data, scale, *_ in dequantised
+        for name in (data, scale)
+        if name == data or names[data].data_type != onnx.TensorProto.INT32
+    }
     return sum(prod(names[name].dims) * ELEMENT[names[name].data_type] for name in used)
 
 
@@ -125,16 +138,38 @@ def table(rows: dict[str, dict], head: Iterable[str]) -> str:
                 f"({found['ram'] / head_bytes:.2f}) | {found['weights']:,} | {found['weights'] / row['int8 weights']:.2f} "
                 f"({found['weights'] / row['constants']:.2f}) | {found['code']:,} | {count} | {_agreement(found['given'])} |"
             )
-    lines += ["", "## Weights", "", "Bytes. Packed: int8 weights as kernels read them, with sums for zero points and padding; ratio to those of the file.", ""]
+    lines += [
+        "",
+        "## Weights",
+        "",
+        "Bytes. Packed: int8 weights as kernels read them, with sums for zero points and padding; ratio to those of the file.",
+        "",
+    ]
     lines += ["| model | target | packed | ratio | scales | biases | alignment |", "| --- | --- |" + " ---: |" * 5]
     for name, row in rows.items():
         for target in TARGETS if name.endswith("int8") and "failed" not in row else ():
             parts = row[target]["stored"]
             ratio = parts["packed"] / row["int8 weights"]
-            lines.append(f"| {name} | {target} | {parts['packed']:,} | {ratio:.3f} | " + " | ".join(f"{parts[each]:,}" for each in ("scales", "biases", "alignment")) + " |")
-    lines += ["", "## Time", "", "Milliseconds natively, one thread, turn by turn. passfit: AVX2; AVX-512: the same sequence, with VNNI where the machine"]
-    lines += [f"has it. ONNX Runtime has the machine's widest vectors. Instructions: on {COUNTED}, float ÷ int8; of the float model, or", "of the dequantised one where there is none.", ""]
-    lines += ["| model | ONNX Runtime | passfit | ratio | AVX-512 | ratio, AVX-512 | instructions |", "| --- |" + " ---: |" * 6]
+            lines.append(
+                f"| {name} | {target} | {parts['packed']:,} | {ratio:.3f} | "
+                + " | ".join(f"{parts[each]:,}" for each in ("scales", "biases", "alignment"))
+                + " |"
+            )
+    lines += [
+        "",
+        "## Time",
+        "",
+        "Milliseconds natively, one thread, turn by turn. passfit: AVX2; AVX-512: the same sequence, with VNNI where the machine",
+    ]
+    lines += [
+        f"has it. ONNX Runtime has the machine's widest vectors. Instructions: on {COUNTED}, float ÷ int8; of the float model, or",
+        "of the dequantised one where there is none.",
+        "",
+    ]
+    lines += [
+        "| model | ONNX Runtime | passfit | ratio | AVX-512 | ratio, AVX-512 | instructions |",
+        "| --- |" + " ---: |" * 6,
+    ]
     for name, row in rows.items():
         if "failed" in row or "failed" in row["latency"]:
             continue
@@ -156,7 +191,9 @@ def _agreement(given: dict | None) -> str:
     return f"{first['max_lsb']}{decisions}"
 
 
-def write_page(name: str, description: str, measured: Callable[[Path], dict], table: Callable[[dict, Iterable[str]], str]) -> None:
+def write_page(
+    name: str, description: str, measured: Callable[[Path], dict], table: Callable[[dict, Iterable[str]], str]
+) -> None:
     """Measure the models of the folder given on the command line, keep their rows, and write the results file `name`.md."""
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("models", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of the ONNX models")

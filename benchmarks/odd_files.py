@@ -109,16 +109,26 @@ def structures() -> Iterator[Odd]:
     }.items():  # fmt: skip
         yield Odd(said, saved(made))
     sparse = model([node("Add", ["x", "w"], ["y"])], [x(4)], [y()])
-    sparse.graph.sparse_initializer.append(helper.make_sparse_tensor(weight("w", [1, 2]), weight("", [0, 3], np.int64), [4]))
+    sparse.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(weight("w", [1, 2]), weight("", [0, 3], np.int64), [4])
+    )
     yield Odd("sparse weights", saved(sparse))
     noset = model(_RELU, [x(2)], [y()])
     del noset.opset_import[:]
     yield Odd("no opset", saved(noset))
     calls = [node("Again", ["a"], ["b"], domain="f")]
-    for said, body in (("a function that calls itself", calls), ("a function without nodes", []), ("a function", [node("Neg", ["a"], ["b"])])):
+    for said, body in (
+        ("a function that calls itself", calls),
+        ("a function without nodes", []),
+        ("a function", [node("Neg", ["a"], ["b"])]),
+    ):
         made = model([node("Again", ["x"], ["y"], domain="f")], [x(2)], [y()])
         made.opset_import.append(helper.make_opsetid("f", 1))
-        made.functions.append(helper.make_function("f", "Again", ["a"], ["b"], body, [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]))
+        made.functions.append(
+            helper.make_function(
+                "f", "Again", ["a"], ["b"], body, [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]
+            )
+        )
         yield Odd(said, saved(made))
 
 
@@ -142,9 +152,16 @@ def branches() -> Iterator[Odd]:
     nested = good
     for depth in range(25):
         nested = body([node("If", ["c"], ["b"], name=f"n{depth}", then_branch=nested, else_branch=other)], [out])
-    yield Odd("25 Ifs in each other", saved(model([node("If", ["c"], ["y"], then_branch=nested, else_branch=other)], [cond, x(2)], [y()])))
+    yield Odd(
+        "25 Ifs in each other",
+        saved(model([node("If", ["c"], ["y"], then_branch=nested, else_branch=other)], [cond, x(2)], [y()])),
+    )
     steps = [value("i", INT64, []), value("k", TensorProto.BOOL, []), value("s", FLOAT, [2])]
-    turn = body([node("Identity", ["k"], ["ko"]), node("Relu", ["s"], ["so"])], [value("ko", TensorProto.BOOL, []), value("so", FLOAT, [2])], steps)
+    turn = body(
+        [node("Identity", ["k"], ["ko"]), node("Relu", ["s"], ["so"])],
+        [value("ko", TensorProto.BOOL, []), value("so", FLOAT, [2])],
+        steps,
+    )
     for said, count in (("a Loop of 3", 3), ("a Loop of 0", 0), ("a Loop of 2^62", 2**62)):
         made = model([node("Loop", ["m", "", "x"], ["y"], body=turn)], [x(2)], [y()], [weight("m", count, np.int64)])
         yield Odd(said, saved(made))

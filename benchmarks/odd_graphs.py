@@ -90,7 +90,9 @@ def dtypes() -> Iterator[Odd]:
     yield Odd("dtype 99", saved(model([node("Relu", ["x"], ["y"])], [x(2, dtype=99)], [y()])))
     mixed = model([node("Add", ["x", "w"], ["y"])], [x(2)], [y()], [weight("w", [1, 2], np.int32)])
     yield Odd("two dtypes in an addition", saved(mixed))
-    yield Odd("a result of another dtype than said", saved(model([node("Relu", ["x"], ["y"])], [x(2)], [y(INT64, (2,))])))
+    yield Odd(
+        "a result of another dtype than said", saved(model([node("Relu", ["x"], ["y"])], [x(2)], [y(INT64, (2,))]))
+    )
     for word, kind in (
         ("sequence", helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [2]))),
         ("optional", helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, [2]))),
@@ -98,7 +100,9 @@ def dtypes() -> Iterator[Odd]:
         ("sparse", helper.make_sparse_tensor_type_proto(FLOAT, [2])),
         ("nothing", onnx.TypeProto()),
     ):
-        given = model([node("Identity", ["x"], ["y"])], [helper.make_value_info("x", kind)], [helper.make_value_info("y", kind)])
+        given = model(
+            [node("Identity", ["x"], ["y"])], [helper.make_value_info("x", kind)], [helper.make_value_info("y", kind)]
+        )
         yield Odd(f"an input that is a {word}", saved(given))
 
 
@@ -120,10 +124,16 @@ def sizes() -> Iterator[Odd]:
         ("ConstantOfShape", [1 << 29]), ("Tile", [1 << 23, 1]),
     ):  # fmt: skip
         reads = ["s"] if op == "ConstantOfShape" else ["x", "s"]
-        nodes = [node(op, reads, ["a"]), node("Add", ["a", "x"], ["y"])] if len(reads) == 1 else [node(op, reads, ["y"])]
+        nodes = (
+            [node(op, reads, ["a"]), node("Add", ["a", "x"], ["y"])] if len(reads) == 1 else [node(op, reads, ["y"])]
+        )
         yield Odd(f"{op} by {sized}", saved(model(nodes, [x(2, 2)], [y()], [weight("s", sized, np.int64)])))
     for said, numbers in (("an endless", (0, 10, 0)), ("a long", (0, 2**40, 1)), ("a backward", (5, 0, 1))):
-        made = [node("Range", ["a", "b", "c"], ["r"]), node("Cast", ["r"], ["f"], to=FLOAT), node("Add", ["f", "x"], ["y"])]
+        made = [
+            node("Range", ["a", "b", "c"], ["r"]),
+            node("Cast", ["r"], ["f"], to=FLOAT),
+            node("Add", ["f", "x"], ["y"]),
+        ]
         consts = [weight(name, each, np.int64) for name, each in zip("abc", numbers)]
         yield Odd(f"{said} range", saved(model(made, [x(1)], [y()], consts)))
 
@@ -159,7 +169,10 @@ def attributes() -> Iterator[Odd]:
     for scales in ([1, 1, 0, 0], [1, 1, 1e9, 1e9], [1, 1, -1, 1], [1, 1, float("nan"), 1], [1]):
         made = node("Resize", ["x", "", "s"], ["y"], mode="nearest")
         yield Odd(f"Resize by {scales}", saved(model([made], [image], [y()], [weight("s", scales)])))
-    yield Odd("MatMul of wrong sizes", saved(model([node("MatMul", ["x", "w"], ["y"])], [image], [y()], [weight("w", np.ones((3, 3)))])))
+    yield Odd(
+        "MatMul of wrong sizes",
+        saved(model([node("MatMul", ["x", "w"], ["y"])], [image], [y()], [weight("w", np.ones((3, 3)))])),
+    )
 
 
 def chains() -> Iterator[Odd]:
@@ -167,17 +180,38 @@ def chains() -> Iterator[Odd]:
         names = ["x", *(f"t{i}" for i in range(count - 1)), "y"]
         return model([each for i in range(count) for each in step(i, names[i], names[i + 1])], [x(1, 16)], [y()])
 
-    yield Odd("300 unary nodes", saved(chain(300, lambda i, a, b: [node(("Relu", "Sigmoid", "Tanh")[i % 3], [a], [b])])))
+    yield Odd(
+        "300 unary nodes", saved(chain(300, lambda i, a, b: [node(("Relu", "Sigmoid", "Tanh")[i % 3], [a], [b])]))
+    )
     yield Odd("t + t 30 times", saved(chain(30, lambda i, a, b: [node("Add", [a, a], [b])])))
     swish = chain(16, lambda i, a, b: [node("Sigmoid", [a], [f"s{i}"]), node("Mul", [a, f"s{i}"], [b])])
     yield Odd("x sigmoid(x) 16 times", saved(swish))
-    two = chain(24, lambda i, a, b: [node("Tanh", [a], [f"p{i}"]), node("Abs", [a], [f"q{i}"]), node("Sub", [f"p{i}", f"q{i}"], [b])])
+    two = chain(
+        24,
+        lambda i, a, b: [
+            node("Tanh", [a], [f"p{i}"]),
+            node("Abs", [a], [f"q{i}"]),
+            node("Sub", [f"p{i}", f"q{i}"], [b]),
+        ],
+    )
     yield Odd("a ladder of 24 diamonds", saved(two))
-    yield Odd("1000 element-wise nodes", saved(chain(1000, lambda i, a, b: [node("Relu" if i % 2 else "Neg", [a], [b])])))
+    yield Odd(
+        "1000 element-wise nodes", saved(chain(1000, lambda i, a, b: [node("Relu" if i % 2 else "Neg", [a], [b])]))
+    )
     many = [f"x{i}" for i in range(200)]
-    yield Odd("200 inputs", saved(model([node("Concat", many, ["y"], axis=0)], [value(each, FLOAT, [2]) for each in many], [y()])))
+    yield Odd(
+        "200 inputs",
+        saved(model([node("Concat", many, ["y"], axis=0)], [value(each, FLOAT, [2]) for each in many], [y()])),
+    )
     outs = [f"y{i}" for i in range(100)]
-    yield Odd("100 outputs", saved(model([node("Add", ["x", "x"], [each]) for each in outs], [x(4)], [value(each, FLOAT, None) for each in outs])))
+    yield Odd(
+        "100 outputs",
+        saved(
+            model(
+                [node("Add", ["x", "x"], [each]) for each in outs], [x(4)], [value(each, FLOAT, None) for each in outs]
+            )
+        ),
+    )
 
 
 NAMES = {
@@ -190,21 +224,35 @@ NAMES = {
 
 def names() -> Iterator[Odd]:
     for said, name in NAMES.items():
-        made = model([node("Relu", [name], [f"{name}o"], name=name)], [value(name, FLOAT, [2])], [value(f"{name}o", FLOAT, [2])])
+        made = model(
+            [node("Relu", [name], [f"{name}o"], name=name)], [value(name, FLOAT, [2])], [value(f"{name}o", FLOAT, [2])]
+        )
         yield Odd(f"names that are {said}", saved(made))
         file = "".join(letter for letter in name if letter not in "\0/")[:200]
         if file.strip("."):
-            yield Odd(f"a file whose name is {said}", saved(model([node("Relu", ["x"], ["y"])], [x(2)], [y()]), f"{file}.onnx"))
+            yield Odd(
+                f"a file whose name is {said}",
+                saved(model([node("Relu", ["x"], ["y"])], [x(2)], [y()]), f"{file}.onnx"),
+            )
     alike = ["a.b", "a_b", "a/b", "a:b"]
     sums = [node("Relu", [each], [f"{each}!"], name="n") for each in alike]
     yield Odd("names that differ in signs only", saved(model(
         [*sums, node("Sum", [f"{each}!" for each in alike], ["y"])], [value(each, FLOAT, [2]) for each in alike], [y()])))  # fmt: skip
-    yield Odd("a name with an equals sign", saved(model([node("Relu", ["a=b"], ["y"])], [value("a=b", FLOAT, ["n"])], [y()])), ("--shape", "a=b=3"))
+    yield Odd(
+        "a name with an equals sign",
+        saved(model([node("Relu", ["a=b"], ["y"])], [value("a=b", FLOAT, ["n"])], [y()])),
+        ("--shape", "a=b=3"),
+    )
 
 
 def values() -> Iterator[Odd]:
     for said, number in (("nan", np.nan), ("inf", np.inf), ("-inf", -np.inf), ("1e38", 1e38), ("1e-45", 1e-45)):
-        made = model([node("Gemm", ["x", "w"], ["a"]), node("Relu", ["a"], ["y"])], [x(2, 3)], [y()], [weight("w", np.full((3, 4), number))])
+        made = model(
+            [node("Gemm", ["x", "w"], ["a"]), node("Relu", ["a"], ["y"])],
+            [x(2, 3)],
+            [y()],
+            [weight("w", np.full((3, 4), number))],
+        )
         yield Odd(f"weights of {said}", saved(made))
     for op in ("Sqrt", "Log", "Reciprocal", "Acosh"):
         yield Odd(f"{op} of any number", saved(model([node(op, ["x"], ["y"])], [x(4)], [y()])))

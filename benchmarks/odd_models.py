@@ -85,7 +85,19 @@ def run(odd: Odd, limit: float) -> Run:
         work.mkdir()
         argument = odd.write(work)
         before = _files(work)
-        command = [sys.executable, "-m", "passfit.cli", "compile", "--target", "x86-64", "--out", "out", *odd.options, "--", argument]
+        command = [
+            sys.executable,
+            "-m",
+            "passfit.cli",
+            "compile",
+            "--target",
+            "x86-64",
+            "--out",
+            "out",
+            *odd.options,
+            "--",
+            argument,
+        ]
         started = time.monotonic()
         with (folder / "err").open("wb") as error, (folder / "stdout").open("wb") as out:
             process = subprocess.Popen(
@@ -137,7 +149,9 @@ def table(groups: dict[str, list[Run]], limit: float, head: list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    kept = "".join(letter if letter.isprintable() and letter not in "|`<>" else " " for letter in text.removeprefix("passfit: "))
+    kept = "".join(
+        letter if letter.isprintable() and letter not in "|`<>" else " " for letter in text.removeprefix("passfit: ")
+    )
     return kept if len(kept) < 200 else f"{kept[:200]} …"
 
 
@@ -153,7 +167,10 @@ def main() -> int:
     with ThreadPoolExecutor(arguments.jobs) as threads:
         for (_, odd), done in zip(chosen, threads.map(lambda each: run(each[1], arguments.limit), chosen)):
             found.append(done)
-            print(f"{done.code} {done.seconds:5.1f} s  {odd.name!r}: {'; '.join(done.faults(arguments.limit)) or 'ok'}: {_plain(done.said)}", flush=True)
+            print(
+                f"{done.code} {done.seconds:5.1f} s  {odd.name!r}: {'; '.join(done.faults(arguments.limit)) or 'ok'}: {_plain(done.said)}",
+                flush=True,
+            )
     found = [run(each.odd, arguments.limit) if each.seconds > arguments.limit else each for each in found]
     groups: dict[str, list[Run]] = {}
     for (group, _), done in zip(chosen, found):

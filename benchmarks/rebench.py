@@ -1,6 +1,6 @@
 """Compare all search strategies on the graphs of ReBench: `passfit bench rebench`; writes results/rebench.md.
 
-    .venv/bin/python benchmarks/rebench.py [DIR]      default: ../shared/rebench; without it, nothing is done
+.venv/bin/python benchmarks/rebench.py [DIR]      default: ../shared/rebench; without it, nothing is done
 """
 
 from __future__ import annotations

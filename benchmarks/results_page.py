@@ -54,7 +54,11 @@ def page() -> str:
 
 def readme(text: str, memory: str) -> str:
     """Return README with the figures of memory.md in its table. Raises KeyError for a model that has no row there."""
-    rows = {name: cells for line in memory.split("\n") if (name := line.strip("| ").split(" ")[0]) and (cells := _cells(line))}
+    rows = {
+        name: cells
+        for line in memory.split("\n")
+        if (name := line.strip("| ").split(" ")[0]) and (cells := _cells(line))
+    }
     commit, date = _COMMIT.search(memory).groups()
     cores = re.search(r"\d+ cores", _MACHINE.search(memory)[1])[0]
 
@@ -62,7 +66,9 @@ def readme(text: str, memory: str) -> str:
         return f"{found[1]}| {' | '.join(rows[found[2]][1 : 1 + _SHOWN])} |"
 
     titled = README_TITLE.sub(lambda found: f"| x86-64, {cores}, at {commit[:7]} ({date}) {found[1]}", text)
-    over = rf"Over all {found[1]} models the geometric mean is {found[2]}" if (found := _MEAN.search(memory)) else r"\g<0>"
+    over = (
+        rf"Over all {found[1]} models the geometric mean is {found[2]}" if (found := _MEAN.search(memory)) else r"\g<0>"
+    )
     return README_MEAN.sub(over, README_ROW.sub(row, titled))
 
 

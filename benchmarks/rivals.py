@@ -43,7 +43,17 @@ BOARD = "mps2-an386"
 #: as C that others write is compiled: for size, and for speed
 LEVELS = ("-Os", "-O2")
 #: hosted: a copy of four bytes is a load, as the authors measured it; freestanding it would be a call
-_FLAGS = ("-std=c11", "-fhosted", "-g0", "-fno-sanitize=all", "-ffunction-sections", "-fdata-sections", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-w")
+_FLAGS = (
+    "-std=c11",
+    "-fhosted",
+    "-g0",
+    "-fno-sanitize=all",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
+    "-w",
+)
 _HEADER = """
 #include <stdint.h>
 #define RIVAL_INPUTS 1
@@ -140,7 +150,9 @@ def ours() -> dict[str, dict]:
     """Return the rows of results/boards.md for BOARD, by model."""
     text = (HERE / "results" / "boards.md").read_text(encoding="utf-8")
     found = {}
-    for match in re.finditer(rf"^\| (\S+) \| {BOARD} \| ([^|]+)\| ([^|]+)\| ([^|]+)\| ([^|]+)\| ([^|]+)\|", text, re.MULTILINE):
+    for match in re.finditer(
+        rf"^\| (\S+) \| {BOARD} \| ([^|]+)\| ([^|]+)\| ([^|]+)\| ([^|]+)\| ([^|]+)\|", text, re.MULTILINE
+    ):
         ram, stack, flash, code, instructions = (int(each.replace(",", "")) for each in match.groups()[1:])
         found[match[1]] = {"ram": ram, "stack": stack, "flash": flash, "code": code, "instructions": instructions}
     return found
@@ -162,12 +174,17 @@ def table(rows: Sequence[tuple[str, str, dict]], about: Iterable[tuple[str, str]
     for name in sorted({model for model, _, _ in rows}):
         if name in own:
             mine = own[name]
-            lines.append(f"| {name} | passfit | {mine['ram']:,} | | {mine['stack']:,} | {mine['flash']:,} | | {mine['instructions']:,} | | |")
+            lines.append(
+                f"| {name} | passfit | {mine['ram']:,} | | {mine['stack']:,} | {mine['flash']:,} | | {mine['instructions']:,} | | |"
+            )
         for _, tool, row in (each for each in rows if each[0] == name):
             if "failed" in row:
                 lines.append(f"| {name} | {tool}: {' '.join(row['failed'].split())} |" + " |" * 8)
                 continue
-            ratio = {part: f"{own[name][part] / row[part]:.2f}" if name in own else "" for part in ("ram", "flash", "instructions")}
+            ratio = {
+                part: f"{own[name][part] / row[part]:.2f}" if name in own else ""
+                for part in ("ram", "flash", "instructions")
+            }
             difference = f"{row['difference']:.0f} LSB" if row["integer"] else f"{row['difference']:.0e}"
             lines.append(
                 f"| {name} | {tool} | {row['ram']:,} | {ratio['ram']} | {row['stack']:,} | {row['flash']:,} | {ratio['flash']} "
@@ -191,7 +208,10 @@ def main() -> None:
             print(*rows[-1], flush=True)
     if not rows:
         sys.exit(f"There is nothing in {arguments.rivals}: results/rivals.md is left as it is.")
-    about = [(file.parent.name, file.read_text(encoding="utf-8").strip()) for file in sorted(arguments.rivals.glob("*/about.md"))]
+    about = [
+        (file.parent.name, file.read_text(encoding="utf-8").strip())
+        for file in sorted(arguments.rivals.glob("*/about.md"))
+    ]
     text = table(rows, about, origin.lines(".venv/bin/python benchmarks/rivals.py RIVALS"))
     (HERE / "results" / "rivals.md").write_text(text, encoding="utf-8")
 

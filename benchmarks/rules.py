@@ -49,9 +49,7 @@ class Measured:
 def measured(imported: ImportedModel) -> Measured:
     started = time.process_time()
     fired: Counter[str] = Counter()
-    apply_rules(
-        imported.graph, [rule() for rule in CLEAN], lambda rule, count: fired.update({rule.name: count})
-    )
+    apply_rules(imported.graph, [rule() for rule in CLEAN], lambda rule, count: fired.update({rule.name: count}))
     found = Measured(imported.name, imported.start.sum, time.process_time() - started, fired=fired)
     scorer = Scorer(imported.graph, imported.name, get_target("x86-64"), *port_names(imported.onnx))
     for spec in ("", "simplify", *(_spec(rule.name) for rule in RULES if rule.name in fired or not rule.clean)):
@@ -91,7 +89,11 @@ def table(graphs: Sequence[Measured]) -> str:
             f"| {rule} | {len(at)} | {sum(each.fired[rule] for each in at)} | {share:+.3f} |"
             f" × {_ratio(changed, spec, base):.4f} | {names} |"
         )
-    lines += ["", "| graph | start | default | simplify | ram | ram, simplify | seconds |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines += [
+        "",
+        "| graph | start | default | simplify | ram | ram, simplify | seconds |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
     lines += [
         f"| {each.name} | {each.start} | {each.sums['']} | {each.sums['simplify']} | {each.rams['']} |"
         f" {each.rams['simplify']} | {each.seconds:.2f} |"
@@ -123,7 +125,9 @@ def main() -> None:
         *(lambda model=known[name]: api.load(model.file(), model.name, model.shapes, model.fix) for name in chosen),
     ):
         graphs.append(measured(load()))
-        sys.stdout.write(f"{graphs[-1].name}: {dict(graphs[-1].fired)}, sum {graphs[-1].sums['']} to {graphs[-1].sums['simplify']}\n")
+        sys.stdout.write(
+            f"{graphs[-1].name}: {dict(graphs[-1].fired)}, sum {graphs[-1].sums['']} to {graphs[-1].sums['simplify']}\n"
+        )
         sys.stdout.flush()
     models_asked = "".join(f" --model {name}" for name in arguments.model or ())
     lines = [

@@ -59,7 +59,19 @@ from passfit.verify.settings import VerifySettings
 from passfit.verify.stored_cases import stored_cases
 
 SANITIZERS = "address,undefined,float-cast-overflow"
-_GCC = ("gcc", "-std=c11", "-O1", "-g", f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
+_GCC = (
+    "gcc",
+    "-std=c11",
+    "-O1",
+    "-g",
+    f"-fsanitize={SANITIZERS}",
+    "-fno-sanitize-recover=all",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-pedantic",
+    "-Werror",
+)
 _CLANG = ("-g0", "-fsanitize=address", "-Wno-override-module", "-c")
 #: attributes of the module's own functions, not those of LLVM's
 _FUNCTIONS = re.compile(r'^(attributes #\d+ = \{)(?= .*"target-cpu")', re.MULTILINE)
@@ -124,7 +136,9 @@ def measure(model: Model, limit: float = LIMIT) -> dict:
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         out = Path(scratch) / "found"
         try:
-            failed, _ = run_passfit(["optimize", *model.arguments(), f"--target={NARROW}", f"--out={out}"], Path(scratch), limit)
+            failed, _ = run_passfit(
+                ["optimize", *model.arguments(), f"--target={NARROW}", f"--out={out}"], Path(scratch), limit
+            )
             if failed:
                 return {"failed": failed}
             imported = api.load(str(model.file()), model.name, model.shapes, model.fix)
@@ -141,7 +155,9 @@ def measure(model: Model, limit: float = LIMIT) -> dict:
         return row
 
 
-def _compare(outputs: list[dict[str, np.ndarray]], cases: list[Case], imported: api.ImportedModel, tolerance: float) -> None:
+def _compare(
+    outputs: list[dict[str, np.ndarray]], cases: list[Case], imported: api.ImportedModel, tolerance: float
+) -> None:
     """Compare outputs as verification does. Raises NumericError."""
     try:
         compare(outputs, cases, tolerance)
@@ -154,7 +170,9 @@ def _lowered(imported: api.ImportedModel, sequence: Sequence, target: Target) ->
     return schedule_sequence(before, sequence)[0]
 
 
-def sanitized(lowered: Lowered, target: Target, cases: Iterable[Case], folder: Path) -> tuple[dict, list[dict[str, np.ndarray]] | None]:
+def sanitized(
+    lowered: Lowered, target: Target, cases: Iterable[Case], folder: Path
+) -> tuple[dict, list[dict[str, np.ndarray]] | None]:
     """Run a program with checks, in `folder`. Returns its row and its outputs by case; None with a finding."""
     cases = list(cases)
     name = c_identifier(lowered.program.name)
@@ -164,24 +182,66 @@ def sanitized(lowered: Lowered, target: Target, cases: Iterable[Case], folder: P
     kernels = {symbol(name, kernel): function for kernel, function in lowered.kernels.items()}
     code = build_module(kernels, target.llvm_config() | {"opt-level": 0}, RAW).inspect_source("ll")
     (folder / "kernels.ll").write_text(_FUNCTIONS.sub(r"\1 sanitize_address", code), encoding="utf-8")
-    zig_cc([*_CLANG, f"-mcpu={target.zig_cpu}", f"-O{target.llvm_config()['opt-level']}", "kernels.ll", "-o", "kernels.o"], target, folder, zig_target=host_libc(target))
+    zig_cc(
+        [*_CLANG, f"-mcpu={target.zig_cpu}", f"-O{target.llvm_config()['opt-level']}", "kernels.ll", "-o", "kernels.o"],
+        target,
+        folder,
+        zig_target=host_libc(target),
+    )
     addresses = tensor_addresses(lowered.program, plan)
     workspace = sum(each.nbytes for each in lowered.program.buffers)  # more than any kernel needs
-    values = library_values(lowered.program.name, lowered.program, plan, workspace, addresses, read_object((folder / "kernels.o").read_bytes()), target, reasons)
+    values = library_values(
+        lowered.program.name,
+        lowered.program,
+        plan,
+        workspace,
+        addresses,
+        read_object((folder / "kernels.o").read_bytes()),
+        target,
+        reasons,
+    )
     sources = write_sources(folder, values, lowered.weights, addresses)
     (folder / "wrappers.c").write_text(_wrappers(values, kernels), encoding="utf-8")
     program = lowered.program
-    sizes = {kind: ", ".join(str(program.tensors[port.tensor].nbytes) for port in ports) or "0" for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs))}
+    sizes = {
+        kind: ", ".join(str(program.tensors[port.tensor].nbytes) for port in ports) or "0"
+        for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs))
+    }
     (folder / "main.c").write_text(_MAIN.format(m=name, M=name.upper(), cases=len(cases), **sizes), encoding="utf-8")
     wrapped = [f"-Wl,--wrap={each}" for each in kernels]
     for file in sources:
-        _run([*_GCC, "-c", file, "-o", f"{file}.o"] if file.endswith(".c") else ["gcc", "-c", file, "-o", f"{file}.o"], folder)
-    _run([*_GCC[:6], "wrappers.c", "main.c", *(f"{each}.o" for each in sources), "kernels.o", *wrapped, "-lm", "-o", "program"], folder)
+        _run(
+            [*_GCC, "-c", file, "-o", f"{file}.o"] if file.endswith(".c") else ["gcc", "-c", file, "-o", f"{file}.o"],
+            folder,
+        )
+    _run(
+        [
+            *_GCC[:6],
+            "wrappers.c",
+            "main.c",
+            *(f"{each}.o" for each in sources),
+            "kernels.o",
+            *wrapped,
+            "-lm",
+            "-o",
+            "program",
+        ],
+        folder,
+    )
     with (folder / "inputs.bin").open("wb") as file:
         for case in cases:
             for port in program.inputs:
                 file.write(np.ascontiguousarray(case.inputs[port.name]).tobytes())
-    done = subprocess.run(["./program"], cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS, env=os.environ | {"ASAN_OPTIONS": "detect_leaks=0"}, check=False)
+    done = subprocess.run(
+        ["./program"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_SECONDS,
+        env=os.environ | {"ASAN_OPTIONS": "detect_leaks=0"},
+        check=False,
+    )
     row = {"kernels": len(kernels), "cases": len(cases)}
     if done.returncode:
         return row | {"finding": _finding(done.stderr) or f"exit code {done.returncode}"}, None
@@ -191,7 +251,9 @@ def sanitized(lowered: Lowered, target: Target, cases: Iterable[Case], folder: P
 def _wrappers(values: Mapping, kernels: Mapping) -> str:
     """Return the C of the wrappers: each closes arena and weights, opens the operands, and calls the kernel."""
     m = values["m"]
-    weights = f'extern const unsigned char {m}_weights[] __attribute__((visibility("hidden")));\n#define WEIGHTS {m}_weights'
+    weights = (
+        f'extern const unsigned char {m}_weights[] __attribute__((visibility("hidden")));\n#define WEIGHTS {m}_weights'
+    )
     if not values["weight_blocks"]:
         weights = "static const unsigned char none[1];\n#define WEIGHTS none"
     lines = [_WRAPPERS.format(m=m, arena=values["arena"], weights=weights, weight_bytes=values["weight_bytes"])]
@@ -200,10 +262,15 @@ def _wrappers(values: Mapping, kernels: Mapping) -> str:
         arguments = [f"a{number}" for number in range(len(types))]
         parameters = ", ".join(f"{each} {argument}" for each, argument in zip(types, arguments)) or "void"
         tensors = [argument for each, argument in zip(types, arguments) if each.endswith("*")]
-        opened = [f"open_operand({argument}, {_bytes(tensor)});" for argument, tensor in zip(tensors, tensors_of(kernels[kernel["symbol"]]), strict=True)]
+        opened = [
+            f"open_operand({argument}, {_bytes(tensor)});"
+            for argument, tensor in zip(tensors, tensors_of(kernels[kernel["symbol"]]), strict=True)
+        ]
         real = f"__real_{kernel['symbol']}"
         lines.append(f"int32_t {real}({parameters});\nint32_t __wrap_{kernel['symbol']}({parameters}) {{")
-        lines.append(f"  close_all(); {' '.join(opened)}\n  int32_t code = {real}({', '.join(arguments)});\n  open_all();\n  return code;\n}}")
+        lines.append(
+            f"  close_all(); {' '.join(opened)}\n  int32_t code = {real}({', '.join(arguments)});\n  open_all();\n  return code;\n}}"
+        )
     return "\n".join(lines)
 
 
@@ -222,7 +289,18 @@ def _run(command: list[str], folder: Path) -> None:
 def _finding(text: str) -> str:
     """Return the lines of a sanitizer that name a fault and its place."""
     lines = [line.strip() for line in text.splitlines()]
-    return "; ".join([line for line in lines if "ERROR:" in line or "runtime error:" in line or line.startswith(("READ of", "WRITE of", "#0 ", "an operand"))][:3]) or text.strip()[:200]
+    return (
+        "; ".join(
+            [
+                line
+                for line in lines
+                if "ERROR:" in line
+                or "runtime error:" in line
+                or line.startswith(("READ of", "WRITE of", "#0 ", "an operand"))
+            ][:3]
+        )
+        or text.strip()[:200]
+    )
 
 
 def _outputs(program: api.Program, file: Path, cases: int) -> list[dict[str, np.ndarray]]:
@@ -231,7 +309,9 @@ def _outputs(program: api.Program, file: Path, cases: int) -> list[dict[str, np.
         found.append({})
         for port in program.outputs:
             tensor = program.tensors[port.tensor]
-            found[-1][port.name] = np.frombuffer(content[at : at + tensor.nbytes], numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+            found[-1][port.name] = np.frombuffer(content[at : at + tensor.nbytes], numpy_dtype(tensor.dtype)).reshape(
+                tensor.shape
+            )
             at += tensor.nbytes
     return found
 
@@ -240,26 +320,82 @@ def float_functions(folder: Path) -> str:
     """Call the functions of libraries without libm on special and random numbers, with checks. Returns the finding, if any."""
     names = sorted(FLOAT_FUNCTIONS)
     random = np.random.default_rng(0)
-    special = [0.0, -0.0, 1, -1, 0.5, 2.5, 1e-310, 1e-45, 1e30, -1e30, 3.4e38, -1.7e308, 8388607.5, 4503599627370495.5, 709, -745, 88.9, 9.3e18, -9.3e18]
+    special = [
+        0.0,
+        -0.0,
+        1,
+        -1,
+        0.5,
+        2.5,
+        1e-310,
+        1e-45,
+        1e30,
+        -1e30,
+        3.4e38,
+        -1.7e308,
+        8388607.5,
+        4503599627370495.5,
+        709,
+        -745,
+        88.9,
+        9.3e18,
+        -9.3e18,
+    ]
     drawn = random.normal(size=200) * np.exp(random.uniform(-700, 700, 200))
     numbers = ", ".join([*(repr(float(each)) for each in [*special, *drawn]), "1.0 / 0.0", "-1.0 / 0.0", "0.0 / 0.0"])
-    lines = [SOURCE.read_text(encoding="utf-8"), f"static const double numbers[] = {{{numbers}}};", "int main(void) {", "  volatile double kept;"]
-    lines += ["  const int count = sizeof numbers / sizeof numbers[0];", "  for (int i = 0; i < count; ++i) {", "    const double x = numbers[i];"]
+    lines = [
+        SOURCE.read_text(encoding="utf-8"),
+        f"static const double numbers[] = {{{numbers}}};",
+        "int main(void) {",
+        "  volatile double kept;",
+    ]
+    lines += [
+        "  const int count = sizeof numbers / sizeof numbers[0];",
+        "  for (int i = 0; i < count; ++i) {",
+        "    const double x = numbers[i];",
+    ]
     for name in names:
         real = "float" if name.endswith("f") and name != "erf" else "double"
         each = f"({real})x"  # a number too large for a float is infinite there
-        lines.append(f"    for (int j = 0; j < count; ++j) kept = (double){name}({each}, ({real})numbers[j]);" if name.removesuffix("f") in ("pow", "fmod") or name == "fmod" else f"    kept = (double){name}({each});")
-    (folder / "functions.c").write_text("\n".join([*lines, "  }", "  (void)kept;", "  return 0;", "}"]), encoding="utf-8")
+        lines.append(
+            f"    for (int j = 0; j < count; ++j) kept = (double){name}({each}, ({real})numbers[j]);"
+            if name.removesuffix("f") in ("pow", "fmod") or name == "fmod"
+            else f"    kept = (double){name}({each});"
+        )
+    (folder / "functions.c").write_text(
+        "\n".join([*lines, "  }", "  (void)kept;", "  return 0;", "}"]), encoding="utf-8"
+    )
     checks = SANITIZERS.replace(",float-cast-overflow", "")
-    _run(["gcc", "-std=c99", "-O1", "-g", "-ffreestanding", "-fno-builtin", f"-fsanitize={checks}", "-fno-sanitize-recover=all", "functions.c", "-o", "functions"], folder)
-    done = subprocess.run(["./functions"], cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
+    _run(
+        [
+            "gcc",
+            "-std=c99",
+            "-O1",
+            "-g",
+            "-ffreestanding",
+            "-fno-builtin",
+            f"-fsanitize={checks}",
+            "-fno-sanitize-recover=all",
+            "functions.c",
+            "-o",
+            "functions",
+        ],
+        folder,
+    )
+    done = subprocess.run(
+        ["./functions"], cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+    )
     return "" if done.returncode == 0 else _finding(done.stderr)
 
 
 def listed(tiny: Path) -> list[Model]:
     """Return the models of the benchmarks, and of MLPerf Tiny in the folder `tiny`."""
     more = [
-        Model(file.stem, str(file), shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[file.stem.partition("-")[0]]]})
+        Model(
+            file.stem,
+            str(file),
+            shapes={onnx.load(file).graph.input[0].name: [1, *INPUTS[file.stem.partition("-")[0]]]},
+        )
         for file in sorted(tiny.glob("*.onnx"))
     ]
     return models() + more
@@ -267,7 +403,9 @@ def listed(tiny: Path) -> list[Model]:
 
 def said(row: dict) -> str:
     """Sum a row up in a line."""
-    return f"failed: {row['failed']}" if "failed" in row else row.get("finding") or f"no finding in {row['calls']} calls"
+    return (
+        f"failed: {row['failed']}" if "failed" in row else row.get("finding") or f"no finding in {row['calls']} calls"
+    )
 
 
 def table(rows: Mapping[Model, dict], count: int, functions: str, head: Iterable[str]) -> str:
@@ -291,7 +429,9 @@ def table(rows: Mapping[Model, dict], count: int, functions: str, head: Iterable
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("tiny", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of MLPerf Tiny's ONNX models")
+    parser.add_argument(
+        "tiny", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of MLPerf Tiny's ONNX models"
+    )
     parser.add_argument("--model", action="append", help="only this one, and print its row; repeatable")
     parser.add_argument("--again", action="store_true", help="run again what is known at this commit")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds until a search is given up (default: 900)")
@@ -308,7 +448,9 @@ def main() -> None:
         measure_missing(chosen, folder, lambda model: measure(model, arguments.limit), said, arguments.again)
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         functions = float_functions(Path(scratch))
-    text = table(rows_of(chosen, folder), len(everything), functions, origin.lines(".venv/bin/python benchmarks/sanitizers.py"))
+    text = table(
+        rows_of(chosen, folder), len(everything), functions, origin.lines(".venv/bin/python benchmarks/sanitizers.py")
+    )
     publish("sanitizers", text, whole=not arguments.model)
 
 

@@ -43,7 +43,12 @@ def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         "ram", "tvm-default", "ratio", "measured", "error", "stack", "bound", "flash", "flash ratio", "arithmetic", "kernels",
         "at any price", "ratio at any price", "its time",
     )  # fmt: skip
-    means = {"ratio": (ram_ratio, ".3f"), "flash ratio": (flash_ratio, ".3f"), "ratio at any price": (price_ratio, ".3f"), "its time": (slowdown, ".2f")}
+    means = {
+        "ratio": (ram_ratio, ".3f"),
+        "flash ratio": (flash_ratio, ".3f"),
+        "ratio at any price": (price_ratio, ".3f"),
+        "its time": (slowdown, ".2f"),
+    }
     lines += _table(rows, titles, cells, means)
     done = _done(rows)
     reached = sum(row["footprint"]["best"]["proved"] for row in done.values())
@@ -67,7 +72,9 @@ def latency(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         for model, row in rows.items()
     }
 
-    pairs = {model.title: (_chosen(row)["cycles"], min(row["latency"]["passfit"])) for model, row in _done(timed).items()}
+    pairs = {
+        model.title: (_chosen(row)["cycles"], min(row["latency"]["passfit"])) for model, row in _done(timed).items()
+    }
     rate = rate_of(pairs)
 
     def cells(row: Row) -> list[str]:
@@ -200,10 +207,11 @@ def _mean(rows: Sequence[Row], value: Callable[[Row], float | None], form: str) 
 def _levers(rows: Mapping[Model, Row]) -> list[str]:
     """Return the section on levers: the arena after each, on top of those before it, ÷ the arena of tvm-default."""
     named = [
-        (model, _arenas(row["search"]["levers"]), row["footprint"]["baseline"]["arena"])
-        for model, row in rows.items()
+        (model, _arenas(row["search"]["levers"]), row["footprint"]["baseline"]["arena"]) for model, row in rows.items()
     ]
-    listed = [(model, arenas, arena) for model, arenas, arena in named if arena and all(arenas.get(each) for each in LEVERS)]
+    listed = [
+        (model, arenas, arena) for model, arenas, arena in named if arena and all(arenas.get(each) for each in LEVERS)
+    ]
     lines = [
         "## Arena after each lever",
         "",

@@ -37,7 +37,10 @@ def rows_of(kind: str, seed: int, folder: Path) -> list[dict]:
     if not file.exists():
         found = _measured(kind, seed)
         if any(each.ratio > SLOW and each.whole >= SHORT for each in found):  # other work may have taken the processor
-            found = [replace(one, whole=min(one.whole, other.whole), split=min(one.split, other.split)) for one, other in zip(found, _measured(kind, seed))]
+            found = [
+                replace(one, whole=min(one.whole, other.whole), split=min(one.split, other.split))
+                for one, other in zip(found, _measured(kind, seed))
+            ]
         file.write_text(json.dumps([asdict(each) for each in found]), encoding="utf-8")
     return [{**row, "kind": kind, "seed": seed} for row in json.loads(file.read_text(encoding="utf-8"))]
 
@@ -55,7 +58,11 @@ def page(rows: Sequence[dict], head: Sequence[str]) -> Iterator[str]:
     yield f"Recurrent layers of 12 steps: beside 12 layers of one step. What takes less than {SHORT / 1000:g} µs is left out, as it measures the"
     yield "clock. Outputs are those of ONNX Runtime."
     kept = [row for row in rows if row["whole"] >= SHORT]
-    yield from ("", "| in a loop | regions | geometric mean | median | most | above 1.5 × |", "| --- | ---: | ---: | ---: | ---: | ---: |")
+    yield from (
+        "",
+        "| in a loop | regions | geometric mean | median | most | above 1.5 × |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    )
     for title, part in _parts(kept):
         ratios = [_timed(row).ratio for row in part]
         yield f"| {title} | {len(part)} | {geometric_mean(ratios):.2f} | {statistics.median(ratios):.2f} | {max(ratios):.2f} | {sum(each > SLOW for each in ratios)} |"
@@ -63,7 +70,11 @@ def page(rows: Sequence[dict], head: Sequence[str]) -> Iterator[str]:
     if slow:
         yield from ("", f"## Above {SLOW} ×", "")
         yield "Predicted: by the model of cycles, by which the search chooses rows."
-        yield from ("", "| kernels | seed | rows | calls | outside, µs | ratio | predicted | reason |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
+        yield from (
+            "",
+            "| kernels | seed | rows | calls | outside, µs | ratio | predicted | reason |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        )
         yield from (
             f"| {plain(row['title'], CELL)} | {row['seed']} | {row['rows']} | {row['calls']} | {row['whole'] / 1000:.1f} | {_timed(row).ratio:.2f} | {row['cycles']:.2f} | {_reason(row)} |"
             for row in slow

@@ -46,7 +46,9 @@ def measure(model: Model, seconds: int) -> dict:
             failed, _ = run_passfit(step, scratch, LIMIT)
             if failed:
                 return {"failed": f"{step[0]}: {failed}"}
-        reports = {each: json.loads((folders[each] / "footprint.json").read_text(encoding="utf-8")) for each in VARIANTS}
+        reports = {
+            each: json.loads((folders[each] / "footprint.json").read_text(encoding="utf-8")) for each in VARIANTS
+        }
         latency = timed(model, folders)
     if "failed" in latency:
         return latency

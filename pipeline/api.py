@@ -163,7 +163,15 @@ def compile_model(
     with result_folder(out):
         imported = load(model, name, shapes, fix, given)
     return compile_imported(
-        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
+        imported,
+        target,
+        budget,
+        out=out,
+        sequence=chosen,
+        tuning=tuned,
+        search=search,
+        verify=verify,
+        progress=progress,
     )
 
 
@@ -196,20 +204,26 @@ def compile_imported(
     cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
     with result_folder(out) as folder, aside(default_code, cases) as results, comparison_kept(out):
 
-        def write(built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None) -> FootprintReport:
+        def write(
+            built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None
+        ) -> FootprintReport:
             measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
             compared_with = baseline or tvm_default(graph, target, *ports)
             return write_library(imported, built, plan, target, budget, compared_with, code, measured, defects, place)
 
         def first(plan: PassSequence) -> str:
             (place := folder.with_name("first")).mkdir()  # beside the files of the library that is built at last
-            report = write(built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place)
+            report = write(
+                built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place
+            )
             write_manifest(imported, built.lowered, target, plan, untuned, verify, place)
             return deliver_first(place, out, report)
 
         def build(plan: PassSequence) -> BuiltPlan:
             tuning = tuned if plan is asked else untuned  # its layout is that of one sequence
-            return build_plan(imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results)
+            return build_plan(
+                imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results
+            )
 
         result = front = None
         if chosen is None or baseline is None:
@@ -217,7 +231,9 @@ def compile_imported(
                 result, front = find_sequence(imported, target, budget, search, progress, results.all, early)
             chosen, baseline = result.sequence, result.baseline
         asked = chosen
-        chosen, built, defects = deliver(asked, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
+        chosen, built, defects = deliver(
+            asked, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed)
+        )
         if result is not None:
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
         report = write(built, chosen, folder, defects, results.of(0))

@@ -83,7 +83,9 @@ class PlanError(Exception):
 def environment_error(error: Exception) -> OutputError | None:
     """Say in one sentence that disk or memory is used up; None for an error of another kind."""
     if isinstance(error, MemoryError) or "std::bad_alloc" in str(error):
-        return OutputError("There is not enough memory for this model.", "Give smaller shapes (--shape), or free memory.")
+        return OutputError(
+            "There is not enough memory for this model.", "Give smaller shapes (--shape), or free memory."
+        )
     if isinstance(error, OSError) and error.errno in USED_UP:
         where = f" '{os.fsdecode(error.filename)}'" if isinstance(error.filename, (str, bytes)) else ""
         return OutputError(

@@ -43,7 +43,11 @@ def _shallow_stack(context: int = 1) -> list[inspect.FrameInfo]:
     frame = inspect.currentframe()
     while (frame := frame.f_back if frame else None) is not None:
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
-        found.append(inspect.FrameInfo(frame, *(inspect.getframeinfo(frame, context) if len(found) < 3 else (*place, None, None))))
+        found.append(
+            inspect.FrameInfo(
+                frame, *(inspect.getframeinfo(frame, context) if len(found) < 3 else (*place, None, None))
+            )
+        )
     return found
 
 
@@ -71,7 +75,9 @@ def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
         *place, reason = report.longrepr
         if not is_expected(reason):
             report.outcome = "failed"
-            report.longrepr = f"{':'.join(map(str, place))}: skipped for a reason that tests/skips.py does not list: {reason}"
+            report.longrepr = (
+                f"{':'.join(map(str, place))}: skipped for a reason that tests/skips.py does not list: {reason}"
+            )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,7 +95,11 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return "left out: long searches and further cases, marked `nightly` (make nightly)" if not config.option.markexpr else ""
+    return (
+        "left out: long searches and further cases, marked `nightly` (make nightly)"
+        if not config.option.markexpr
+        else ""
+    )
 
 
 @dataclass(frozen=True)

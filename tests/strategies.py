@@ -71,9 +71,7 @@ class Builder:
 
 
 @st.composite
-def programs(
-    draw: st.DrawFn, max_steps: int = 12, max_inputs: int = 3, kind: type[Builder] = Builder
-) -> Program:
+def programs(draw: st.DrawFn, max_steps: int = 12, max_inputs: int = 3, kind: type[Builder] = Builder) -> Program:
     """DAGs of steps over buffers, views and weights.
 
     With several inputs and outputs, inputs no step reads, results nobody reads, steps with several results or no

@@ -11,7 +11,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 DOCUMENTS = [README, CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
-PAGES = ("ci-gate", "latency-and-tuning", "memory-model", "microcontrollers", "passes", "report", "results", "search", "splits", "tutorial")
+PAGES = (
+    "ci-gate",
+    "latency-and-tuning",
+    "memory-model",
+    "microcontrollers",
+    "passes",
+    "report",
+    "results",
+    "search",
+    "splits",
+    "tutorial",
+)
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -80,13 +91,17 @@ def test_every_room_is_on_the_map():
 
 def test_the_map_has_the_layers_of_the_import_contract():
     tomli = pytest.importorskip("tomli")
-    contract = tomli.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][0]
+    contract = tomli.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][
+        0
+    ]
     wanted = [
         (str(number), room.strip().removeprefix("passfit."))
         for number, layer in enumerate(contract["layers"], start=1)
         for room in layer.split("|")
     ]
-    rows = re.findall(r"^\| +(\d+) \| `(?:pipeline/)?(\w+)(?:/|\.py)`", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| +(\d+) \| `(?:pipeline/)?(\w+)(?:/|\.py)`", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert sorted(rows) == sorted(wanted)
 
 

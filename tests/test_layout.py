@@ -124,9 +124,9 @@ def test_no_folder_of_the_tree_holds_more_than_fifteen_modules():
     assert {str(folder): count for folder, count in counts.items() if count > 15} == {}
 
 
-def test_no_file_is_longer_than_three_hundred_lines():
+def test_no_file_is_longer_than_350_lines():
     lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in python_files("pipeline", "stages")}
-    assert {str(file): length for file, length in lengths.items() if length > 300} == {}
+    assert {str(file): length for file, length in lengths.items() if length > 350} == {}
 
 
 def test_no_ten_lines_of_code_stand_twice():

@@ -14,24 +14,38 @@ def t5_encoder(width: int = 64, tokens: int = 32, layers: int = 2, heads: int = 
     """T5 (Raffel et al., 2020): RMS norms of powers and means, a bias by relative position, no scaling, gated GELU."""
     net = Graph("t5_encoder", opset)
     x = net.embedding(net.input("input_ids", 1, tokens, kind=INT64), 500, width)
-    mask = net.reshape(net.scale("Mul", net.node("Sub", net.constant(1.0), net.input("attention_mask", 1, tokens)), -1e4), 1, 1, 1, tokens)
+    mask = net.reshape(
+        net.scale("Mul", net.node("Sub", net.constant(1.0), net.input("attention_mask", 1, tokens)), -1e4),
+        1,
+        1,
+        1,
+        tokens,
+    )
     bias = net.node("Add", _relative_bias(net, tokens, heads), mask)
     for _ in range(layers):
         y = _rms_norm(net, x)
-        query, key, value = (net.reshape(net.linear(y, width, bias=False), 1, tokens, heads, width // heads) for _ in range(3))
+        query, key, value = (
+            net.reshape(net.linear(y, width, bias=False), 1, tokens, heads, width // heads) for _ in range(3)
+        )
         scores = net.node("MatMul", net.transpose(query, 0, 2, 1, 3), net.transpose(key, 0, 2, 3, 1))
         shares = net.node("Softmax", net.node("Add", net.scale("Mul", scores, 0.1), bias), axis=-1)
         seen = net.transpose(net.node("MatMul", shares, net.transpose(value, 0, 2, 1, 3)), 0, 2, 1, 3)
         x = net.node("Add", x, net.linear(net.reshape(seen, 1, tokens, width), width, bias=False))
         y = _rms_norm(net, x)
-        gated = net.node("Mul", _tanh_gelu(net, net.linear(y, 2 * width, bias=False)), net.linear(y, 2 * width, bias=False))
+        gated = net.node(
+            "Mul", _tanh_gelu(net, net.linear(y, 2 * width, bias=False)), net.linear(y, 2 * width, bias=False)
+        )
         x = net.node("Add", x, net.linear(gated, width, bias=False))
     return net.model(_rms_norm(net, x))
 
 
 def _rms_norm(net: Graph, x: str) -> str:
     square = net.scale("Pow", x, 2.0)
-    mean = net.node("ReduceMean", square, axes=[-1]) if net.opset < 18 else net.node("ReduceMean", square, net.integers(-1))
+    mean = (
+        net.node("ReduceMean", square, axes=[-1])
+        if net.opset < 18
+        else net.node("ReduceMean", square, net.integers(-1))
+    )
     root = net.node("Sqrt", net.scale("Add", mean, 1e-6))
     return net.node("Mul", net.near_one(net.shape(x)[-1]), net.node("Mul", x, net.node("Div", net.constant(1.0), root)))
 
@@ -51,7 +65,9 @@ def _relative_bias(net: Graph, tokens: int, heads: int) -> str:
     return net.node("Unsqueeze", net.transpose(found, 2, 0, 1), net.integers(0))
 
 
-def whisper_encoder(width: int = 64, frames: int = 100, layers: int = 2, heads: int = 4, opset: int = 17) -> onnx.ModelProto:
+def whisper_encoder(
+    width: int = 64, frames: int = 100, layers: int = 2, heads: int = 4, opset: int = 17
+) -> onnx.ModelProto:
     """Whisper's encoder (Radford et al., 2023): two 1-D convolutions, GELU by Erf or as one node, attention, norms first."""
     net = Graph("whisper_encoder", opset)
     x = _gelu(net, net.conv(net.input("input_features", 1, 40, frames), width, 3))
@@ -62,7 +78,10 @@ def whisper_encoder(width: int = 64, frames: int = 100, layers: int = 2, heads: 
         y = net.layer_norm(x)
         query = net.scale("Mul", net.linear(y, width), 1 / math.sqrt(width // heads))
         key, value = net.linear(y, width, bias=False), net.linear(y, width)
-        query, key, value = (net.transpose(net.reshape(each, 1, tokens, heads, width // heads), 0, 2, 1, 3) for each in (query, key, value))
+        query, key, value = (
+            net.transpose(net.reshape(each, 1, tokens, heads, width // heads), 0, 2, 1, 3)
+            for each in (query, key, value)
+        )
         shares = net.node("Softmax", net.node("MatMul", query, net.transpose(key, 0, 1, 3, 2)), axis=-1)
         seen = net.reshape(net.transpose(net.node("MatMul", shares, value), 0, 2, 1, 3), 1, tokens, width)
         x = net.node("Add", x, net.linear(seen, width))

@@ -122,7 +122,15 @@ class Graph:
     def batch_norm(self, x: str) -> str:
         count = self.shape(x)[1]
         variance = self.constant(self._random.uniform(0.8, 1.2, count))
-        return self.node("BatchNormalization", x, self.near_one(count), self.near_zero(count), self.near_zero(count), variance, epsilon=1e-5)
+        return self.node(
+            "BatchNormalization",
+            x,
+            self.near_one(count),
+            self.near_zero(count),
+            self.near_zero(count),
+            variance,
+            epsilon=1e-5,
+        )
 
     def linear(self, x: str, units: int, gain: float = 1.0, bias: bool = True) -> str:
         before = self.shape(x)[-1]
@@ -146,7 +154,12 @@ class Graph:
             self._nodes.append(helper.make_node("Identity", [result], [f"output_{number}"]))
             ports.append(helper.make_value_info(f"output_{number}", self.types[result]))
         graph = helper.make_graph(self._nodes, self.name, self._inputs, ports, list(self._weights.values()))
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=self._ir, producer_name="passfit forms")
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=self._ir,
+            producer_name="passfit forms",
+        )
 
     @property
     def _ir(self) -> int:

@@ -34,7 +34,15 @@ def unet_einsum(channels: int = 16, side: int = 32, depth: int = 2) -> onnx.Mode
         x = net.conv(x, net.shape(x)[1], 3, stride=2, gain=1.0)
     x = _residual(net, _einsum_attention(net, _residual(net, x, net.shape(x)[1])), net.shape(x)[1])
     for level in reversed(range(depth)):
-        x = net.node("Resize", x, "", net.constant([1, 1, 2, 2]), mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric")
+        x = net.node(
+            "Resize",
+            x,
+            "",
+            net.constant([1, 1, 2, 2]),
+            mode="nearest",
+            nearest_mode="floor",
+            coordinate_transformation_mode="asymmetric",
+        )
         x = _residual(net, net.node("Concat", x, skips[level], axis=1), channels * 2**level)
     return net.model(net.conv(net.swish(_group_norm(net, x)), 4, 3, gain=1.0))
 
@@ -78,7 +86,15 @@ def style_transfer(channels: int = 8, side: int = 48, blocks: int = 2) -> onnx.M
     for _ in range(blocks):
         x = net.node("Add", layer(net.node("Relu", layer(x, 4 * channels, 3)), 4 * channels, 3), x)
     for factor in (2, 1):
-        x = net.node("Resize", x, "", net.constant([1, 1, 2, 2]), mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric")
+        x = net.node(
+            "Resize",
+            x,
+            "",
+            net.constant([1, 1, 2, 2]),
+            mode="nearest",
+            nearest_mode="floor",
+            coordinate_transformation_mode="asymmetric",
+        )
         x = net.node("Relu", layer(x, factor * channels, 3))
     return net.model(net.conv(net.pad(x, 4, 4, "reflect", axes=2), 3, 9, padding=0, gain=1.0))
 
@@ -86,7 +102,9 @@ def style_transfer(channels: int = 8, side: int = 48, blocks: int = 2) -> onnx.M
 def shuffled_squeeze(channels: int = 32, side: int = 28, units: int = 3) -> onnx.ModelProto:
     """Units of ShuffleNet V2 (Ma et al., 2018), each with squeeze and excitation (Hu et al., 2018)."""
     net = Graph("shuffled_squeeze", opset=18)
-    x = net.node("Relu", net.batch_norm(net.conv(net.input("x", 1, 3, 2 * side, 2 * side), channels, 3, stride=2, bias=False)))
+    x = net.node(
+        "Relu", net.batch_norm(net.conv(net.input("x", 1, 3, 2 * side, 2 * side), channels, 3, stride=2, bias=False))
+    )
     for _ in range(units):
         kept, other = net.split(x, channels // 2, channels // 2, axis=1)
         other = net.node("Relu", net.batch_norm(net.conv(other, channels // 2, 1, bias=False)))
@@ -105,7 +123,11 @@ def _shuffle(net: Graph, x: str) -> str:
 def _squeeze_excite(net: Graph, x: str) -> str:
     count = net.shape(x)[1]
     gate = net.node("ReduceMean", x, net.integers(2, 3), keepdims=1)
-    gate = net.node("HardSigmoid", net.conv(net.node("Relu", net.conv(gate, max(4, count // 4), 1)), count, 1, gain=1.0), alpha=1 / 6)
+    gate = net.node(
+        "HardSigmoid",
+        net.conv(net.node("Relu", net.conv(gate, max(4, count // 4), 1)), count, 1, gain=1.0),
+        alpha=1 / 6,
+    )
     return net.node("Mul", x, gate)
 
 

@@ -26,7 +26,18 @@ def _lstm(net: Graph, x: str, units: int, directions: int = 1) -> list[str]:
     weights = [net.normal(directions, 4 * units, count, fan_in=count) for count in (before, units)]
     start = net.constant(np.zeros((directions, 1, units)))
     direction = "forward" if directions == 1 else "bidirectional"
-    return net.nodes("LSTM", x, *weights, net.near_zero(directions, 8 * units), "", start, start, outputs=3, hidden_size=units, direction=direction)
+    return net.nodes(
+        "LSTM",
+        x,
+        *weights,
+        net.near_zero(directions, 8 * units),
+        "",
+        start,
+        start,
+        outputs=3,
+        hidden_size=units,
+        direction=direction,
+    )
 
 
 def unrolled_lstm(frames: int = 20, bins: int = 40, units: int = 32) -> onnx.ModelProto:
@@ -34,7 +45,9 @@ def unrolled_lstm(frames: int = 20, bins: int = 40, units: int = 32) -> onnx.Mod
     net = Graph("unrolled_lstm")
     x = net.node("Relu", net.conv(net.input("spectrogram", 1, bins, frames), 2 * units, 5))
     x = net.transpose(x, 2, 0, 1)
-    states = _unrolled(net, [net.node("Gather", x, net.constant(frame, np.int64), axis=0) for frame in range(frames)], units)
+    states = _unrolled(
+        net, [net.node("Gather", x, net.constant(frame, np.int64), axis=0) for frame in range(frames)], units
+    )
     return net.model(net.linear(states[-1], 8))
 
 
@@ -77,11 +90,15 @@ def crnn(channels: int = 8, high: int = 16, wide: int = 64, units: int = 24) -> 
 def recogniser(channels: int = 8, wide: int = 160, units: int = 24) -> onnx.ModelProto:
     """Recogniser of text in lines: MobileNetV3's blocks (Howard et al., 2019) that halve the height, then a BiLSTM node."""
     net = Graph("recogniser", opset=14)
-    x = net.node("HardSwish", net.batch_norm(net.conv(net.input("x", 1, 3, 32, wide), channels, 3, stride=2, bias=False)))
+    x = net.node(
+        "HardSwish", net.batch_norm(net.conv(net.input("x", 1, 3, 32, wide), channels, 3, stride=2, bias=False))
+    )
     for level, stride in enumerate(((1, 1), (2, 1), (2, 1), (2, 1))):
         count = channels * (level + 1)
         y = net.node("HardSwish", net.batch_norm(net.conv(x, 3 * count, 1, bias=False)))
-        y = net.node("HardSwish", net.batch_norm(net.conv(y, 3 * count, 5, stride=stride, groups=3 * count, bias=False)))
+        y = net.node(
+            "HardSwish", net.batch_norm(net.conv(y, 3 * count, 5, stride=stride, groups=3 * count, bias=False))
+        )
         y = _excite(net, y) if level % 2 else y
         y = net.batch_norm(net.conv(y, count, 1, bias=False, gain=1.0))
         x = net.node("Add", x, y) if net.shape(x) == net.shape(y) else y

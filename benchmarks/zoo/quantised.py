@@ -54,7 +54,9 @@ def statically_quantised(model: onnx.ModelProto) -> onnx.ModelProto:
         source, folded, target = (Path(folder) / f"{name}.onnx" for name in ("float", "folded", "quantised"))
         onnx.save(model, source)
         with _quiet():
-            quant_pre_process(source, folded, skip_symbolic_shape=True)  # batch normalisation becomes part of convolutions
+            quant_pre_process(
+                source, folded, skip_symbolic_shape=True
+            )  # batch normalisation becomes part of convolutions
             quantize_static(
                 folded, target, Pictures(), quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,

@@ -41,12 +41,16 @@ class Transformer(Network):
 
     def embedding(self, tokens: str, words: int, width: int) -> str:
         title = self._title("Gather")
-        return self._node("Gather", [self._normal(title, (words, width), 0.7), tokens], (*self.shapes[tokens], width), 0.5, title)
+        return self._node(
+            "Gather", [self._normal(title, (words, width), 0.7), tokens], (*self.shapes[tokens], width), 0.5, title
+        )
 
     def learnt(self, x: str, what: str, shape: Shape) -> str:
         """x plus learnt numbers."""
         title = self._title("Add")
-        return self._node("Add", [x, self._normal(f"{title}.{what}", shape, 0.7)], self.shapes[x], self._mean_square[x] + 0.5, title)
+        return self._node(
+            "Add", [x, self._normal(f"{title}.{what}", shape, 0.7)], self.shapes[x], self._mean_square[x] + 0.5, title
+        )
 
     def scaled(self, op: str, x: str, value: float, mean_square: float) -> str:
         title = self._title(op)
@@ -79,7 +83,9 @@ class Transformer(Network):
 
     def reshape(self, x: str, *shape: int) -> str:
         title = self._title("Reshape")
-        return self._node("Reshape", [x, self.constant(title, "shape", shape, np.int64)], shape, self._mean_square[x], title)
+        return self._node(
+            "Reshape", [x, self.constant(title, "shape", shape, np.int64)], shape, self._mean_square[x], title
+        )
 
     def transpose(self, x: str, *order: int) -> str:
         shape = tuple(self.shapes[x][axis] for axis in order)
@@ -127,7 +133,9 @@ class Transformer(Network):
     def picked(self, x: str, axis: int, number: int) -> str:
         title, shape = self._title("Gather"), self.shapes[x]
         index = self.constant(title, "index", number, np.int64)
-        return self._node("Gather", [x, index], shape[:axis] + shape[axis + 1 :], self._mean_square[x], title, axis=axis)
+        return self._node(
+            "Gather", [x, index], shape[:axis] + shape[axis + 1 :], self._mean_square[x], title, axis=axis
+        )
 
     def finished(self, outputs: dict[str, str]) -> onnx.ModelProto:
         """Build the network with results by the names of its outputs."""
@@ -159,7 +167,9 @@ def encoder(layers: int = 4, width: int = 128, tokens: int = 128, heads: int = 4
     return net.finished({"last_hidden_state": x})
 
 
-def decoder_step(layers: int = 4, width: int = 128, past: int = 127, heads: int = 4, words: int = 1000) -> onnx.ModelProto:
+def decoder_step(
+    layers: int = 4, width: int = 128, past: int = 127, heads: int = 4, words: int = 1000
+) -> onnx.ModelProto:
     """Score the next token from the last one's id and the cached keys and values."""
     net = Transformer("decoder_step")
     ids = net.input("input_ids", (1, 1), TensorProto.INT64)
@@ -181,7 +191,9 @@ def decoder_step(layers: int = 4, width: int = 128, past: int = 127, heads: int 
         return net.finished({"logits": net.linear(net.layer_norm(x), words)} | outputs)
 
 
-def vision_transformer(layers: int = 4, width: int = 192, image: int = 128, patch: int = 16, heads: int = 3) -> onnx.ModelProto:
+def vision_transformer(
+    layers: int = 4, width: int = 192, image: int = 128, patch: int = 16, heads: int = 3
+) -> onnx.ModelProto:
     """Classes of an image from its patches and a class token; the norms come first."""
     net = Transformer("vision_transformer")
     tokens = (image // patch) ** 2

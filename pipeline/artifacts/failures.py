@@ -12,7 +12,9 @@ STAGES = {
 }  # fmt: skip
 
 
-def record_failure(repo: Path, stage: str, message: str | None, model: str | None = None, target: str | None = None) -> None:
+def record_failure(
+    repo: Path, stage: str, message: str | None, model: str | None = None, target: str | None = None
+) -> None:
     """Write the message of a failed stage; without one, delete an earlier message.
 
     A disk on which that fails is no reason to fail: the message is on stderr anyway.

@@ -54,7 +54,9 @@ def check_revision(repo: Path, revision: str, option: str) -> str:
     kinds = ("refs/heads", "refs/remotes", "refs/tags")
     branches = (git(repo, "for-each-ref", "--format=%(refname:short)", *kinds) or "").split()
     fetch = "In a shallow clone, fetch it first: `git fetch origin REVISION`, or `fetch-depth: 0` in actions/checkout."
-    return f"git has no revision {revision} here. " + " ".join(filter(None, (did_you_mean(revision, branches[:20]), fetch)))
+    return f"git has no revision {revision} here. " + " ".join(
+        filter(None, (did_you_mean(revision, branches[:20]), fetch))
+    )
 
 
 def _run(repo: Path, arguments: Iterable[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -24,9 +24,15 @@ _FOOTPRINT = "footprint.json"
 #: keys that are read of each file, and those of the objects listed there
 _KEYS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "effects.json": {
-        "target": frozenset(), "passes": frozenset({"spec"}), "pairs": frozenset({"first", "second", "effect", "delta", "alone"})
+        "target": frozenset(),
+        "passes": frozenset({"spec"}),
+        "pairs": frozenset({"first", "second", "effect", "delta", "alone"}),
     },
-    "front.json": {"unit": frozenset(), "chosen": frozenset(), "points": frozenset({"lever", "ram", "latency", "extra_compute"})},
+    "front.json": {
+        "unit": frozenset(),
+        "chosen": frozenset(),
+        "points": frozenset({"lever", "ram", "latency", "extra_compute"}),
+    },
     "kernels.json": {"run_ns": frozenset(), "kernels": frozenset({"step", "kernel", "nodes", "ns", "least_ns"})},
 }
 #: columns of a title: the models, since the folder of an experiment has another name
@@ -86,7 +92,9 @@ def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
     return Results(
         title=shorten(", ".join(dict(pairs)), _TITLE),
         results=results,
-        effects={model: effects for model in dict(pairs) if (effects := _object(repo / profile_dir(model) / "effects.json"))},
+        effects={
+            model: effects for model in dict(pairs) if (effects := _object(repo / profile_dir(model) / "effects.json"))
+        },
         history=_history(repo, pairs),
         versions=_versions(repo / compile_dir(*results[0].pair)),
         missing=[pair for pair, result in found.items() if result is None],
@@ -108,7 +116,9 @@ def results_in(place: Path) -> dict[Pair, Result]:
 
     Raises ConfigError where there are none.
     """
-    folders = [place] if is_result(place) else sorted(each.parent for each in place.glob(f"out/compile/*/*/{_FOOTPRINT}"))
+    folders = (
+        [place] if is_result(place) else sorted(each.parent for each in place.glob(f"out/compile/*/*/{_FOOTPRINT}"))
+    )
     found = {result.pair: result for result in map(read_folder, folders)}
     if not found:
         raise ConfigError(

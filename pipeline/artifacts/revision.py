@@ -44,7 +44,8 @@ def results_at_revision(repo: Path, revision: str, option: str = "") -> dict[Pai
             found[model, target] = files.result(report)
     if not found:
         raise ConfigError(
-            f"{revision} has no footprints/ in git.", "Commit `footprints/` after `dvc repro`, or name a later revision."
+            f"{revision} has no footprints/ in git.",
+            "Commit `footprints/` after `dvc repro`, or name a later revision.",
         )
     return found
 

@@ -38,7 +38,11 @@ COMPARISON = "comparison.json"
 
 
 def write_search(
-    result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path, defects: Sequence[Defect] = ()
+    result: SearchResult,
+    front: Front | None,
+    made_from: Mapping[str, object],
+    folder: Path,
+    defects: Sequence[Defect] = (),
 ) -> None:
     """Write sequence.json, trajectory.json, and search.json with `made_from` (see `artifacts/origin.py`).
 
@@ -117,7 +121,9 @@ def write_library(
 
     best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target, measured)
     slow = slow_kernels(built.lowered, target)
-    report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow)
+    report = footprint_report(
+        imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow
+    )
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
     write_plans(built.lowered, built.plan, built.before, target, folder)
@@ -138,7 +144,10 @@ def write_plans(lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Targ
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / PLAN)
     if not any(isinstance(step, Loop) for step in before.program.steps):
-        write_plan(SavedPlan(before.program, plan_arena(before.program, target.alignment), target.alignment), folder / PLAN_BEFORE)
+        write_plan(
+            SavedPlan(before.program, plan_arena(before.program, target.alignment), target.alignment),
+            folder / PLAN_BEFORE,
+        )
 
 
 def write_manifest(

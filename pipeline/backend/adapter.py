@@ -63,7 +63,9 @@ class PreparedModel(onnx.backend.base.BackendRep):
         if isinstance(inputs, np.ndarray):
             inputs = [inputs]
         values = inputs if isinstance(inputs, Mapping) else dict(zip(self._names, inputs, strict=False))
-        if set(values) != set(self._names) or any(isinstance(value, list) or value is None for value in values.values()):
+        if set(values) != set(self._names) or any(
+            isinstance(value, list) or value is None for value in values.values()
+        ):
             raise Unsupported("An input is missing, or is not a tensor.", "Give every input of the model.")
         return {name: np.asarray(values[name]) for name in self._names}
 
@@ -128,7 +130,9 @@ class Backend(onnx.backend.base.Backend):
         ]
         results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
         for info, (dtype, shape) in zip(results, outputs_info or ()):
-            info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape))
+            info.CopyFrom(
+                helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+            )
         opset = helper.make_opsetid(node.domain, kwargs.get("opset_version", onnx.defs.onnx_opset_version()))
         model = helper.make_model(helper.make_graph([node], "node", given, results), opset_imports=[opset])
         return cls.run_model(model, values, device)

@@ -144,9 +144,7 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
-def _graph(
-    file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
-) -> Graph:
+def _graph(file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]) -> Graph:
     from ..frontend.imported_model import load
     from ..search.search import OBJECTIVES
     from ..search.strategies import STRATEGIES
@@ -172,7 +170,13 @@ def _graph(
 
 
 def _search(
-    imported: ImportedModel, target: Target, strategy: str, objective: str, evaluations: int, seed: int, lossy: bool = False
+    imported: ImportedModel,
+    target: Target,
+    strategy: str,
+    objective: str,
+    evaluations: int,
+    seed: int,
+    lossy: bool = False,
 ) -> SearchResult:
     from ..frontend.imported_model import port_names
     from ..search.search import search
@@ -226,7 +230,9 @@ def _published(path: Path) -> dict[str, dict[str, float]]:
         data = json.loads(path.read_text(encoding="utf-8"))
         return {name: dict(_reductions(entry["static"])) for name, entry in data.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PassfitError(f"'{path}' is not a table of published results: {error!r}.", "Correct or remove it.") from None
+        raise PassfitError(
+            f"'{path}' is not a table of published results: {error!r}.", "Correct or remove it."
+        ) from None
 
 
 def _reductions(methods: dict[str, dict]) -> Iterator[tuple[str, float]]:

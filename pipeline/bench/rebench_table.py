@@ -20,7 +20,9 @@ def markdown(comparison: Comparison, command: str) -> str:
     """Format the whole report; `command` reproduces it."""
     graphs, refused = comparison.graphs, comparison.refused
     title = f"# {len(graphs)} graphs, every strategy\n\n`{command}`\n"
-    parts = [_strategies(graphs), _references(graphs), _per_graph(graphs), "\n".join(verdicts(graphs))] if graphs else []
+    parts = (
+        [_strategies(graphs), _references(graphs), _per_graph(graphs), "\n".join(verdicts(graphs))] if graphs else []
+    )
     if refused:
         rows = [(each.name, each.reason.replace("|", "\\|")) for each in refused]
         parts.append(f"{len(refused)} graphs not compared:\n\n" + _table(("graph", "reason"), rows))
@@ -45,7 +47,9 @@ def verdicts(graphs: Sequence[Graph]) -> list[str]:
     lines += [f"* FAILED: {graph.name}: {check.failed}" for graph in graphs for check in graph.checks if check.failed]
     errors = [check.error for check in checks if check.error is not None]
     if errors:
-        lines.append(f"* winners executed and compared: {len(errors)} of {len(checks)}, largest error {max(errors):.1e}")
+        lines.append(
+            f"* winners executed and compared: {len(errors)} of {len(checks)}, largest error {max(errors):.1e}"
+        )
     return lines
 
 
@@ -56,7 +60,9 @@ def _better(graphs: Sequence[Graph]) -> list[str]:
         for each in graph.better:
             ours = graph.of(OURS, each.objective)[0]
             less = getattr(ours, each.objective) - getattr(each, each.objective)
-            found.append(f"{graph.name} ({each.objective}, {each.strategy}: {less} B{', though closed' if ours.closed else ''})")
+            found.append(
+                f"{graph.name} ({each.objective}, {each.strategy}: {less} B{', though closed' if ours.closed else ''})"
+            )
     return list(dict.fromkeys(found))
 
 
@@ -75,7 +81,15 @@ def _strategies(graphs: Sequence[Graph]) -> str:
                 f"{statistics.median(run.seconds for run in runs):.2f}",
             )
         )
-    titles = ("strategy", "sum: mean reduction", "geo. mean", "over seeds", "ram ÷ tvm-default", "evaluations", "median s")
+    titles = (
+        "strategy",
+        "sum: mean reduction",
+        "geo. mean",
+        "over seeds",
+        "ram ÷ tvm-default",
+        "evaluations",
+        "median s",
+    )
     return _table(titles, rows)
 
 

@@ -53,7 +53,8 @@ def _reads(reference, inputs: list[_Values], outputs: list[_Values], case: int, 
     changed = inputs[case] | {name: inputs[(case + 1) % CASES][name]}
     found = reference(changed)
     return any(
-        not _close(found[output], value) and not (_close(value, inputs[case][name]) and _close(found[output], changed[name]))
+        not _close(found[output], value)
+        and not (_close(value, inputs[case][name]) and _close(found[output], changed[name]))
         for output, value in outputs[case].items()
     )
 

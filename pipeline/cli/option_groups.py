@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targets` lists them")]
-ShapeOption = Annotated[list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")]
+ShapeOption = Annotated[
+    list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
+]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
@@ -40,7 +42,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def ungrouped(**given: Any) -> None:
-        made = {name: kind(**{each.name: given.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()}
+        made = {
+            name: kind(**{each.name: given.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()
+        }
         command(**given, **made)
 
     ungrouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -53,7 +57,9 @@ class ModelOptions:
     """Hold the options of a model beside its source."""
 
     shape: ShapeOption = None
-    fix: Annotated[list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")] = None
+    fix: Annotated[
+        list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
+    ] = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:
@@ -66,21 +72,39 @@ class DeviceOptions:
     """Hold the target of a library, and its limits."""
 
     target: TargetName
-    budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB, or one memory of a board by name; repeatable; default: the device's capacity")] = None
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--budget",
+            help="limit memory: ram=8MiB or flash=16MiB, or one memory of a board by name; repeatable; default: the device's capacity",
+        ),
+    ] = None
     threads: Annotated[int, typer.Option("--threads", help="run the library on this many threads")] = 1
     opt: Annotated[
-        str | None, typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: balanced, or size without an operating system")
+        str | None,
+        typer.Option(
+            "--opt",
+            help="build for `size`, `balanced` or `speed`; default: balanced, or size without an operating system",
+        ),
     ] = None
 
     index_checks: Annotated[
-        str, typer.Option("--index-checks", help="at indices out of range and divisors of 0: `fail`, `clamp` them, or `off`")
+        str,
+        typer.Option(
+            "--index-checks", help="at indices out of range and divisors of 0: `fail`, `clamp` them, or `off`"
+        ),
     ] = "fail"
 
     def device(self) -> Target:
         """Return the target of that name, here, with the room in its memories. Raises TargetError, ConfigError."""
         from ..targets.catalogue import get_target
 
-        found = get_target(self.target, Path()).with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks)
+        found = (
+            get_target(self.target, Path())
+            .with_threads(self.threads)
+            .with_opt(self.opt)
+            .with_index_checks(self.index_checks)
+        )
         return found.with_rooms(options.budget(self.budget, [each.name for each in found.memories])[1])
 
     def limits(self) -> Budget:
@@ -95,15 +119,24 @@ class SearchOptions:
     """Hold the options of a search; their defaults are those of SearchSettings."""
 
     strategy: Annotated[
-        str, typer.Option("--strategy", help="search strategy: orchestrated, by-architecture (quicker), or one from the literature")
+        str,
+        typer.Option(
+            "--strategy", help="search strategy: orchestrated, by-architecture (quicker), or one from the literature"
+        ),
     ] = SearchSettings.strategy
     evaluations: Annotated[
         int | None,
-        typer.Option("--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"),
+        typer.Option(
+            "--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"
+        ),
     ] = SearchSettings.evaluations
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", min=1.0, help="limit the effort, in seconds of processor time; default: 240, two minutes of two cores"),
+        typer.Option(
+            "--seconds",
+            min=1.0,
+            help="limit the effort, in seconds of processor time; default: 240, two minutes of two cores",
+        ),
     ] = SearchSettings.seconds
     objective: Annotated[
         str | None,
@@ -113,24 +146,37 @@ class SearchOptions:
         ),
     ] = SearchSettings.objective
     until: Annotated[
-        str, typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)")
+        str,
+        typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)"),
     ] = SearchSettings.until
-    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")] = SearchSettings.lossy
+    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")] = (
+        SearchSettings.lossy
+    )
     max_error: Annotated[
-        float, typer.Option("--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range")
+        float,
+        typer.Option(
+            "--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range"
+        ),
     ] = SearchSettings.max_error
     max_extra_compute: Annotated[
         float,
-        typer.Option("--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"),
+        typer.Option(
+            "--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"
+        ),
     ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
     no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False
     max_slowdown: Annotated[
         str,
-        typer.Option("--max-slowdown", help="limit the predicted time of the least ram, as a factor of the fastest whole kernels; `none`: no limit"),
+        typer.Option(
+            "--max-slowdown",
+            help="limit the predicted time of the least ram, as a factor of the fastest whole kernels; `none`: no limit",
+        ),
     ] = f"{SearchSettings.max_slowdown:g}"
     max_latency: Annotated[
         str | None,
-        typer.Option("--max-latency", help="limit the latency: 20ms, or 1.5x the kernels of tvm-default; default: none"),
+        typer.Option(
+            "--max-latency", help="limit the latency: 20ms, or 1.5x the kernels of tvm-default; default: none"
+        ),
     ] = None
     knowledge: Annotated[
         Path | None, typer.Option("--knowledge", help="add a knowledge file of `passfit learn` to the shipped one")

@@ -13,11 +13,17 @@ from .option_groups import NameOption, ShapeOption
 
 
 def init(
-    model: Annotated[list[str] | None, typer.Option("--model", help="model in this repo, or pypi: source; repeatable")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="model in this repo, or pypi: source; repeatable")
+    ] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
-    folder: Annotated[Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")] = Path(),
-    ci: Annotated[str | None, typer.Option("--ci", help="write a file that runs the gate and comments: github or gitlab")] = None,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
+    ] = Path(),
+    ci: Annotated[
+        str | None, typer.Option("--ci", help="write a file that runs the gate and comments: github or gitlab")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite files that are there, and show the diff")] = False,
 ) -> None:
     """Write dvc.yaml and params.yaml into this git and DVC repo.

@@ -12,7 +12,8 @@ from .output import print_table
 
 def report(
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="result folders of `passfit compile`; default: this repo", metavar="DIR...")
+        list[Path] | None,
+        typer.Argument(help="result folders of `passfit compile`; default: this repo", metavar="DIR..."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="write this file; default: out/report/index.html")] = None,
     against: Annotated[
@@ -25,14 +26,18 @@ def report(
     from ..params.params import load_params
 
     if folders and against is not None:
-        raise ConfigError("--against compares the results of a repo, not of folders.", "Omit it, or run `passfit compare`.")
+        raise ConfigError(
+            "--against compares the results of a repo, not of folders.", "Omit it, or run `passfit compare`."
+        )
     text = folders_page(folders) if folders else repo_page(Path(), load_params(Path("params.yaml")), against)
     write_page(text, out or REPORT)
     typer.echo(f"wrote {out or REPORT}")
 
 
 def compare(
-    before: Annotated[str, typer.Argument(help="earlier results: git revision, MLflow run, or folder", metavar="BEFORE")],
+    before: Annotated[
+        str, typer.Argument(help="earlier results: git revision, MLflow run, or folder", metavar="BEFORE")
+    ],
     after: Annotated[
         str | None, typer.Argument(help="later results, named alike; default: those in this repo", metavar="AFTER")
     ] = None,

@@ -85,7 +85,9 @@ def rebench(
 
 
 def passes(
-    markdown: Annotated[bool, typer.Option("--markdown", help="write the page docs/passes.md instead of a table")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="write the page docs/passes.md instead of a table")
+    ] = False,
 ) -> None:
     """List the passes."""
     if markdown:
@@ -100,7 +102,9 @@ def passes(
 
 
 def targets(
-    add: Annotated[str | None, typer.Option("--add", help="write a device of your own into params.yaml", metavar="NAME")] = None,
+    add: Annotated[
+        str | None, typer.Option("--add", help="write a device of your own into params.yaml", metavar="NAME")
+    ] = None,
     like: Annotated[str | None, typer.Option("--like", help="target whose facts it shares")] = None,
     ram: Annotated[str | None, typer.Option("--ram", help="its ram, such as 512MiB; default: that of --like")] = None,
     flash: Annotated[str | None, typer.Option("--flash", help="its flash; default: that of --like")] = None,
@@ -114,7 +118,9 @@ def targets(
         typer.echo(f"Next: `passfit add --target {add}`.")
         return
     if not add == like == ram == flash:
-        raise ConfigError("A device is added by --add NAME and --like TARGET.", "Give both; --ram and --flash are for it.")
+        raise ConfigError(
+            "A device is added by --add NAME and --like TARGET.", "Give both; --ram and --flash are for it."
+        )
     from ..report.catalogues import targets_table
     from ..targets.catalogue import load_catalogue
 

@@ -53,8 +53,15 @@ def check_arguments(lowered: Lowered) -> None:
 
 
 def build_library(
-    name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path, timed: bool = False,
-    model_sha256: str = "", scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
+    name: str,
+    lowered: Lowered,
+    plan: ArenaPlan,
+    workspace: int,
+    target: Target,
+    folder: Path,
+    timed: bool = False,
+    model_sha256: str = "",
+    scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
 ) -> Library:
     """Build the library of a lowered program in `folder`; `workspace` is in bytes, `timed` is for profiles.
 
@@ -74,4 +81,17 @@ def build_library(
     with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
         objects = build_objects(kernels, target, scratch)
-        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder, timed, reasons, model_sha256, scales)
+        return write_library(
+            name,
+            lowered.program,
+            plan,
+            workspace,
+            lowered.weights,
+            objects,
+            target,
+            folder,
+            timed,
+            reasons,
+            model_sha256,
+            scales,
+        )

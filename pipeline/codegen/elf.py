@@ -73,7 +73,9 @@ def together(objects: Sequence[ElfObject]) -> ElfObject:
     users: dict[str, tuple[str, ...]] = {}
     for each in objects:
         users |= {symbol: (*users.get(symbol, ()), *functions) for symbol, functions in each.users.items()}
-    sections, symbols = (tuple(chain.from_iterable(parts)) for parts in zip(*((o.sections, o.symbols) for o in objects)))
+    sections, symbols = (
+        tuple(chain.from_iterable(parts)) for parts in zip(*((o.sections, o.symbols) for o in objects))
+    )
     return ElfObject(sections, symbols, users)
 
 

@@ -108,7 +108,9 @@ def write_library(
         out.mkdir(parents=True, exist_ok=True)
         with temporary_folder(out, ".passfit-") as built:
             members = _build(built, identifier, values, weights, addresses, kernel_objects, target)
-            code_bytes = _code_bytes(built / f"lib{identifier}.a", [block.section(identifier) for block in addresses.weight_blocks])
+            code_bytes = _code_bytes(
+                built / f"lib{identifier}.a", [block.section(identifier) for block in addresses.weight_blocks]
+            )
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
                 made.append(_shared(identifier, members, values, built, target))
@@ -131,7 +133,13 @@ def state_stack(library: Library, nbytes: int) -> None:
 
 
 def library_values(
-    name: str, program: Program, plan: ArenaPlan, workspace: int, addresses: TensorAddresses, kernels: ElfObject, target: Target,
+    name: str,
+    program: Program,
+    plan: ArenaPlan,
+    workspace: int,
+    addresses: TensorAddresses,
+    kernels: ElfObject,
+    target: Target,
     reasons: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict:
     """Return the values of the templates' variables."""
@@ -141,12 +149,22 @@ def library_values(
     codes = {message: code for code, message in enumerate(messages, 2)}
 
     def call(step: Step, addresses: TensorAddresses, trip: str) -> dict:
-        return {**_call(symbol(identifier, step.kernel), step, addresses, trip), "steps": [], "code": codes.get(_refusal(step, refusing))}
+        return {
+            **_call(symbol(identifier, step.kernel), step, addresses, trip),
+            "steps": [],
+            "code": codes.get(_refusal(step, refusing)),
+        }
 
     steps = _steps(program, addresses, call)
     ports = {
-        kind: [_port(program, port.name, port.tensor, addresses) | {"lost": lost} for port, lost in zip(group, losses, strict=True)]
-        for kind, group, losses in (("inputs", program.inputs, lost_inputs(program, plan)), ("outputs", program.outputs, lost_outputs(program, plan)))
+        kind: [
+            _port(program, port.name, port.tensor, addresses) | {"lost": lost}
+            for port, lost in zip(group, losses, strict=True)
+        ]
+        for kind, group, losses in (
+            ("inputs", program.inputs, lost_inputs(program, plan)),
+            ("outputs", program.outputs, lost_outputs(program, plan)),
+        )
     }
     threads = target.threads if uses_threads(kernels) else 1
     scratch = workspace - (target.machine.thread_bytes if threads > 1 else 0)
@@ -165,7 +183,11 @@ def library_values(
 
 
 def _steps(
-    program: Program, addresses: TensorAddresses, call: Callable[[Step, TensorAddresses, str], dict], depth: int = 0, trips: int = 1
+    program: Program,
+    addresses: TensorAddresses,
+    call: Callable[[Step, TensorAddresses, str], dict],
+    depth: int = 0,
+    trips: int = 1,
 ) -> list[dict]:
     """Return the calls of a program that runs in so many `trips`, and its loops around theirs."""
     found, trip, around = [], f"t{depth}", f"t{depth - 1}"
@@ -242,7 +264,9 @@ def _build(
     for file in sources:
         member = f"{identifier}_{file.split('.')[0]}.o"
         flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
-        tables = target.bare or target.architecture == "arm"  # of clang's, no option leaves out the tables, which call an unwinder
+        tables = (
+            target.bare or target.architecture == "arm"
+        )  # of clang's, no option leaves out the tables, which call an unwinder
         compiled = f"tables_{member}" if tables else member
         zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
         if tables:

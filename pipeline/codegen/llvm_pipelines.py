@@ -75,7 +75,11 @@ def _expanded(function: PrimFunc, _module: IRModule, _context: tvm.transform.Pas
 def _raw() -> tuple[object, object, object]:
     _, on_host, on_device = get_tir_pipeline("default")
     passes = [_ready_for_vectors, *lowering_passes(), raw_pointers, tirx.transform.BF16StorageLegalize()]
-    return tvm.transform.Sequential(passes), lambda: tvm.transform.Sequential([_vector_math, _expanded, on_host()]), on_device
+    return (
+        tvm.transform.Sequential(passes),
+        lambda: tvm.transform.Sequential([_vector_math, _expanded, on_host()]),
+        on_device,
+    )
 
 
 def _packed() -> tuple[object, object, object]:

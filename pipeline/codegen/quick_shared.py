@@ -35,8 +35,14 @@ def link_quickly(lowered: Lowered, plan: ArenaPlan, workspace: int, target: Targ
 
 
 def link_objects(
-    lowered: Lowered, plan: ArenaPlan, workspace: int, objects: Sequence[Path], target: Target, folder: Path,
-    reasons: Mapping[str, tuple[str, ...]] | None = None, timed: bool = False,
+    lowered: Lowered,
+    plan: ArenaPlan,
+    workspace: int,
+    objects: Sequence[Path],
+    target: Target,
+    folder: Path,
+    reasons: Mapping[str, tuple[str, ...]] | None = None,
+    timed: bool = False,
 ) -> Path:
     """Link a program whose kernels are compiled already, and may fail for `reasons`; see `link_quickly`.
 
@@ -50,7 +56,21 @@ def link_objects(
     values["timed"] = timed
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
-    options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]
-    members = [*sources, *(str(path.resolve()) for path in objects), "-lm", *(["-lpthread"] if target.threads > 1 else [])]
+    options = [
+        "-std=c11",
+        "-O0",
+        "-fPIC",
+        "-fno-sanitize=all",
+        "-fno-stack-protector",
+        "-shared",
+        "-Wl,-Bsymbolic",
+        "-Wl,-z,defs",
+    ]
+    members = [
+        *sources,
+        *(str(path.resolve()) for path in objects),
+        "-lm",
+        *(["-lpthread"] if target.threads > 1 else []),
+    ]
     zig_link([*options, *members, "-o", f"{prefix}.so"], target, folder, zig_target=host_libc(target))
     return folder / f"{prefix}.so"

@@ -9,7 +9,9 @@ from ..targets import Target, host_libc, zig_link
 from .check_loads import EXPORTS
 
 
-def link_shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target, timed: bool = False) -> str:
+def link_shared(
+    identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target, timed: bool = False
+) -> str:
     """Link `members`, the archive's object files in `folder`, into lib<identifier>.so; return that name.
 
     It exports only the five functions of the header, and that of a `timed` one: the process may hold TVM itself, or

@@ -97,7 +97,11 @@ def _arenas(plan: ArenaPlan, first: str) -> tuple[Block, ...]:
         return (Block("arena", "", plan.arena),)
     several = len(plan.banks) > 1
     return tuple(
-        Block(f"arena_{c_identifier(bank.region)}" if several else "arena", "" if bank.region == first else bank.region, bank.size)
+        Block(
+            f"arena_{c_identifier(bank.region)}" if several else "arena",
+            "" if bank.region == first else bank.region,
+            bank.size,
+        )
         for bank in plan.banks
     )
 
@@ -110,14 +114,21 @@ def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[Block, ...],
         offsets.append(ends[home])
         ends[home] += -(-weight.nbytes // _WEIGHT_ALIGNMENT) * _WEIGHT_ALIGNMENT
         inside[home].append(number)
-    blocks = (Block(f"weights_{c_identifier(home)}" if home else "weights", home, ends[home], tuple(inside[home])) for home in sorted(ends))
+    blocks = (
+        Block(f"weights_{c_identifier(home)}" if home else "weights", home, ends[home], tuple(inside[home]))
+        for home in sorted(ends)
+    )
     return tuple(block for block in blocks if block.weights), tuple(offsets)
 
 
 def lost_inputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
     """Tell of each input whether a run overwrites it: some step writes into its memory."""
     written = {tensor for step in program.steps for tensor in step.writes}
-    ranges = [_range(program.tensors[tensor], plan) for tensor in sorted(written) if program.tensors[tensor].buffer is not None]
+    ranges = [
+        _range(program.tensors[tensor], plan)
+        for tensor in sorted(written)
+        if program.tensors[tensor].buffer is not None
+    ]
     return tuple(_meets(_range(program.tensors[port.tensor], plan), ranges) for port in program.inputs)
 
 
@@ -141,7 +152,10 @@ def _meets(one: range, others: list[range]) -> bool:
 def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> TensorAddresses:
     """Compute the addresses of a body's tensors in the trip of this name; `addresses` are those around the loop."""
     around = [addresses.tensors[tensor] for tensor in (*loop.reads, *loop.results)]
-    outside = {each.tensor: _behind(around[each.place], each.offset) + f" + {trip} * {each.stride}" * bool(each.stride) for each in loop.windows}
+    outside = {
+        each.tensor: _behind(around[each.place], each.offset) + f" + {trip} * {each.stride}" * bool(each.stride)
+        for each in loop.windows
+    }
     tensors = [
         outside.get(number)
         or (addresses.weights[each.weight] if each.buffer is None else _inside(loop, each, addresses))

@@ -37,7 +37,9 @@ class FloatShares:
 def float_shares(model: onnx.ModelProto) -> FloatShares:
     """Count the float32 bytes of a canonical model's initialisers and of its values."""
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
-    shapes = [(each.type.tensor_type.elem_type, [d.dim_value for d in each.type.tensor_type.shape.dim]) for each in values]
+    shapes = [
+        (each.type.tensor_type.elem_type, [d.dim_value for d in each.type.tensor_type.shape.dim]) for each in values
+    ]
     return FloatShares(_share((each.data_type, each.dims) for each in model.graph.initializer), _share(shapes))
 
 

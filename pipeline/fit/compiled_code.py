@@ -1,7 +1,7 @@
 """Compile kernels for a target, and read the sizes of their code and stack.
 
-    kernels ─► merged, guarded ─► objects ─► linked with the compiler's runtime alone ─► bytes of code
-                                     └─► frames of functions, as LLVM notes them ─► bytes of stack
+kernels ─► merged, guarded ─► objects ─► linked with the compiler's runtime alone ─► bytes of code
+                                 └─► frames of functions, as LLVM notes them ─► bytes of stack
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ def _linked(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, tar
         zig_cc([*compile_flags(target), "-c", str(SOURCE), "-o", "float_functions.o"], target, folder)
         files.append("float_functions.o")
     kept = [f"-Wl,-u,{root}" for root in roots]
-    zig_link(["-nostdlib", "-static", "-Wl,--gc-sections", f"-Wl,-e,{roots[0]}", *kept, *files, "-o", "kernels.elf"], target, folder)
+    zig_link(
+        ["-nostdlib", "-static", "-Wl,--gc-sections", f"-Wl,-e,{roots[0]}", *kept, *files, "-o", "kernels.elf"],
+        target,
+        folder,
+    )
     return _bytes_of(sections_of((folder / "kernels.elf").read_bytes()))
 
 
@@ -95,5 +99,9 @@ def _read_only(found: ElfObject) -> int:
 
 def _bytes_of(sections: Iterable[Section]) -> int:
     """Count the bytes of text and read-only data."""
-    kept = (each for each in sections if each.flags & SHF_ALLOC and not each.flags & SHF_WRITE and not each.name.startswith(_TABLES))
+    kept = (
+        each
+        for each in sections
+        if each.flags & SHF_ALLOC and not each.flags & SHF_WRITE and not each.name.startswith(_TABLES)
+    )
     return sum(each.size for each in kept)

@@ -53,7 +53,9 @@ class FitReport:
         found = asdict(self)
         limits = self.on(self.next).limits if self.next is not None else None
         found["verdicts"] = [each.to_json() for each in self.verdicts]
-        found["remedies"] = [asdict(each) | {"fits": limits is not None and each.fits(limits)} for each in self.remedies]
+        found["remedies"] = [
+            asdict(each) | {"fits": limits is not None and each.fits(limits)} for each in self.remedies
+        ]
         return found
 
 
@@ -141,9 +143,17 @@ def _remedies(imported: ImportedModel, plans: QuickPlans, below: Verdict) -> lis
             found.append(Remedy(name, how, sizes.ram - plans.chosen.ram + plan.ram, sizes.flash))
 
     lower("more time", _time(plans.least), plans.least)
-    lower("more arithmetic", f"--max-extra-compute {math.ceil(100 * (plans.further.extra_compute if plans.further else 0)) / 100:g}", plans.further)
+    lower(
+        "more arithmetic",
+        f"--max-extra-compute {math.ceil(100 * (plans.further.extra_compute if plans.further else 0)) / 100:g}",
+        plans.further,
+    )
     if sizes.weights_in_ram:
-        found.append(Remedy("weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash))
+        found.append(
+            Remedy(
+                "weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash
+            )
+        )
     if not has_numbers(imported.onnx) and (shares := float_shares(imported.onnx)).mostly:
         small = as_integers(sizes, shares)
         found.append(Remedy("int8", "quantise the model; a quarter of its float32 bytes", small.ram, small.flash))

@@ -93,7 +93,9 @@ class Predictor:
     @property
     def _is_little(self) -> bool:
         """Tell whether code and stack are little beside weights and arena."""
-        return _OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
+        return (
+            _OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
+        )
 
     def _modelled(self, target: Target) -> Sizes:
         """Return the sizes by the search alone: nothing is lowered again, nor compiled."""
@@ -101,7 +103,9 @@ class Predictor:
         arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
         code = round(_OF_BOUND * plan.most_code * _ratio(self._searched, target))
         stack, data = (_STACK, DATA) if target.bare else (0, 0)
-        return Sizes(arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True)
+        return Sizes(
+            arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True
+        )
 
     @cached_property
     def _before(self) -> Lowered:
@@ -114,7 +118,9 @@ class Predictor:
 
         if target.machine not in self._scheduled:
             self._spent += len(self._before.kernels)
-            self._scheduled[target.machine] = schedule_sequence(replace(self._before, machine=target.machine), self._sequence)
+            self._scheduled[target.machine] = schedule_sequence(
+                replace(self._before, machine=target.machine), self._sequence
+            )
         return self._scheduled[target.machine]
 
     def _code(self, lowered: Lowered, target: Target) -> CompiledCode:
@@ -139,7 +145,11 @@ class Predictor:
 
         def distance(known: _Known) -> tuple[bool, ...]:
             other = known.target
-            unlike = other.bare != target.bare, _processor(other) != _processor(target), other.architecture != target.architecture
+            unlike = (
+                other.bare != target.bare,
+                _processor(other) != _processor(target),
+                other.architecture != target.architecture,
+            )
             return known.sizes.near, *unlike
 
         return min(self._known, key=distance, default=None)

@@ -69,7 +69,12 @@ def quick_plans(imported: ImportedModel, target: Target, settings: SearchSetting
     points, fastest = found.tradeoff.points, found.tradeoff.whole
     plans = [
         QuickPlan(
-            each.passes, each.ram, each.weights, each.most_flash - each.weights, each.cycles / fastest if fastest else 0.0, each.extra_compute
+            each.passes,
+            each.ram,
+            each.weights,
+            each.most_flash - each.weights,
+            each.cycles / fastest if fastest else 0.0,
+            each.extra_compute,
         )
         for each in points
     ]
@@ -80,5 +85,7 @@ def quick_plans(imported: ImportedModel, target: Target, settings: SearchSetting
     further = next((each for each in found.levers if each.lever == _NEXT and besides + each.arena < least.ram), None)
     beyond = None
     if further is not None:
-        beyond = replace(least, passes=further.passes, ram=besides + further.arena, slowdown=0.0, extra_compute=further.extra_compute)
+        beyond = replace(
+            least, passes=further.passes, ram=besides + further.arena, slowdown=0.0, extra_compute=further.extra_compute
+        )
     return QuickPlans(plans[found.tradeoff.chosen], least, beyond, whole)

@@ -84,7 +84,12 @@ class Verdict:
         """Return the object that `passfit fit --json` prints for a target."""
         free = {"ram": self.limits.ram - self.sizes.ram, "flash": self.limits.flash - self.sizes.flash}
         found = {"target": self.target, "ram": self.sizes.ram, "flash": self.sizes.flash, "fits": self.fits}
-        return found | {"refused": self.refused, "free": free, "limits": asdict(self.limits), "parts": asdict(self.sizes)}
+        return found | {
+            "refused": self.refused,
+            "free": free,
+            "limits": asdict(self.limits),
+            "parts": asdict(self.sizes),
+        }
 
 
 def smallest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:

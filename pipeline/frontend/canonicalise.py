@@ -103,7 +103,9 @@ def _invalid(model: onnx.ModelProto) -> str:
     import onnx.checker
 
     node = first_refused(model, onnx.checker.check_model, (onnx.checker.ValidationError, RuntimeError))
-    return f": the {node_title(node)} does not take {form_of(node, value_types(model.graph))}" if node is not None else ""
+    return (
+        f": the {node_title(node)} does not take {form_of(node, value_types(model.graph))}" if node is not None else ""
+    )
 
 
 def _canonical_body(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -45,7 +45,9 @@ class ImportedModel:
         return self.onnx if self.given is None else self.given
 
 
-def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
+def import_onnx(
+    model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None
+) -> tuple[onnx.ModelProto, Start]:
     """Import a model by path or source: its canonical form, and the metric of the file as given.
 
     Raises ModelError for a model that cannot be read or compiled.
@@ -82,7 +84,11 @@ def _imported(path: Path, shapes: Shapes | None = None, fix: Fixed | None = None
 
 
 def load(
-    model: str | Path, name: str | None = None, shapes: Shapes | None = None, fix: Fixed | None = None, given: Path | None = None
+    model: str | Path,
+    name: str | None = None,
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    given: Path | None = None,
 ) -> ImportedModel:
     """Import a model; `name` defaults to that of its file.
 

@@ -1,8 +1,8 @@
 """Find results changed by hand: compare files with the digests of manifest.json and dvc.lock, and with the copy in git.
 
-    out/compile/MODEL/TARGET/manifest.json     sha256 of every file beside it
-    dvc.lock                                   md5 of every output of a stage, manifest.json too; git keeps it
-    footprints/MODEL/TARGET.json               the copy of footprint.json; git keeps it
+out/compile/MODEL/TARGET/manifest.json     sha256 of every file beside it
+dvc.lock                                   md5 of every output of a stage, manifest.json too; git keeps it
+footprints/MODEL/TARGET.json               the copy of footprint.json; git keeps it
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def recorded_outputs(repo: Path) -> Recorded | None:
     return {str(out["path"]): out for out in outputs if isinstance(out, dict) and "path" in out}
 
 
-def why_altered(repo: Path, result: FootprintReport, target: Target, budget: Budget, recorded: Recorded | None) -> str | None:
+def why_altered(
+    repo: Path, result: FootprintReport, target: Target, budget: Budget, recorded: Recorded | None
+) -> str | None:
     """Return the file of a result that was altered, with the next step; None if all are as they were made.
 
     Raises ConfigError for a malformed manifest.json or copy.

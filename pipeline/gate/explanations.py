@@ -41,7 +41,10 @@ def explanations(repo: Path, params: Params, failures: Iterable[Verdict], agains
         result = read_folder(repo / compile_dir(*pair))
         growth = any(each.limit_kind == "growth" for each in verdicts) and pair in past
         cause = growth_cause(compare(past[pair], result), quantity) if growth else _largest(result, quantity)
-        found += [f"{result.name}: {cause}", *(f"{result.name}: next: {lever}" for lever in _levers(result, quantity, params))]
+        found += [
+            f"{result.name}: {cause}",
+            *(f"{result.name}: next: {lever}" for lever in _levers(result, quantity, params)),
+        ]
     return tuple(found)
 
 
@@ -75,7 +78,9 @@ def _largest(result: Result, quantity: str) -> str:
         weights = sorted(result.saved.program.weights, key=lambda each: (-each.nbytes, each.name))[:_NAMED]
         named = ", ".join(f"{shorten(each.name, _ROOM)} {format_bytes(each.nbytes)}" for each in weights)
         best = result.footprint.best
-        return f"code takes {format_bytes(best.code)}, weights {format_bytes(best.weights)}" + (f", the largest {named}" if named else "")
+        return f"code takes {format_bytes(best.code)}, weights {format_bytes(best.weights)}" + (
+            f", the largest {named}" if named else ""
+        )
     named = ", ".join(_named(each.name, each.nbytes, each.nodes) for each in explained.alive[:_NAMED])
     where = "" if explained.peak is None else f" is at {kernel_label(explained.peak.step, explained.peak.kernel)},"
     return f"the peak{where} of {format_bytes(explained.alive_bytes)}: {named}"
@@ -88,9 +93,16 @@ def _named(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
 def _levers(result: Result, quantity: str, params: Params) -> Iterator[str]:
     """Yield levers for ram, or flash."""
     if quantity == "flash":
-        settings = {"objective: flash under search": params.search.objective, f"opt: size under targets.{result.footprint.target}": params.targets[result.footprint.target].opt}
+        settings = {
+            "objective: flash under search": params.search.objective,
+            f"opt: size under targets.{result.footprint.target}": params.targets[result.footprint.target].opt,
+        }
         unused = [name for name, value in settings.items() if value not in ("flash", "size")]
-        yield f"{' or '.join(unused)} in params.yaml" if unused else "fewer or smaller weights: the search minimises flash already"
+        yield (
+            f"{' or '.join(unused)} in params.yaml"
+            if unused
+            else "fewer or smaller weights: the search minimises flash already"
+        )
         return
     explained, tradeoff = result.explanation(), (result.search or {}).get("tradeoff")
     slower = saved_by_time(tradeoff) if isinstance(tradeoff, dict) else []

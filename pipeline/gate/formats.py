@@ -156,7 +156,11 @@ def as_json(report: Report) -> str:
             "margin": verdict.margin,
             "ok": verdict.ok,
             "why": verdict.why,
-            **({} if verdict.base is None or verdict.used is None else {"base": verdict.base, "change": verdict.used - verdict.base}),
+            **(
+                {}
+                if verdict.base is None or verdict.used is None
+                else {"base": verdict.base, "change": verdict.used - verdict.base}
+            ),
             **({} if verdict.line is None else {"file": report.file, "line": verdict.line}),
         }
         for verdict in report.verdicts

@@ -16,7 +16,9 @@ _PARAMS = "params.yaml"
 def with_lines(repo: Path, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """Return the verdicts, failures with the line of params.yaml that declares the limit, the target or the model."""
     text = read_yaml_text(repo / _PARAMS)
-    return tuple(verdict if verdict.ok else replace(verdict, line=key_line(text, _places(verdict))) for verdict in verdicts)
+    return tuple(
+        verdict if verdict.ok else replace(verdict, line=key_line(text, _places(verdict))) for verdict in verdicts
+    )
 
 
 def file_in_git(repo: Path) -> str:

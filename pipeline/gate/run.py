@@ -41,7 +41,12 @@ class GateResult:
 
 
 def run_gate(
-    repo: Path, *, against: str | None = None, max_growth: str | None = None, format: str = "text", explain: bool = False
+    repo: Path,
+    *,
+    against: str | None = None,
+    max_growth: str | None = None,
+    format: str = "text",
+    explain: bool = False,
 ) -> GateResult:
     """Judge every model × target of repo/params.yaml by its out/compile/…/footprint.json.
 
@@ -79,7 +84,9 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     catalogue, results, broken = _judged(repo, params)
     verdicts = judge(params, results, catalogue, broken=broken)
     return {
-        pair: "; ".join(each.why for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1])) and not each.ok)
+        pair: "; ".join(
+            each.why for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1])) and not each.ok
+        )
         for pair in declared(params)
     }
 
@@ -119,7 +126,9 @@ def _results(
                 continue
             device = params.targets[target].apply(catalogue[target], model)
             stale = why_stale(repo, params, model, device)
-            altered = None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), recorded)
+            altered = (
+                None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), recorded)
+            )
         except PassfitError as error:
             broken[model, target] = unchecked(model, target, "data", str(error))
             continue

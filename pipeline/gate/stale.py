@@ -111,7 +111,12 @@ def _missing(repo: Path, file: Path) -> str | None:
 
 
 def _listed(section: str, changed: list[str]) -> str:
-    own = {"model": "the imported model", "target": "facts, threads or opt of the target", "goal": "the budget to stop at", "index-checks": "the target's index-checks"}
+    own = {
+        "model": "the imported model",
+        "target": "facts, threads or opt of the target",
+        "goal": "the budget to stop at",
+        "index-checks": "the target's index-checks",
+    }
     return ", ".join(own.get(key, f"{section}.{key}") for key in changed)
 
 

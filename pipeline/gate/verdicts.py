@@ -128,7 +128,11 @@ def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
 
 def information(results: Mapping[Pair, FootprintReport]) -> list[str]:
     """Describe quantised models: dtypes, memory beside that of floats, agreement with the model as given."""
-    return [f"{model} @ {target}: {', '.join(said)}" for (model, target), result in results.items() if (said := _quantised(result))]
+    return [
+        f"{model} @ {target}: {', '.join(said)}"
+        for (model, target), result in results.items()
+        if (said := _quantised(result))
+    ]
 
 
 def _quantised(result: FootprintReport) -> list[str]:
@@ -151,7 +155,9 @@ def _error(result: FootprintReport) -> str:
 def no_data(model: str, target: str, failed: str | None = None) -> Verdict:
     """Return the verdict on a pair without a result; `failed` says which stage failed, and why."""
     because = f". {REMAKE}" if failed is None else f": {failed}"
-    return unchecked(model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}")
+    return unchecked(
+        model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}"
+    )
 
 
 def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
@@ -201,10 +207,17 @@ def _run_limits(params: Params, result: FootprintReport) -> Iterator[Verdict]:
 
 
 def _growth(
-    result: FootprintReport, quantity: Literal["ram", "flash"], before: FootprintReport, growth: Growth, accepted: AcceptedGrowth | None
+    result: FootprintReport,
+    quantity: Literal["ram", "flash"],
+    before: FootprintReport,
+    growth: Growth,
+    accepted: AcceptedGrowth | None,
 ) -> Verdict:
     base, used = getattr(before.best, quantity), getattr(result.best, quantity)
-    verdict = replace(_compare(result, quantity, "growth", used, growth.limit(base), f"{format_bytes(base)} + {growth.text}"), base=base)
+    verdict = replace(
+        _compare(result, quantity, "growth", used, growth.limit(base), f"{format_bytes(base)} + {growth.text}"),
+        base=base,
+    )
     if verdict.ok:
         return verdict
     allowed = getattr(accepted, quantity) if accepted is not None else None
@@ -221,7 +234,9 @@ def notes(verdicts: Iterable[Verdict]) -> list[str]:
     return [f"{verdict.model} @ {verdict.target}: {verdict.note}" for verdict in verdicts if verdict.note]
 
 
-def _together(params: Params, results: Mapping[Pair, FootprintReport], capacities: Mapping[str, Capacity]) -> Iterator[Verdict]:
+def _together(
+    params: Params, results: Mapping[Pair, FootprintReport], capacities: Mapping[str, Capacity]
+) -> Iterator[Verdict]:
     """Compare the sum of all models on a device with its capacity; none where a model has no result, which is an error already.
 
     They run one after the other, so that the largest stack counts once.
@@ -233,9 +248,19 @@ def _together(params: Params, results: Mapping[Pair, FootprintReport], capacitie
         ram = sum(best.planned_ram for best in found) + max(best.stack for best in found)
         shared = ram - sum(best.arena for best in found) + max(best.arena for best in found)
         advice = f" One arena for all (`bind`) leaves {format_bytes(shared)}. `together: false` says that they are no neighbours."
-        sums: tuple[tuple[Literal["ram", "flash"], int, str], ...] = (("ram", ram, advice), ("flash", sum(best.flash for best in found), ""))
+        sums: tuple[tuple[Literal["ram", "flash"], int, str], ...] = (
+            ("ram", ram, advice),
+            ("flash", sum(best.flash for best in found), ""),
+        )
         for quantity, used, hint in sums:
-            verdict = _judged((TOGETHER, target), f"sum of {quantity}", "capacity", used, getattr(capacities[target], quantity), "the device's capacity")
+            verdict = _judged(
+                (TOGETHER, target),
+                f"sum of {quantity}",
+                "capacity",
+                used,
+                getattr(capacities[target], quantity),
+                "the device's capacity",
+            )
             yield verdict if verdict.ok else replace(verdict, why=f"{verdict.why}.{hint}" if hint else verdict.why)
 
 
@@ -245,7 +270,9 @@ def _compare(
     return _judged((result.model, result.target), quantity, kind, used, limit, what)
 
 
-def _judged(pair: Pair, quantity: Quantity, kind: LimitKind, used: int | float, limit: int | float, what: str) -> Verdict:
+def _judged(
+    pair: Pair, quantity: Quantity, kind: LimitKind, used: int | float, limit: int | float, what: str
+) -> Verdict:
     ok = used <= limit
     far = format_amount(quantity, abs(limit - used))
     distance = f"{far} below {what}" if ok else f"over {what} by {far}"

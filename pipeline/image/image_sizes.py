@@ -53,7 +53,10 @@ class ImageSizes:
 
 def why_too_large(sizes: ImageSizes, board: Target) -> str:
     """Say which memory of a board does not hold an image; an empty string if all do."""
-    first = {first_of(board.memories, "flash").name: sizes.boot, first_of(board.memories, "ram").name: sizes.boot_bss + LEAST_STACK}
+    first = {
+        first_of(board.memories, "flash").name: sizes.boot,
+        first_of(board.memories, "ram").name: sizes.boot_bss + LEAST_STACK,
+    }
     for region in sizes.regions(board.memories):
         used = region.used + first.get(region.name, 0)
         if used > region.size:
@@ -65,5 +68,8 @@ def image_sizes(elf: Path) -> ImageSizes:
     """Read the sizes from the section table of an image."""
     sizes = {section.name: section.size for section in sections_of(elf.read_bytes())}
     own = {name: sizes.get(f".{name}", 0) for name in ("text", "rodata", "data", "bss", "boot", "boot_bss")}
-    arenas, weights = ({name.removeprefix(start): size for name, size in sizes.items() if name.startswith(start)} for start in (_ARENA, _WEIGHTS))
+    arenas, weights = (
+        {name.removeprefix(start): size for name, size in sizes.items() if name.startswith(start)}
+        for start in (_ARENA, _WEIGHTS)
+    )
     return ImageSizes(**own, arenas=arenas, weights=weights)

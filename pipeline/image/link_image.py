@@ -91,11 +91,31 @@ def _write_script(board: Target, memories: tuple[Memory, ...], regions: Sequence
     """Write the linker script for memories, of which `regions` hold sections of their own."""
 
     def place(memory: Memory) -> dict:
-        return {"name": memory.name, "word": c_identifier(memory.name), "start": memory.start, "size": memory.size, "limit": _room(memories, memory.start)}
+        return {
+            "name": memory.name,
+            "word": c_identifier(memory.name),
+            "start": memory.start,
+            "size": memory.size,
+            "limit": _room(memories, memory.start),
+        }
 
-    own = {kind: [place(each) for each in memories if each.kind == kind and each.name in regions] for kind in get_args(Kind)}
+    own = {
+        kind: [place(each) for each in memories if each.kind == kind and each.name in regions]
+        for kind in get_args(Kind)
+    }
     first = {kind: place(first_of(memories, kind)) for kind in get_args(Kind)}
-    path.write_text(render("link.ld.j2", _HERE, target=board.name, ram=first["ram"], flash=first["flash"], arenas=own["ram"], weights=own["flash"]), encoding="utf-8")
+    path.write_text(
+        render(
+            "link.ld.j2",
+            _HERE,
+            target=board.name,
+            ram=first["ram"],
+            flash=first["flash"],
+            arenas=own["ram"],
+            weights=own["flash"],
+        ),
+        encoding="utf-8",
+    )
 
 
 def _room(memories: tuple[Memory, ...], start: int) -> int:

@@ -106,7 +106,11 @@ class GivenAgreement:
     @property
     def same_decisions(self) -> float | None:
         """Return the share of equal decisions."""
-        counted = [(each.same_decisions, each.decisions) for each in self.outputs if each.decisions and each.same_decisions is not None]
+        counted = [
+            (each.same_decisions, each.decisions)
+            for each in self.outputs
+            if each.decisions and each.same_decisions is not None
+        ]
         return sum(same for same, _ in counted) / sum(total for _, total in counted) if counted else None
 
     @property
@@ -114,7 +118,9 @@ class GivenAgreement:
         """Describe the agreement in one phrase."""
         parts = []
         if self.max_lsb is not None and self.differing is not None:
-            parts.append(f"at most {self.max_lsb} LSB from the model as given ({self.differing:.2%} of elements differ)")
+            parts.append(
+                f"at most {self.max_lsb} LSB from the model as given ({self.differing:.2%} of elements differ)"
+            )
         if self.same_decisions is not None:
             parts.append(f"{self.same_decisions:.1%} of its decisions")
         return ", ".join(parts)

@@ -62,11 +62,19 @@ def read_contents(folder: Path, repo: Path) -> Contents:
 
     Raises ConfigError for a missing, altered or malformed file, TargetError for an unknown target.
     """
-    manifest, footprint = (decode(dict, read_text(folder / name, _REMAKE), str(folder / name), _REMAKE) for name in ("manifest.json", "footprint.json"))
+    manifest, footprint = (
+        decode(dict, read_text(folder / name, _REMAKE), str(folder / name), _REMAKE)
+        for name in ("manifest.json", "footprint.json")
+    )
     if missing := [key for key in ("model", "target", "io", "files") if key not in manifest]:
         raise ConfigError(f"'{folder / 'manifest.json'}' lacks {', '.join(missing)}.", _REMAKE)
     m = manifest["io"]["name"]
-    needed = [f"lib{m}.a", f"{m}.h", "footprint.json", *(name for name in (INPUTS, OUTPUTS, GOLDEN) if GOLDEN in manifest["files"])]
+    needed = [
+        f"lib{m}.a",
+        f"{m}.h",
+        "footprint.json",
+        *(name for name in (INPUTS, OUTPUTS, GOLDEN) if GOLDEN in manifest["files"]),
+    ]
     target = get_target(manifest["target"], repo)
     needed += BOARD_FILES if target.bare else ()
     for name in needed:

@@ -6,7 +6,11 @@ from ..targets import Target
 
 #: floating point of a Cortex-M in words of GCC (-mfpu) and of CMSIS (Dfpu), by LLVM's feature. Source: GCC, ARM Options;
 #: Open-CMSIS-Pack specification, DfpuEnum. `-fp64` makes a unit of single precision of any
-_FPU = {"+vfp4d16sp": ("fpv4-sp-d16", "SP_FPU"), "+fp-armv8d16sp": ("fpv5-sp-d16", "SP_FPU"), "+fp-armv8d16": ("fpv5-d16", "DP_FPU")}
+_FPU = {
+    "+vfp4d16sp": ("fpv4-sp-d16", "SP_FPU"),
+    "+fp-armv8d16sp": ("fpv5-sp-d16", "SP_FPU"),
+    "+fp-armv8d16": ("fpv5-d16", "DP_FPU"),
+}
 
 
 def fpu_of(target: Target) -> tuple[str, str] | None:

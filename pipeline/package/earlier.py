@@ -25,7 +25,10 @@ def check_folder(out: Path, kind: str, target: Target, m: str | None = None) -> 
     foreign = next((name for name in _files(out) if name not in own), None)
     if foreign is not None:
         whose = f" of the library {m}" if m else ""
-        raise OutputError(f"'{out}' is not empty: '{foreign}' is of no earlier {kind} package{whose}.", "Choose another folder, or empty this one.")
+        raise OutputError(
+            f"'{out}' is not empty: '{foreign}' is of no earlier {kind} package{whose}.",
+            "Choose another folder, or empty this one.",
+        )
 
 
 def _library_in(folder: Path) -> str:

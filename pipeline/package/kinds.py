@@ -67,7 +67,9 @@ def check_kind(name: str, target: Target) -> Kind:
         raise ConfigError(f"There is no package '{name}'.", did_you_mean(name, KINDS))
     kind = KINDS[name]
     if (kind.bare and not target.bare) or (name == "cmsis-pack" and target.architecture != "thumb"):
-        raise ConfigError(f"{target.name} ({target.triple}) is not a processor of {name}.", "Choose --kind cmake, or another target.")
+        raise ConfigError(
+            f"{target.name} ({target.triple}) is not a processor of {name}.", "Choose --kind cmake, or another target."
+        )
     return kind
 
 

@@ -28,7 +28,9 @@ CASES = 1
 _MOST_BYTES = 8 << 20
 
 
-def write_package(folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()) -> None:
+def write_package(
+    folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()
+) -> None:
     """Package the result in `folder`, with golden vectors of at most `cases` cases.
 
     The same result gives the same bytes. An earlier package of the kind and library is replaced; a folder with anything else is

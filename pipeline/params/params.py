@@ -72,14 +72,18 @@ class TargetParams(Table):
     threads: PositiveInt = 1
     opt: Optimisation | None = None
     index_checks: IndexChecks = Field("fail", alias="index-checks")
-    accepted_growth: Annotated[dict[str, AcceptedGrowth], Section] = Field(default_factory=dict, alias="accepted-growth")
+    accepted_growth: Annotated[dict[str, AcceptedGrowth], Section] = Field(
+        default_factory=dict, alias="accepted-growth"
+    )
     together: bool = True
 
     def apply(self, target: Target, model: str = "") -> Target:
         """Return `target` with these choices, for a model. Raises ConfigError for threads or memories it lacks."""
         rooms = self.budget.regions | self.budgets.get(model, BudgetParams()).regions
         known = {name: nbytes for name, nbytes in rooms.items() if nbytes is not None}
-        return target.with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks).with_rooms(known)
+        return (
+            target.with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks).with_rooms(known)
+        )
 
 
 class SearchParams(Table):

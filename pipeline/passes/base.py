@@ -1,6 +1,6 @@
 """Define passes as frozen dataclasses: fields are options, and the spec string round-trips.
 
-    fold-constant            fuse-operators{depth=4}            order{by=greedy}
+fold-constant            fuse-operators{depth=4}            order{by=greedy}
 """
 
 from __future__ import annotations

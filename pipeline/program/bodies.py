@@ -35,10 +35,15 @@ def body_of(program: Program, number: int) -> Program | None:
     if not isinstance(loop, Loop):
         return None
     body, others = loop.body, (*program.steps[:number], *program.steps[number + 1 :])
-    elsewhere = {*_weights_read(program, others), *(program.tensors[port.tensor].weight for port in program.outputs)} - {None}
+    elsewhere = {
+        *_weights_read(program, others),
+        *(program.tensors[port.tensor].weight for port in program.outputs),
+    } - {None}
     outside = tuple(Port("", window.tensor) for window in loop.windows)
     common = tuple(Port("", tensor) for tensor, each in enumerate(body.tensors) if each.weight in elsewhere)
-    return replace(body, weights=program.weights, inputs=(*body.inputs, *outside), outputs=(*body.outputs, *outside, *common))
+    return replace(
+        body, weights=program.weights, inputs=(*body.inputs, *outside), outputs=(*body.outputs, *outside, *common)
+    )
 
 
 def with_body(program: Program, number: int, body: Program) -> Program:

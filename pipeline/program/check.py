@@ -33,7 +33,9 @@ def _problems(program: Program) -> Iterator[str]:
         yield from (f"step {number} ({step.kernel}) {problem}" for problem in _step_problems(program, step, written))
         written.update(program.buffers_of(step.writes))
         if isinstance(step, Loop):
-            yield from (f"the body of step {number} ({step.kernel}): {problem}" for problem in _loop_problems(program, step))
+            yield from (
+                f"the body of step {number} ({step.kernel}): {problem}" for problem in _loop_problems(program, step)
+            )
     for port in program.outputs:
         if program.tensors[port.tensor].weight is None and program.tensors[port.tensor].buffer not in written:
             yield f"nothing writes output '{port.name}'"
@@ -119,7 +121,9 @@ def _loop_problems(program: Program, loop: Loop) -> Iterator[str]:
     for window in loop.windows:
         if window.tensor not in known or not 0 <= window.place < len(around):
             yield f"a window of tensor {window.tensor} on operand {window.place} does not exist"
-        elif not _lies_within(window, loop.trips, loop.body.tensors[window.tensor], program.tensors[around[window.place]]):
+        elif not _lies_within(
+            window, loop.trips, loop.body.tensors[window.tensor], program.tensors[around[window.place]]
+        ):
             yield f"tensor {window.tensor} leaves operand {window.place}"
     if any(each not in known for pair in loop.carries for each in pair):
         yield "it carries a tensor that does not exist"

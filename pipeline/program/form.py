@@ -13,7 +13,13 @@ from .row_dependence import Splits
 def form_key(program: Program, splits: Mapping[str, Splits] | None = None) -> str:
     """Return 32 digits for a program, and for splits of its kernels: equal programs but for names share a key."""
     steps = [
-        (each.reads, each.writes, each.workspaces, each.guard, *(tuple(map(astuple, kind)) for kind in (each.in_place, each.copies)))
+        (
+            each.reads,
+            each.writes,
+            each.workspaces,
+            each.guard,
+            *(tuple(map(astuple, kind)) for kind in (each.in_place, each.copies)),
+        )
         for each in program.steps
     ]
     keys = splits and [splits[each.kernel].key for each in program.steps]

@@ -146,7 +146,10 @@ class KernelAccesses:
         for each in self.blocks[block].accesses:
             if each.source == source:
                 found.append(each.mapping)
-            elif each.source >= self.operands and (inner := self._mapping(source, each.source - self.operands)) is not None:
+            elif (
+                each.source >= self.operands
+                and (inner := self._mapping(source, each.source - self.operands)) is not None
+            ):
                 found.append(fused_type(inner, each.mapping))
         # elements that meet in one result from two places are many-to-many, whatever each place alone is
         return max(found, default=None)

@@ -183,8 +183,12 @@ class Loop(Step):
     @cached_property
     def inner(self) -> Program:
         """Return the body as its workspace sees it: the tensors and buffers that lie outside are empty."""
-        tensors = tuple(replace(each, shape=(0,), offset=0) if each.buffer in self.outside else each for each in self.body.tensors)
-        buffers = tuple(replace(each, nbytes=0) if n in self.outside else each for n, each in enumerate(self.body.buffers))
+        tensors = tuple(
+            replace(each, shape=(0,), offset=0) if each.buffer in self.outside else each for each in self.body.tensors
+        )
+        buffers = tuple(
+            replace(each, nbytes=0) if n in self.outside else each for n, each in enumerate(self.body.buffers)
+        )
         return replace(self.body, tensors=tensors, buffers=buffers)
 
 

@@ -21,7 +21,11 @@ def program_to_json(program: Program) -> dict:
     for key, items in data.items():
         if isinstance(items, tuple):
             data[key] = [
-                {name: value for name, value in item.items() if value not in (None, ()) and (name, value) not in _DEFAULTS}
+                {
+                    name: value
+                    for name, value in item.items()
+                    if value not in (None, ()) and (name, value) not in _DEFAULTS
+                }
                 for item in items
             ]
     for step, written in zip(program.steps, data["steps"], strict=True):

@@ -22,7 +22,11 @@ def with_workspaces(program: Program, sizes: Mapping[str, Sequence[int]]) -> Pro
 
 def _name(step: Step, piece: int) -> str:
     """Name a workspace after the ring of rows that it is, or after its step."""
-    rings = [each.name for n, each in enumerate(step.body.buffers) if n in step.rings and step.pieces[n] == piece] if isinstance(step, Loop) else []
+    rings = (
+        [each.name for n, each in enumerate(step.body.buffers) if n in step.rings and step.pieces[n] == piece]
+        if isinstance(step, Loop)
+        else []
+    )
     return f"rows of {rings[0]}" if rings else f"workspace of {step.kernel}"
 
 

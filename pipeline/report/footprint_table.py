@@ -21,7 +21,14 @@ def footprint_table(report: FootprintReport) -> RenderableType:
     made = table(f"{report.model} @ {report.target}", "<", ">passfit", ">tvm-default", ">ratio")
     for row in footprint_rows(report):
         made.add_row(Name(row[0]), *row[1:])
-    lines = [measured_phrase(report), *(each.summary for each in report.defects), *_quantised(report), *filter(None, [report.slow_summary]), *([] if report.exact else [_LOSSY]), verdict_phrase(report)]
+    lines = [
+        measured_phrase(report),
+        *(each.summary for each in report.defects),
+        *_quantised(report),
+        *filter(None, [report.slow_summary]),
+        *([] if report.exact else [_LOSSY]),
+        verdict_phrase(report),
+    ]
     return fitted(made, *lines)
 
 
@@ -95,12 +102,19 @@ def _quantised(report: FootprintReport) -> Iterator[str]:
 def verdict_phrase(report: FootprintReport) -> str:
     """Say whether a result is within its budget and the device, and by how much it is over."""
     regions = report.best.regions
-    budget = [(name, getattr(report.best, name), limit) for name in ("ram", "flash") if (limit := getattr(report.budget, name)) is not None]
+    budget = [
+        (name, getattr(report.best, name), limit)
+        for name in ("ram", "flash")
+        if (limit := getattr(report.budget, name)) is not None
+    ]
     budget += [(region.name, region.used, region.room) for region in regions if region.room is not None]
     asked = ", ".join(f"{name} {format_pair(used, limit)[1]}" for name, used, limit in budget)
     if report.fits:
         return f"fits the budget ({asked})" if budget else "fits the device"
-    beyond = [(f"the budget ({asked})", _over(budget)), ("the device", _over((region.name, region.used, region.size) for region in regions))]
+    beyond = [
+        (f"the budget ({asked})", _over(budget)),
+        ("the device", _over((region.name, region.used, region.size) for region in regions)),
+    ]
     found = [f"{what}: {over}" for what, over in beyond if over]
     return f"does NOT fit {', nor '.join(found) or 'the device'}"
 

@@ -11,7 +11,11 @@ from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
 from .levers import WORDS, percent
 
-LEVER_WORDS = WORDS | {"tvm-default": "tvm-default's kernels", "rung": "some kernels split", "state": "other passes, kernels whole"}
+LEVER_WORDS = WORDS | {
+    "tvm-default": "tvm-default's kernels",
+    "rung": "some kernels split",
+    "state": "other passes, kernels whole",
+}
 
 #: the time that is weighed against ram next, relative to the chosen plan's
 _NEXT = 2
@@ -31,7 +35,9 @@ def front_table(found: dict) -> RenderableType:
 
 def tradeoff_table(found: dict) -> RenderableType:
     """Show the candidates by ram, with their cost beside the chosen one's; `found` is `tradeoff` of search.json."""
-    made = table("ram against time, by the model of cycles", "<", ">ram", ">flash", ">cycles", ">time", ">extra compute")
+    made = table(
+        "ram against time, by the model of cycles", "<", ">ram", ">flash", ">cycles", ">time", ">extra compute"
+    )
     chosen = found["points"][found["chosen"]]
     for number, point in enumerate(found["points"]):
         mark = "→ " if number == found["chosen"] else "  "
@@ -63,13 +69,19 @@ def least_possible(found: dict) -> list[str]:
         return []
     why = "a budget asks for time, not for the least ram" if found["objective"] == FASTEST else "the objective is flash"
     time = f" at {least['cycles'] / chosen['cycles']:.2f} × the time" if chosen["cycles"] else ""
-    return [f"{why}: ram {format_bytes(chosen['ram'])}; the least found is {format_bytes(least['ram'])}{time}: --objective ram"]
+    return [
+        f"{why}: ram {format_bytes(chosen['ram'])}; the least found is {format_bytes(least['ram'])}{time}: --objective ram"
+    ]
 
 
 def slowdown_needed(found: dict) -> list[str]:
     """Say that a plan above max-slowdown was taken, since no other fits; nothing otherwise."""
     chosen = found["points"][found["chosen"]]
-    if found.get("max_slowdown") is None or not found["whole"] or chosen["cycles"] <= found["max_slowdown"] * found["whole"]:
+    if (
+        found.get("max_slowdown") is None
+        or not found["whole"]
+        or chosen["cycles"] <= found["max_slowdown"] * found["whole"]
+    ):
         return []
     ram, slowdown = format_bytes(found["ram"]), _slowdown(found, chosen)
     return [f"only slower plans fit ram {ram}: {slowdown:.2f} × the time of the fastest whole kernels was NEEDED"]

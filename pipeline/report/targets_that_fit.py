@@ -19,11 +19,17 @@ _NEAR = "≈"
 
 def targets_that_fit(report: FitReport, wide: bool = False) -> RenderableType:
     """Show every target with its verdict, then the smallest that fits, and remedies for the next smaller one."""
-    made = table(f"does {report.model} fit? predicted, nothing is built", "<target", ">ram", ">of", ">flash", ">of", "<verdict")
+    made = table(
+        f"does {report.model} fit? predicted, nothing is built", "<target", ">ram", ">of", ">flash", ">of", "<verdict"
+    )
     for each in report.verdicts:
         near = f"{_NEAR} " if each.sizes.near else ""
-        ram, flash = ("–" if each.refused else near + format_bytes(nbytes) for nbytes in (each.sizes.ram, each.sizes.flash))
-        made.add_row(Name(each.target), ram, format_bytes(each.limits.ram), flash, format_bytes(each.limits.flash), verdict(each))
+        ram, flash = (
+            "–" if each.refused else near + format_bytes(nbytes) for nbytes in (each.sizes.ram, each.sizes.flash)
+        )
+        made.add_row(
+            Name(each.target), ram, format_bytes(each.limits.ram), flash, format_bytes(each.limits.flash), verdict(each)
+        )
     return fitted(made, *_lines(report), wide=wide)
 
 
@@ -46,7 +52,11 @@ def _lines(report: FitReport) -> Iterator[str]:
     if report.next is None:
         return
     below = report.on(report.next)
-    what = "nothing fits; the largest" if report.smallest is None else f"{report.smallest} is the smallest that fits; the next smaller"
+    what = (
+        "nothing fits; the largest"
+        if report.smallest is None
+        else f"{report.smallest} is the smallest that fits; the next smaller"
+    )
     yield f"{what}, {report.next}, lacks {_lacking(below)}:"
     for each in report.remedies:
         verdict = "fits" if each.fits(below.limits) else "does not fit either"
@@ -75,7 +85,11 @@ def predicted_beside_built(sizes: Sizes, built: FootprintReport) -> RenderableTy
     made = table(f"{built.model} on {built.target}", "<", ">predicted", ">built", ">difference")
     best = built.best
     # with an operating system no stack is predicted
-    rams = [("ram", sizes.ram, best.ram), ("stack", sizes.stack, best.stack)] if sizes.stack else [("ram without stack", sizes.ram, best.planned_ram)]
+    rams = (
+        [("ram", sizes.ram, best.ram), ("stack", sizes.stack, best.stack)]
+        if sizes.stack
+        else [("ram without stack", sizes.ram, best.planned_ram)]
+    )
     for name, one, other in (*rams, ("flash", sizes.flash, best.flash), ("code", sizes.code, best.code)):
         made.add_row(name, f"{one:,}", f"{other:,}", f"{one / other - 1:+.1%}".replace("%", " %") if other else "–")
     return fitted(made)

@@ -21,7 +21,9 @@ def repo_root(repo: Path) -> Path:
         raise ConfigError(f"'{repo}' is not a folder.", "Name the folder of a git repo.")
     root = Path((git(repo, "rev-parse", "--show-toplevel") or "").strip())
     if not root.is_absolute():
-        raise ConfigError(f"'{repo}' is not in a git repo.", "Run `git init && dvc init` first; `git status` says what git finds.")
+        raise ConfigError(
+            f"'{repo}' is not in a git repo.", "Run `git init && dvc init` first; `git status` says what git finds."
+        )
     above = [repo.resolve(), *repo.resolve().parents]
     if not any((folder / ".dvc").is_dir() for folder in above if folder.is_relative_to(root)):
         raise ConfigError(f"'{repo}' is not in a DVC repo.", "Run `dvc init` in the root of the git repo first.")

@@ -44,7 +44,10 @@ def init_repo(
     sources = model_names(source_in(repo, root, model) for model in models)
     declared = declare(repo, sources, dict(shapes or {}))
     beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
-    files = {"dvc.yaml": render_dvc_yaml(sources, targets, beside), "params.yaml": render_params_yaml(declared, targets)}
+    files = {
+        "dvc.yaml": render_dvc_yaml(sources, targets, beside),
+        "params.yaml": render_params_yaml(declared, targets),
+    }
     existing = [name for name in files if (repo / name).exists()]
     for name in existing:
         show(_diff(repo / name, files[name]))

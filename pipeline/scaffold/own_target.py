@@ -50,7 +50,10 @@ def _memories(memories: tuple[Memory, ...], sizes: dict[str, int | str], like: s
     for kind in get_args(Kind):
         if kind in sizes and len(of_kind(memories, kind)) > 1:
             names = ", ".join(each.name for each in of_kind(memories, kind))
-            raise ConfigError(f"'{like}' has several memories of {kind}: {names}.", f"Leave --{kind} out, and write `memories` of the new board by hand.")
+            raise ConfigError(
+                f"'{like}' has several memories of {kind}: {names}.",
+                f"Leave --{kind} out, and write `memories` of the new board by hand.",
+            )
     return [
         {"name": each.name, "kind": each.kind, "size": sizes.get(each.kind, each.size), "start": each.start}
         | ({} if each.wait_states is None else {"wait_states": each.wait_states})

@@ -44,9 +44,14 @@ def remove_from_repo(repo: Path, models: Sequence[str] = (), targets: Sequence[s
     if unknown is not None:
         raise ConfigError(f"params.yaml has no target '{unknown}'.", did_you_mean(unknown, params.targets))
     kept = [target for target in params.targets if target not in targets]
-    for what, gone, declared in (("model", names, params.models), ("target", list(dict.fromkeys(targets)), params.targets)):
+    for what, gone, declared in (
+        ("model", names, params.models),
+        ("target", list(dict.fromkeys(targets)), params.targets),
+    ):
         if len(gone) == len(declared):
-            raise ConfigError(f"'{gone[-1]}' is the last {what} of params.yaml.", f"Add another {what} first, or delete both files.")
+            raise ConfigError(
+                f"'{gone[-1]}' is the last {what} of params.yaml.", f"Add another {what} first, or delete both files."
+            )
     for name in names:
         params_yaml.drop(("models",), name)
         for target in kept:
@@ -56,12 +61,17 @@ def remove_from_repo(repo: Path, models: Sequence[str] = (), targets: Sequence[s
         _drop_stages(dvc_yaml, name)
     for target in dict.fromkeys(targets):
         if f"out/targets/{target}.json" in (part(dvc_yaml.data, ("stages", "profile", "deps")) or ()):
-            raise ConfigError(f"{dvc_yaml.path}: the stage profile runs on '{target}'.", f"Name another target there, in cmd and deps: {kept[0]}.")
+            raise ConfigError(
+                f"{dvc_yaml.path}: the stage profile runs on '{target}'.",
+                f"Name another target there, in cmd and deps: {kept[0]}.",
+            )
         params_yaml.drop(("targets",), target)
     params_of(params_yaml.data, params_yaml.path)
     folders = [Path(folder, name) for name in names for folder in _OF_MODEL]
     folders += [Path(folder, name, target) for target in targets for name in params.models for folder in _RESULTS]
-    folders += [Path("footprints", name, f"{target}.json") for target in targets for name in params.models if name not in names]
+    folders += [
+        Path("footprints", name, f"{target}.json") for target in targets for name in params.models if name not in names
+    ]
     left = [place for place in dict.fromkeys(folders) if (repo / place).exists()]
     return Removed(write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)}), left)
 

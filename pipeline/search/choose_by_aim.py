@@ -15,7 +15,12 @@ from .tradeoff import Tradeoff, choose
 
 
 def choose_by_aim(
-    aim: Aim, trace: Trace, splitter: Splitter, refinement: Refinement, extra_compute: float | None, progress: Callable[[], None]
+    aim: Aim,
+    trace: Trace,
+    splitter: Splitter,
+    refinement: Refinement,
+    extra_compute: float | None,
+    progress: Callable[[], None],
 ) -> tuple[Attempt, Tradeoff]:
     """Return the chosen candidate and the front; see `tradeoff.choose`.
 

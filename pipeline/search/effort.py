@@ -1,7 +1,7 @@
 """Bound the work of a search by kernels handled, the same on every machine; a clock is only the net below.
 
-    seconds ──► kernels: RATE a second ──► steps of the search are left out once a part of them is used
-            └─► NET × as many processor seconds, and START: the clock ends the search, and the result says so
+seconds ──► kernels: RATE a second ──► steps of the search are left out once a part of them is used
+        └─► NET × as many processor seconds, and START: the clock ends the search, and the result says so
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def find_sequence(
         raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
     if settings.max_slowdown is not None and not 1 <= settings.max_slowdown < math.inf:
         raise ConfigError(
-            f"search: max_slowdown is {settings.max_slowdown:g}.", "Give a factor of 1 or more: 1.25 is a quarter more time."
+            f"search: max_slowdown is {settings.max_slowdown:g}.",
+            "Give a factor of 1 or more: 1.25 is a quarter more time.",
         )
     limit = settings.max_latency
     if limit is not None:
@@ -70,7 +71,9 @@ def find_sequence(
     rungs = RUNGS if limit is not None or (aim is not None and aim.objective != RAM) else ()
 
     def told(best: int) -> str:
-        return ", ".join(filter(None, (f"best ram {format_bytes(best)}" if best else "", first.note if first is not None else "")))
+        return ", ".join(
+            filter(None, (f"best ram {format_bytes(best)}" if best else "", first.note if first is not None else ""))
+        )
 
     def offered(sequence: PassSequence) -> None:
         if first is not None and not sequence.lossy:
@@ -92,7 +95,9 @@ def find_sequence(
         return link(library, lowered.program, target, place)
 
     work_aside()
-    return least_ram_within(limit, result, imported.drawn_for, target, built, lambda done, all: progress("timing", done, all))
+    return least_ram_within(
+        limit, result, imported.drawn_for, target, built, lambda done, all: progress("timing", done, all)
+    )
 
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:

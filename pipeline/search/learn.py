@@ -29,7 +29,11 @@ SECONDS = 600.0
 
 
 def learn_models(
-    models: Iterable[ImportedModel], target: Target, known: tuple[ModelRecord, ...], evaluations: int, progress: Progress
+    models: Iterable[ImportedModel],
+    target: Target,
+    known: tuple[ModelRecord, ...],
+    evaluations: int,
+    progress: Progress,
 ) -> tuple[ModelRecord, ...]:
     """Add the records of `models` to the known ones, in place of earlier ones; see `learn_model`."""
     for each in models:
@@ -65,8 +69,12 @@ def known_sequence(evaluator: Evaluator, sequence: Sequence) -> KnownSequence:
     A tail may have lost passes without effect: of the tails with its passes, that of the same cost is taken.
     """
     module_passes = [each for each in sequence.passes if max(each.levels) <= Level.KERNELS]
-    prefix = [each for each in module_passes if each.levels == {Level.GRAPH} and each.level_after(Level.GRAPH) == Level.GRAPH]
-    rest = [replace(each, keep="") if isinstance(each, FuseOperators) else each for each in module_passes[len(prefix) :]]
+    prefix = [
+        each for each in module_passes if each.levels == {Level.GRAPH} and each.level_after(Level.GRAPH) == Level.GRAPH
+    ]
+    rest = [
+        replace(each, keep="") if isinstance(each, FuseOperators) else each for each in module_passes[len(prefix) :]
+    ]
     cost = evaluator.evaluate((*prefix, *rest)).cost
     tails = [tail for tail in TAILS if all(each in tail for each in rest)] or [TAILS[0]]
     passes = tuple(each for each in prefix if each not in CLEAN_UP) or tuple(prefix[:1])

@@ -72,7 +72,9 @@ def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> 
     if settings.until != "fits":
         return None
     allowed = budget or Budget()
-    return Budget(ram=_planned(allowed.ram or target.usable("ram"), target), flash=allowed.flash or target.usable("flash"))
+    return Budget(
+        ram=_planned(allowed.ram or target.usable("ram"), target), flash=allowed.flash or target.usable("flash")
+    )
 
 
 def objective_of(settings: SearchSettings, budget: Budget | None) -> str:
@@ -102,7 +104,12 @@ def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> A
     if objective == RAM and slowdown is None:
         return None
     allowed = budget or Budget()
-    return Aim(objective, _planned(_or(allowed.ram, target.usable("ram")), target), _or(allowed.flash, target.usable("flash")), slowdown)
+    return Aim(
+        objective,
+        _planned(_or(allowed.ram, target.usable("ram")), target),
+        _or(allowed.flash, target.usable("flash")),
+        slowdown,
+    )
 
 
 def _planned(ram: int, target: Target) -> int:

@@ -1,9 +1,9 @@
 """Choose among candidates by ram, flash and cycles: the fastest, the smallest, or the least ram within reason.
 
-    fastest-within-budget   the fastest that fits
-    flash                   the least flash that fits
-    ram                     the least ram that fits, of those within max_slowdown × the fastest plan of whole kernels;
-                            else the fastest that fits; else the least ram within max_slowdown
+fastest-within-budget   the fastest that fits
+flash                   the least flash that fits
+ram                     the least ram that fits, of those within max_slowdown × the fastest plan of whole kernels;
+                        else the fastest that fits; else the least ram within max_slowdown
 """
 
 from __future__ import annotations
@@ -94,7 +94,14 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
     shown = sorted({0, chosen, *_front(known, cost)}, key=lambda number: (known[number].ram, cost(number), number))
     kept = tuple(known[number] for number in shown)
     return chosen, Tradeoff(
-        aim.objective, aim.ram, aim.flash, kept, shown.index(chosen), best is not None, aim.max_slowdown, fastest_whole(known)
+        aim.objective,
+        aim.ram,
+        aim.flash,
+        kept,
+        shown.index(chosen),
+        best is not None,
+        aim.max_slowdown,
+        fastest_whole(known),
     )
 
 

@@ -17,4 +17,10 @@ def emulated_board(target: Target) -> Target:
     if target.emulated_on is None or target.runner:
         return target
     board = get_target(target.emulated_on)
-    return replace(target, name=board.name, memories=placed_on(target.memories, board.memories), mhz=board.mhz, emulator=board.emulator)
+    return replace(
+        target,
+        name=board.name,
+        memories=placed_on(target.memories, board.memories),
+        mhz=board.mhz,
+        emulator=board.emulator,
+    )

@@ -83,13 +83,20 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
         values = {kind: sum(each.size for each in of_kind(memories, kind)) for kind in get_args(Kind)} | values
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
-        raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
+        raise TargetError(
+            f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".'
+        )
     target = Target(name=name, **values)
     if target.runner and not target.bare:
-        raise TargetError(f"{where} has a runner, but an operating system ({target.triple}).", "Runners are for devices without one.")
+        raise TargetError(
+            f"{where} has a runner, but an operating system ({target.triple}).", "Runners are for devices without one."
+        )
     if target.bare != bool(memories):
         system = "without" if target.bare else "with"
-        raise TargetError(f"{where} is a device {system} an operating system ({target.triple}).", "Give `memories` to one without, and only there.")
+        raise TargetError(
+            f"{where} is a device {system} an operating system ({target.triple}).",
+            "Give `memories` to one without, and only there.",
+        )
     return replace(target, opt="size") if target.bare else target
 
 

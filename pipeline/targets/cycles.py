@@ -91,7 +91,10 @@ def core_of(architecture: str) -> Core:
 
 def kernel_cycles(work: KernelWork, core: Core) -> float:
     """Return the cycles of one call of a kernel."""
-    return max(sum(_statement_cycles(each, core) for each in work.statements), least_cycles(0, work.nbytes, core)) + core.call
+    return (
+        max(sum(_statement_cycles(each, core) for each in work.statements), least_cycles(0, work.nbytes, core))
+        + core.call
+    )
 
 
 def least_cycles(arithmetic: float, nbytes: int, core: Core) -> float:

@@ -23,7 +23,10 @@ _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 def read_runner(value: Any, where: str) -> tuple[str, ...]:
     """Read the key `runner` of a target: a list of words. Raises TargetError, whose message starts with `where`."""
     if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
-        raise TargetError(f"{where}: runner is {value!r}.", 'Give a list of words, such as ["openocd", "-f", "board.cfg", "-c", "program {elf}"].')
+        raise TargetError(
+            f"{where}: runner is {value!r}.",
+            'Give a list of words, such as ["openocd", "-f", "board.cfg", "-c", "program {elf}"].',
+        )
     for name in (name for word in value for name in _PLACEHOLDER.findall(word)):
         if name not in PLACEHOLDERS:
             raise TargetError(f"{where}: runner has the unknown word '{{{name}}}'.", did_you_mean(name, PLACEHOLDERS))

@@ -85,7 +85,9 @@ def _desk(target: Target) -> Runner:
     """Return the runner of a device on the desk, its words not filled in yet."""
     program = fill_in(target.runner[:1], {"python": sys.executable, "repo": str(Path.cwd())})[0]
     if shutil.which(program) is None:
-        return Runner(None, f"not-run: '{program}' is not installed; install it, or correct the runner of {target.name}")
+        return Runner(
+            None, f"not-run: '{program}' is not installed; install it, or correct the runner of {target.name}"
+        )
     return Runner(list(target.runner), f"the runner of {target.name}")
 
 

@@ -41,7 +41,10 @@ class Memory:
 def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
     """Read the key `memories` of a target: a list of tables. Raises TargetError, whose message starts with `where`."""
     if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
-        raise TargetError(f"{where}: memories is {value!r}.", 'Give tables such as {name = "sram", kind = "ram", size = "64KiB", start = 0x20000000}.')
+        raise TargetError(
+            f"{where}: memories is {value!r}.",
+            'Give tables such as {name = "sram", kind = "ram", size = "64KiB", start = 0x20000000}.',
+        )
     memories = tuple(_memory(each, f"{where}: memory {number}") for number, each in enumerate(value))
     if len({each.name for each in memories}) < len(memories):
         raise TargetError(f"{where}: two memories have one name.", "Give each its own.")
@@ -50,7 +53,10 @@ def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
             raise TargetError(f"{where}: no memory is of the kind {kind}.", "Give one of each kind.")
         # a budget of that name limits all memories of the kind
         if any(each.name == kind and (each.kind != kind or len(of_kind(memories, kind)) > 1) for each in memories):
-            raise TargetError(f"{where}: one of several memories is called '{kind}', which means all of the kind {kind}.", f"Call it {kind}1.")
+            raise TargetError(
+                f"{where}: one of several memories is called '{kind}', which means all of the kind {kind}.",
+                f"Call it {kind}1.",
+            )
     return memories
 
 
@@ -105,5 +111,8 @@ def _memory(entry: dict[str, Any], where: str) -> Memory:
     except PassfitError as error:
         raise TargetError(f"{where}: size: {error.what}", error.hint) from error
     if nbytes <= 0 or numbers["start"] + nbytes > 1 << 32:
-        raise TargetError(f"{where}: size is {size!r} from {numbers['start']:#x}.", "Give a size above zero, within 32 bits of address.")
+        raise TargetError(
+            f"{where}: size is {size!r} from {numbers['start']:#x}.",
+            "Give a size above zero, within 32 bits of address.",
+        )
     return Memory(name, kind, nbytes, **numbers)

@@ -147,9 +147,17 @@ class Target:
         names = [each.name for each in self.memories]
         for name in rooms:
             if name not in names:
-                hint = did_you_mean(name, names) if names else "A device with an operating system has no memories by name: limit ram or flash."
+                hint = (
+                    did_you_mean(name, names)
+                    if names
+                    else "A device with an operating system has no memories by name: limit ram or flash."
+                )
                 raise ConfigError(f"The target '{self.name}' has no memory '{name}'.", hint)
-        return replace(self, memories=tuple(replace(each, room=rooms.get(each.name, each.room)) for each in self.memories)) if rooms else self
+        return (
+            replace(self, memories=tuple(replace(each, room=rooms.get(each.name, each.room)) for each in self.memories))
+            if rooms
+            else self
+        )
 
     def usable(self, kind: Kind) -> int:
         """Return the bytes of ram or flash that a library may use: no more than the rooms in its memories."""

@@ -65,7 +65,9 @@ def without_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = (
     LLVM always adds these to TVM's kernels. The linker removes them, since `zig objcopy` takes programs only.
     """
     script = f"{result}.ld"
-    discarded = " ".join(f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*", *unused))
+    discarded = " ".join(
+        f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*", *unused)
+    )
     (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {discarded} }} }}\n", encoding="ascii")
     _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
 

@@ -1,8 +1,8 @@
 """Make the workspace of a kernel a parameter, which a plan may put into the arena.
 
-    kernel(x, y)                          kernel(x, y, workspace)
-        line = allocate 3008 bytes  ──►       line = workspace + 0
-        tile = allocate 256 bytes             tile = allocate 256 bytes            registers, or the stack
+kernel(x, y)                          kernel(x, y, workspace)
+    line = allocate 3008 bytes  ──►       line = workspace + 0
+    tile = allocate 256 bytes             tile = allocate 256 bytes            registers, or the stack
 """
 
 from __future__ import annotations

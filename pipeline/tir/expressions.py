@@ -148,7 +148,11 @@ def chosen_places(expr: object) -> list[TensorLoad]:
 
 def combined_term(store: BufferStore) -> Expr:
     """Return the operand that the update of a reduction combines with its accumulator."""
-    (term,) = (each for each in (store.value.a, store.value.b) if not (isinstance(each, TensorLoad) and each.source.same_as(store.buffer)))
+    (term,) = (
+        each
+        for each in (store.value.a, store.value.b)
+        if not (isinstance(each, TensorLoad) and each.source.same_as(store.buffer))
+    )
     return term
 
 
@@ -161,7 +165,9 @@ def unconverted(expr: Expr) -> Expr:
 
 def is_dequantised(expr: Expr) -> bool:
     """Tell whether an expression reads bytes as floats: weights that are quantised alone."""
-    return str(expr.ty.dtype).startswith("float") and any(str(load.source.ty.dtype) in ("int8", "uint8") for load in loads(expr))
+    return str(expr.ty.dtype).startswith("float") and any(
+        str(load.source.ty.dtype) in ("int8", "uint8") for load in loads(expr)
+    )
 
 
 def is_true(predicate: Expr) -> bool:

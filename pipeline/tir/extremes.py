@@ -25,6 +25,7 @@ def from_finite(kernel: PrimFunc) -> PrimFunc:
 
 def padded_with_infinity(kernel: PrimFunc) -> PrimFunc:
     """Return `kernel` with every last finite number, starts and padding alike, changed to infinity."""
+
     def number(each: FloatImm) -> FloatImm:
         last = tirx.max_value(str(each.ty.dtype)).value
         return tirx.const(math.copysign(math.inf, each.value), str(each.ty.dtype)) if abs(each.value) == last else each
@@ -35,6 +36,7 @@ def padded_with_infinity(kernel: PrimFunc) -> PrimFunc:
 
 def _started(kernel: PrimFunc, start: Callable[[float, float], float]) -> PrimFunc:
     """Change stores of numbers: `start` takes one and the last finite number of its dtype."""
+
     def store(each: BufferStore) -> BufferStore:
         if not isinstance(each.value, FloatImm):
             return each

@@ -32,6 +32,7 @@ class Loop:
 #: (condition, whether it holds)
 Mask = tuple[Expr, bool]
 
+
 def _truncating_division(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Divide integers as C does: towards zero."""
     return np.sign(one) * np.sign(other) * (np.abs(one) // np.abs(other))

@@ -35,7 +35,9 @@ def _refusing(step: Callable[..., Any]) -> Callable[..., Any]:
 
 #: schedules that do not compare each argument with its annotation, which takes longer than many steps
 _Unchecked = type(
-    "_Unchecked", (Schedule,), {name: _refusing(step.__wrapped__) for name, step in vars(Schedule).items() if hasattr(step, "__wrapped__")}
+    "_Unchecked",
+    (Schedule,),
+    {name: _refusing(step.__wrapped__) for name, step in vars(Schedule).items() if hasattr(step, "__wrapped__")},
 )
 
 
@@ -82,7 +84,9 @@ def intermediate_blocks(schedule: Schedule, results: set[str]) -> list[SBlockRV]
     return [block for block in root_blocks(schedule) if name_of(schedule, block) not in results]
 
 
-def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = False, keep_epilogues: bool = False) -> None:
+def inline_producers(
+    schedule: Schedule, keep_padding_of_reductions: bool = False, keep_epilogues: bool = False
+) -> None:
     """Inline every intermediate block TVM can; optionally keep padding, and epilogues that a reduction repeats."""
     for block in intermediate_blocks(schedule, result_names(schedule)):
         if keep_padding_of_reductions and pads_for_reduction(schedule, block):
@@ -119,11 +123,15 @@ def _is_repeated_epilogue(schedule: Schedule, block: SBlockRV) -> bool:
     if is_reduction(schedule, block) or not _follows_reduction(schedule, block):
         return False
     written = schedule.get(block).body.buffer
-    return any(is_reduction(schedule, each) and repeats(schedule.get(each), written) for each in schedule.get_consumers(block))
+    return any(
+        is_reduction(schedule, each) and repeats(schedule.get(each), written) for each in schedule.get_consumers(block)
+    )
 
 
 def _follows_reduction(schedule: Schedule, block: SBlockRV) -> bool:
-    return any(is_reduction(schedule, each) or _follows_reduction(schedule, each) for each in schedule.get_producers(block))
+    return any(
+        is_reduction(schedule, each) or _follows_reduction(schedule, each) for each in schedule.get_producers(block)
+    )
 
 
 def repeats(reduction: SBlock, buffer: Var) -> bool:

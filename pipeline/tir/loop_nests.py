@@ -92,7 +92,11 @@ def renewed(stmt: Stmt) -> Stmt:
     """Give the loops and axes of a statement fresh variables."""
     bound: list[Var] = []
     tvm_ffi.structural_walk(
-        stmt, [(For, lambda loop: bound.append(loop.loop_var)), (SBlock, lambda block: bound.extend(axis.var for axis in block.iter_vars))]
+        stmt,
+        [
+            (For, lambda loop: bound.append(loop.loop_var)),
+            (SBlock, lambda block: bound.extend(axis.var for axis in block.iter_vars)),
+        ],
     )
     return replaced(stmt, {each: Var(each.name, each.ty) for each in bound})
 

@@ -30,7 +30,11 @@ class ByStructure(Generic[_Result]):
     def get(self, kernel: PrimFunc, *others: Hashable) -> _Result | None:
         alike = self._known.get((structural_hash(kernel), *others), ())
         return next(
-            (result for original, result in alike if original.same_as(kernel) or tvm_ffi.structural_equal(original, kernel)),
+            (
+                result
+                for original, result in alike
+                if original.same_as(kernel) or tvm_ffi.structural_equal(original, kernel)
+            ),
             None,
         )
 

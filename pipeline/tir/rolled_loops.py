@@ -1,7 +1,7 @@
 """Mark the loops over taps that LLVM must not unroll: unrolled, scalars of several steps wait in registers.
 
-    for c, i:                                  for j in 0…3, unrolled: 12 sums, 4 vectors and 5 columns of data at once;
-        for j: acc[…] += data[j] · weight[j]   AVX2 has 16 registers, and sums went to memory after each step
+for c, i:                                  for j in 0…3, unrolled: 12 sums, 4 vectors and 5 columns of data at once;
+    for j: acc[…] += data[j] · weight[j]   AVX2 has 16 registers, and sums went to memory after each step
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
             return loop
         if _has_serial_loop(loop.body) or not _sums(loop.body):
             return loop
-        return For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, annotations={**loop.annotations, ROLLED: 1})
+        return For(
+            loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, annotations={**loop.annotations, ROLLED: 1}
+        )
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, marked)))
 

@@ -69,7 +69,9 @@ def calls_of(kernel: PrimFunc) -> tuple[Var, int] | None:
     number = next((param for param in kernel.params if getattr(param.ty, "shape", None) is None), None)
     if number is None:
         return None
-    tvm_ffi.structural_walk(kernel.body, (tirx.Min, lambda each: found.append(int(each.b) + 1) if each.a.same_as(number) else None))
+    tvm_ffi.structural_walk(
+        kernel.body, (tirx.Min, lambda each: found.append(int(each.b) + 1) if each.a.same_as(number) else None)
+    )
     return number, max(found, default=1)
 
 

@@ -38,7 +38,11 @@ def _experiment_in_git(repo: Path) -> str | None:
     if not lock or lock == git_line(repo, "rev-parse", "--verify", "--quiet", "HEAD:./dvc.lock"):
         return None
     for reference in git_line(repo, "for-each-ref", "--format=%(refname)", _REFERENCES).split():
-        kept = "" if reference.startswith(_EXEC) else git_line(repo, "rev-parse", "--verify", "--quiet", f"{reference}:./dvc.lock")
+        kept = (
+            ""
+            if reference.startswith(_EXEC)
+            else git_line(repo, "rev-parse", "--verify", "--quiet", f"{reference}:./dvc.lock")
+        )
         if kept == lock:
             return reference.rpartition("/")[2]
     return None

@@ -47,7 +47,9 @@ class TimedFront:
     points: list[TimedPoint]
 
 
-def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], front: TimedFront | None = None) -> Iterator[Figure]:
+def figures(
+    result: FootprintReport, trajectory: Sequence[tuple[int, int]], front: TimedFront | None = None
+) -> Iterator[Figure]:
     """Yield the figures of a run, ram first: MLflow compares runs by the metric logged first.
 
     Sizes are KiB, times ms. `trajectory` is (evaluation, best ram so far in bytes) of the search; its last point, one
@@ -76,7 +78,11 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
     if ran.max_rel_error is not None:
         yield Figure("verify/max_rel_error", ran.max_rel_error)
     if ran.given is not None:
-        agreed = (("given_max_lsb", ran.given.max_lsb), ("given_differing", ran.given.differing), ("given_same_decisions", ran.given.same_decisions))
+        agreed = (
+            ("given_max_lsb", ran.given.max_lsb),
+            ("given_differing", ran.given.differing),
+            ("given_same_decisions", ran.given.same_decisions),
+        )
         yield from (Figure(f"verify/{name}", value) for name, value in agreed if value is not None)
     if ran.instructions is not None:
         yield Figure("verify/instructions", ran.instructions)

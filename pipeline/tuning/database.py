@@ -126,7 +126,6 @@ class Database:
             return {}
         return {each.fingerprint: each.spec for each in self.kernels if each.choice != RULES}
 
-
     @property
     def adopted(self) -> AdoptedTuning:
         """Select the schedules and the layout adopted for the whole library."""

@@ -72,7 +72,9 @@ def by_meta_schedule(
                 run = None if one is None else [one[0] / 1e9]
                 results.append(ms.runner.RunnerResult(run, None if run else "not allowed"))
                 if run:
-                    record = ms.database.TuningRecord(candidate.sch.trace, workload, run, context.target, candidate.args_info)
+                    record = ms.database.TuningRecord(
+                        candidate.sch.trace, workload, run, context.target, candidate.args_info
+                    )
                     database.commit_tuning_record(record)
             tried += len(candidates)
             context.notify_runner_results(candidates, results)
@@ -82,7 +84,9 @@ def by_meta_schedule(
     return found, note if found else f"{note}; none of its {tried} schedules is allowed here"
 
 
-def _measured(request: ScheduleRequest, harness: Harness, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
+def _measured(
+    request: ScheduleRequest, harness: Harness, candidate: MeasureCandidate, best: float
+) -> tuple[float, str, Scheduled] | None:
     spec = json.dumps(_plain(candidate.sch.trace.as_json()), separators=(",", ":"))
     schedule = request.scheduled(spec)
     if schedule is None or not request.allows(schedule):
@@ -93,7 +97,9 @@ def _measured(request: ScheduleRequest, harness: Harness, candidate: MeasureCand
 def _cost_model(seed: int) -> tuple[ms.CostModel, str]:
     """Return the cost model and a note naming it: learned with xgboost installed, else random."""
     if importlib.util.find_spec("xgboost") is None:
-        return ms.cost_model.RandomModel(seed=seed), "cost model: random, as xgboost is missing: pip install passfit[tune]"
+        return ms.cost_model.RandomModel(
+            seed=seed
+        ), "cost model: random, as xgboost is missing: pip install passfit[tune]"
     return ms.cost_model.XGBModel(num_warmup_samples=2 * _BATCH, num_tuning_cores=1), "cost model: xgboost"
 
 
@@ -102,7 +108,15 @@ def _context(module: IRModule, target: Target, seed: int) -> ms.TuneContext:
     device = tvm.target.Target({**target.tvm_config(), "num-cores": 1})
     context = ms.TuneContext.__new__(ms.TuneContext)
     context.__init_handle_by_constructor__(
-        _ffi_api.TuneContext, module, device, _space(), _strategy(), _MAIN, 1, seed + 1, get_logging_func(get_logger(__name__))
+        _ffi_api.TuneContext,
+        module,
+        device,
+        _space(),
+        _strategy(),
+        _MAIN,
+        1,
+        seed + 1,
+        get_logging_func(get_logger(__name__)),
     )
     _ffi_api.TuneContextInitialize(context)
     return context

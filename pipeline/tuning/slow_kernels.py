@@ -26,12 +26,16 @@ def slow_kernels(lowered: Lowered, target: Target) -> tuple[SlowKernel, ...]:
     cycles = {name: kernel_cycles(work, core) for name, work in works.items()}
     total = sum(cycles[step.kernel] * runs for _, step, runs in lowered.program.calls())
     found = []
-    calls = ((number, call) for number, step in enumerate(lowered.program.steps) for call in lowered.program.calls_of(step))
+    calls = (
+        (number, call) for number, step in enumerate(lowered.program.steps) for call in lowered.program.calls_of(step)
+    )
     for number, (_, step, runs) in calls:
         share = cycles[step.kernel] * runs / total
         if share <= SHARE:
             continue
-        least = least_cycles(operations_of_elements(lowered.kernels[step.kernel]) / target.machine.lanes, works[step.kernel].nbytes, core)
+        least = least_cycles(
+            operations_of_elements(lowered.kernels[step.kernel]) / target.machine.lanes, works[step.kernel].nbytes, core
+        )
         reached = least / (cycles[step.kernel] - core.call)
         if reached < ROOFLINE:
             found.append(SlowKernel(number, step.kernel, tuple(step.nodes), round(share, 4), round(reached, 4)))

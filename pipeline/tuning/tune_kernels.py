@@ -124,7 +124,9 @@ def within_workspace(kernels: list[TunedKernel], recorder: ScheduleRecorder) -> 
     ]
 
 
-def _by_the_rules(recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Clock) -> Iterator[_Kernel]:
+def _by_the_rules(
+    recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Clock
+) -> Iterator[_Kernel]:
     """Yield the kernels, measured with the rules' schedules."""
     for fingerprint, request in recorder.requests.items():
         kernel = _Kernel(request, recorder.calls[fingerprint], 0, 0)

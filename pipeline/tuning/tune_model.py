@@ -42,7 +42,9 @@ def check_measurable(target: Target) -> None:
             "Make the target runnable here, or set seconds to 0.",
         )
     if target.bare:
-        raise ConfigError(f"Kernels for {target.name} cannot be measured one by one: it has no operating system.", "Set seconds to 0.")
+        raise ConfigError(
+            f"Kernels for {target.name} cannot be measured one by one: it has no operating system.", "Set seconds to 0."
+        )
 
 
 def find_tuning(
@@ -141,7 +143,9 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
         for number, (program, workspace) in enumerate(lowered):
             folder = scratch / str(number)
             folder.mkdir()
-            library = build_library(imported.name, program, checked_plan(program.program, target), workspace, target, folder)
+            library = build_library(
+                imported.name, program, checked_plan(program.program, target), workspace, target, folder
+            )
             linked.append(link(library, program.program, target, folder))
         inputs = make_input(imported.drawn_for, 0, 0)
         found = compare_speed(linked, inputs)

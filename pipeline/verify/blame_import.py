@@ -37,7 +37,9 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
         draws = InputDraws(given)
         for number in range(_CASES):
             inputs = draws.draw(seed, number)
-            first = _first_difference(file(inputs), imported(inputs), [*(each for each in makers if each in common), *outputs])
+            first = _first_difference(
+                file(inputs), imported(inputs), [*(each for each in makers if each in common), *outputs]
+            )
             if first:
                 node = makers.get(first)
                 made = f", made by the {node.op_type} node '{node.name}'" if node is not None else ""
@@ -52,7 +54,9 @@ def _with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
     wider = type(model)()
     wider.CopyFrom(model)
     present = {value.name for value in model.graph.output}
-    types = {value.name: value for value in infer_what_is_open(wider).graph.value_info if value.type.tensor_type.elem_type}
+    types = {
+        value.name: value for value in infer_what_is_open(wider).graph.value_info if value.type.tensor_type.elem_type
+    }
     wider.graph.output.extend(types[name] for name in names if name in types and name not in present)
     return Reference(wider)
 

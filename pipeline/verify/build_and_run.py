@@ -67,12 +67,16 @@ def build_and_run(
         with step_limit("Compiling the kernels", imported.name):
             digest = str(imported.record.get("model", ""))
             scales = port_scales(imported.drawn_for)
-            library = build_library(imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales)
+            library = build_library(
+                imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales
+            )
         expected()
         work_aside()
         progress("running", 0, 0)
         second_look = partial(with_plain_sums, imported.onnx, given=imported.given)
-        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, settings.image)
+        measured = verify_library(
+            library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, settings.image
+        )
     if target.bare and measured.stack is not None:
         state_stack(library, measured.stack)
     return measured, library.code_bytes

@@ -69,7 +69,9 @@ class Case:
     @property
     def uncertainty(self) -> float:
         """Return the largest difference between plain and optimised ONNX Runtime, relative to the output's range."""
-        found = (_difference(self.optimized[name], value) / output_range([value]) for name, value in self.expected.items())
+        found = (
+            _difference(self.optimized[name], value) / output_range([value]) for name, value in self.expected.items()
+        )
         return max(found, default=0.0)
 
     @property
@@ -113,7 +115,10 @@ def _evaluated(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count
         try:
             truth = load()
             optimized = _optimized(model, evaluated, truth) if isinstance(truth, Reference) else truth
-            return [replace(case, reference=said) for case in _drawn(model, evaluated, truth, optimized, (seed, count), tolerance)]
+            return [
+                replace(case, reference=said)
+                for case in _drawn(model, evaluated, truth, optimized, (seed, count), tolerance)
+            ]
         except NoReference as error:
             reasons.append(error.what)
     inputs = [make_input(source, seed, number) for number in range(count)]
@@ -141,7 +146,12 @@ def _optimized(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference
 
 
 def _drawn(
-    model: onnx.ModelProto, source: onnx.ModelProto, truth: Callable, optimized: Callable, draw: tuple[int, int], tolerance: float
+    model: onnx.ModelProto,
+    source: onnx.ModelProto,
+    truth: Callable,
+    optimized: Callable,
+    draw: tuple[int, int],
+    tolerance: float,
 ) -> list[Case]:
     """Draw cases; raise NoReference if none can be evaluated."""
     seed, count = draw
@@ -202,9 +212,13 @@ def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.M
     if is_quantised(model) and not has_exact_integers(model):
         moved = perturbed_outputs(model, [case.inputs for case in cases], [case.expected for case in cases])
         outputs = cases[0].expected.items()
-        scales = {name: unit_of(model, name, value.dtype) or 0.0 for name, value in outputs if value.dtype.kind not in "iub"}
+        scales = {
+            name: unit_of(model, name, value.dtype) or 0.0 for name, value in outputs if value.dtype.kind not in "iub"
+        }
         return [
-            replace(case, double=None, plain=plain, units=max(case.units, 1 + _units(case.expected, plain)), scales=scales)
+            replace(
+                case, double=None, plain=plain, units=max(case.units, 1 + _units(case.expected, plain)), scales=scales
+            )
             for case, plain in zip(cases, moved, strict=True)
         ]
     looked = list(cases)
@@ -236,7 +250,9 @@ def _check_forms(cases: list[Case]) -> None:
         assert case.double is not None
         for name, expected in case.expected.items():
             found = case.double[name]
-            same_kind = (found.dtype == expected.dtype) or (found.dtype == np.float64 and expected.dtype.kind not in "iub")
+            same_kind = (found.dtype == expected.dtype) or (
+                found.dtype == np.float64 and expected.dtype.kind not in "iub"
+            )
             if found.shape != expected.shape or not same_kind:
                 raise NoDouble(
                     f"output '{name}' is {found.dtype} {list(found.shape)}, the reference's is {expected.dtype} "
@@ -249,7 +265,9 @@ def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: floa
     expected = [case.expected for case in cases]
     floats = [name for name, value in expected[0].items() if value.dtype.kind not in "iub"]
     found = {name: errors_of(name, expected, cases, tolerance) for name in floats}
-    doubtful = {name: each for name, each in found.items() if not _counts_anyway(each.onnxruntime, each.range, tolerance)}
+    doubtful = {
+        name: each for name, each in found.items() if not _counts_anyway(each.onnxruntime, each.range, tolerance)
+    }
     if not doubtful:
         return
     again = evaluate_cases(DoubleReference(model, rounded=True), [case.inputs for case in cases])

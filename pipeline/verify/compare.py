@@ -98,7 +98,9 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
             where = f"output '{name}' of case {number}"
             witnesses = [each[name] for each in (case.expected, case.optimized, *case.witnesses)]
             if name in errors:
-                _check_elements(where, result[name], case.expected[name], _truth(case, name), errors[name].allowed.largest, told)
+                _check_elements(
+                    where, result[name], case.expected[name], _truth(case, name), errors[name].allowed.largest, told
+                )
             else:
                 differs = np.logical_and.reduce([_apart(result[name], witness, case.units) for witness in witnesses])
                 rule = f"{case.units}, as the model rounds to integers" if case.units else "exact equality"
@@ -125,7 +127,9 @@ def errors_of(
     values = [case.expected[name] for case in cases]
     truths = [_truth(case, name) for case in cases]
     library = _distance([result[name] for result in results], truths)
-    own = Distance.most(_distance([getattr(case, kind)[name] for case in cases], truths) for kind in ("expected", "optimized"))
+    own = Distance.most(
+        _distance([getattr(case, kind)[name] for case in cases], truths) for kind in ("expected", "optimized")
+    )
     scale, magnitude = output_range(values), largest_magnitude(truths)
     plain = Distance()
     if all(case.plain is not None for case in cases):

@@ -26,7 +26,9 @@ _TOLERANCE = 1e-4
 _MOST_BYTES = 1 << 20
 
 
-def keep_golden(folder: Path, program: Program, cases: Sequence[Case], how: str, outputs: Sequence[Tensors] | None, tolerance: float) -> None:
+def keep_golden(
+    folder: Path, program: Program, cases: Sequence[Case], how: str, outputs: Sequence[Tensors] | None, tolerance: float
+) -> None:
     """Write the vectors of the first cases to `folder`; nothing where there are no outputs.
 
     `outputs` are the library's, run by `how`, or None: then the reference's, with its `tolerance`.
@@ -35,7 +37,9 @@ def keep_golden(folder: Path, program: Program, cases: Sequence[Case], how: str,
     names = [[port.name for port in group] for group in (program.inputs, program.outputs)]
     if not all(name in each for each in expected for name in names[1]):
         return
-    sizes = [sum(value.nbytes for value in (*case.inputs.values(), *each.values())) for case, each in zip(cases, expected)]
+    sizes = [
+        sum(value.nbytes for value in (*case.inputs.values(), *each.values())) for case, each in zip(cases, expected)
+    ]
     kept = max(1, sum(total <= _MOST_BYTES for total in np.cumsum(sizes)))
     chosen, results = [case.inputs for case in cases[:kept]], expected[:kept]
     header = len(chosen).to_bytes(4, "little")

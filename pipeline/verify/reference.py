@@ -93,7 +93,14 @@ def _failures_named() -> Iterator[None]:
 
     try:
         yield
-    except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException, RuntimeError) as error:
+    except (
+        ort.Fail,
+        ort.InvalidArgument,
+        ort.InvalidGraph,
+        ort.NotImplemented,
+        ort.RuntimeException,
+        RuntimeError,
+    ) as error:
         reason = str(error).strip().splitlines()[0]
         raise NoReference(
             f"ONNX Runtime cannot run the model, so the library cannot be verified: {reason}", "Correct the model."

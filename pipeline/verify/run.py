@@ -55,7 +55,9 @@ def verify_library(
         flash, regions = (None, ()) if image is None else (image.flash, image.regions(target.memories))
         if runner.command is None:
             keep_golden(library.archive.parent, program, cases(), runner.how, None, tolerance)
-            return Measured(ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash, regions=regions)
+            return Measured(
+                ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash, regions=regions
+            )
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
@@ -98,7 +100,9 @@ def verify_library(
         cycles=report.get("cycles"),
         error=None if difference is None else _error(difference, chosen),
         given=agreement,
-        verified_by=f"{NOT_VERIFIED}: {as_given.unknown}" if as_given is not None and as_given.unknown else chosen[0].reference,
+        verified_by=f"{NOT_VERIFIED}: {as_given.unknown}"
+        if as_given is not None and as_given.unknown
+        else chosen[0].reference,
     )
 
 

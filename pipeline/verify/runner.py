@@ -32,7 +32,9 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
     }
     text = render("runner.c.j2", Path(__file__).parent, m=library.name, M=library.name.upper(), **sizes)
     (folder / "runner.c").write_text(text, encoding="utf-8")
-    link_program(["runner.c", library.archive.name, *(["-lpthread"] if library.threads > 1 else [])], "runner", target, folder)
+    link_program(
+        ["runner.c", library.archive.name, *(["-lpthread"] if library.threads > 1 else [])], "runner", target, folder
+    )
     return Linked(library, program, how_to_run(target), folder)
 
 

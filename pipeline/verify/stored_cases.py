@@ -55,7 +55,9 @@ def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
     versions = [importlib.metadata.version(each) for each in _PACKAGES]
     digest = hashlib.sha256()
     for model in models:
-        digest.update(b"none" if model is None else hashlib.sha256(model.SerializeToString(deterministic=True)).digest())
+        digest.update(
+            b"none" if model is None else hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
+        )
     digest.update(repr((settings, versions, _DRAWS_VERSION)).encode())
     return digest.hexdigest()[:32]
 
@@ -75,7 +77,9 @@ def _write(cases: Sequence[Case], file: Path) -> None:
         {each: getattr(case, each) for each in _WORDS} | {each: numbered(getattr(case, each)) for each in _TENSORS}
         for case in cases
     ]
-    if not all(isinstance(each, np.ndarray) and each.dtype.isbuiltin == 1 and not each.dtype.hasobject for each in arrays):
+    if not all(
+        isinstance(each, np.ndarray) and each.dtype.isbuiltin == 1 and not each.dtype.hasobject for each in arrays
+    ):
         return
     if sum(each.nbytes for each in arrays) > MOST_BYTES:
         return
@@ -84,7 +88,9 @@ def _write(cases: Sequence[Case], file: Path) -> None:
     new = file.with_suffix(f".{os.getpid()}.new")
     try:
         with new.open("wb") as opened:
-            np.savez(opened, forms=np.array(json.dumps(forms)), **{str(place): each for place, each in enumerate(arrays)})
+            np.savez(
+                opened, forms=np.array(json.dumps(forms)), **{str(place): each for place, each in enumerate(arrays)}
+            )
         os.replace(new, file)
     finally:
         new.unlink(missing_ok=True)

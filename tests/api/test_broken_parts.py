@@ -61,7 +61,9 @@ def test_a_wrong_fold_is_refused_and_named(network: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(canonicalise, "fold", wrong)
     monkeypatch.setenv(STRICT, "0")
-    with pytest.raises(NumericError, match=r"The import is at fault: it changes the value 't\d+_0', made by the Add node"):
+    with pytest.raises(
+        NumericError, match=r"The import is at fault: it changes the value 't\d+_0', made by the Add node"
+    ):
         compiled(network)
     assert not network.with_name("out").exists() or not list(network.with_name("out").glob("*.a"))
 
@@ -90,7 +92,9 @@ def test_a_wrong_split_costs_that_split_alone(network: Path, monkeypatch: pytest
     monkeypatch.setenv(STRICT, "0")
     report = compiled(network, SPLIT)
     (defect,) = report.defects
-    assert defect.kind == "wrong" and defect.passes == ("split-rows{steps=0-1}",) and "differ in output" in defect.reason
+    assert (
+        defect.kind == "wrong" and defect.passes == ("split-rows{steps=0-1}",) and "differ in output" in defect.reason
+    )
     assert json.loads((network.with_name("out") / "sequence.json").read_text())["passes"] == [*WHOLE, "order{by=given}"]
     assert report.measured.verified_by == "onnxruntime"
     manifest = json.loads((network.with_name("out") / "manifest.json").read_text())
@@ -99,7 +103,9 @@ def test_a_wrong_split_costs_that_split_alone(network: Path, monkeypatch: pytest
     assert "since the one with split-rows{steps=0-1} computes wrong" in remark
 
 
-def test_a_kernel_that_crashes_the_compiler_costs_its_plan_alone(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_crashes_the_compiler_costs_its_plan_alone(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def crashing(self: SplitRows, lowered):
         raise ValueError("IntImm literal exceeds int32")
 
@@ -125,20 +131,28 @@ def test_a_wrong_plan_costs_that_plan_alone(network: Path, monkeypatch: pytest.M
     assert defect.kind == "wrong" and defect.passes == ("split-rows{steps=0-1}",)
 
 
-def test_a_first_library_does_not_stand_in_the_way_of_another_plan(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_library_does_not_stand_in_the_way_of_another_plan(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right, broken_here = build_plan.checked_plan, os.getpid()
     tried = []
 
     def wrong(program, target, workspace):
         plan = right(program, target, workspace)
         tried.append(program)
-        return replace(plan, offsets=tuple(0 for _ in plan.offsets)) if os.getpid() == broken_here and len(tried) == 1 else plan
+        return (
+            replace(plan, offsets=tuple(0 for _ in plan.offsets))
+            if os.getpid() == broken_here and len(tried) == 1
+            else plan
+        )
 
     monkeypatch.setattr(build_plan, "checked_plan", wrong)
     monkeypatch.setattr(first_library, "SECONDS", 0.0)
     monkeypatch.setenv(STRICT, "0")
     out = network.with_name("out")
-    (defect,) = api.compile_model(network, HOST, out=out, search=api.SearchSettings(evaluations=4, max_extra_compute=None)).defects
+    (defect,) = api.compile_model(
+        network, HOST, out=out, search=api.SearchSettings(evaluations=4, max_extra_compute=None)
+    ).defects
     assert defect.kind == "wrong"
     assert all(file.is_file() for file in out.iterdir())
 

@@ -58,7 +58,11 @@ def test_the_report_is_of_one_piece(compiled: Path):
     report = read_report(compiled / "footprint.json")
     best, measured = report.best, report.measured
     assert (report.model, report.target, report.budget, report.fits) == ("cnn", "x86-64", BUDGET, True)
-    assert best.ram == best.arena + best.workspace + best.stack and best.flash == best.weights + best.code and best.code > 0
+    assert (
+        best.ram == best.arena + best.workspace + best.stack
+        and best.flash == best.weights + best.code
+        and best.code > 0
+    )
     assert best.floor <= best.bound <= best.arena <= report.baseline.arena
     assert measured.ran and measured.how == "native" and measured.max_rel_error <= 1e-4 and measured.latency_ms > 0
     assert abs(measured.ram - best.planned_ram) <= 0.02 * best.ram + 2 * measured.page
@@ -113,7 +117,9 @@ def test_replaying_a_sequence_gives_the_same_bytes(compiled: Path, cnn: Path, tm
     assert reproducible(tmp_path, without) == reproducible(compiled, without)
 
 
-def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     store = ResultStore(tmp_path / "store.jsonl")
     monkeypatch.setattr(tvm_default_code, "shared_store", lambda: store)
     first = api.optimize(cnn, HOST, out=tmp_path / "found", compiled_next=True)
@@ -126,7 +132,12 @@ def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(cnn: Path, 
 def test_optimizing_predicts_what_compiling_reports(compiled: Path, cnn: Path, tmp_path: Path):
     predicted = api.optimize(cnn, HOST, BUDGET, out=tmp_path)
     found = read_report(compiled / "footprint.json")
-    assert {file.name for file in tmp_path.iterdir()} == {"sequence.json", "footprint.json", "search.json", "trajectory.json"}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "sequence.json",
+        "footprint.json",
+        "search.json",
+        "trajectory.json",
+    }
     assert predicted.best == replace(found.best, ram=found.best.planned_ram, stack=0, code=0, flash=found.best.weights)
     assert predicted.baseline == replace(found.baseline, code=None, flash=None)
     assert predicted.start == found.start
@@ -231,7 +242,9 @@ def test_the_papers_metrics_are_reported(compiled: Path):
 
 
 @native
-def test_a_search_that_is_interrupted_leaves_a_verified_library(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_search_that_is_interrupted_leaves_a_verified_library(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(first_library, "SECONDS", 0.0)
 
     def stop(what: str, done: int = 0, total: int = 0, found: str = "") -> None:

@@ -17,7 +17,12 @@ def test_what_fits_is_not_refused(sizes):
 
 
 @pytest.mark.parametrize(
-    "sizes, said", [((3 << 30, 0, 0), "arena 3.00 GiB"), ((1 << 30, 1 << 29, 1 << 29), "weights 0.50 GiB"), ((0, 1 << 62, 0), "workspace")]
+    "sizes, said",
+    [
+        ((3 << 30, 0, 0), "arena 3.00 GiB"),
+        ((1 << 30, 1 << 29, 1 << 29), "weights 0.50 GiB"),
+        ((0, 1 << 62, 0), "workspace"),
+    ],
 )
 def test_what_does_not_says_by_how_much(sizes, said):
     with pytest.raises(ModelError, match=said) as refusal:

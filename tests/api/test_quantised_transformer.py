@@ -32,7 +32,9 @@ def test_weights_take_the_bytes_of_the_file_and_results_agree(tmp_path: Path) ->
     inside = sum(numpy_helper.to_array(each).nbytes for each in model.graph.initializer)
     assert report.measured.ran
     assert report.best.weights <= 1.1 * inside
-    assert report.quantised.integer_share > 0.8 and report.quantised.floats.weights > 3 * report.quantised.integers.weights
+    assert (
+        report.quantised.integer_share > 0.8 and report.quantised.floats.weights > 3 * report.quantised.integers.weights
+    )
     assert report.measured.given.same_decisions > 0.8
     floats = [each for each in (tmp_path / "out").glob("*.so")]
     assert floats[0].stat().st_size < inside + 200_000

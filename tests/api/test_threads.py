@@ -29,7 +29,9 @@ DOWN = ("legalize", "fold-constant", "fuse-operators")
 TAILS = (("order",), ("share", "order"), ("split-rows{steps=0-2}", "share", "order"))
 FOREIGN = ("rpi4", "beaglebone", "visionfive2", "bpi-f3")
 #: every plan natively, all levers together elsewhere, at night: threads there are musl's, which zig builds in 50 s
-PLACES = [("x86-64", tail) for tail in TAILS] + [pytest.param(name, TAILS[-1], marks=pytest.mark.nightly) for name in FOREIGN]
+PLACES = [("x86-64", tail) for tail in TAILS] + [
+    pytest.param(name, TAILS[-1], marks=pytest.mark.nightly) for name in FOREIGN
+]
 
 
 @pytest.fixture(autouse=True, scope="module")

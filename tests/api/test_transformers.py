@@ -36,7 +36,8 @@ MODELS = {
 
 
 @pytest.mark.parametrize(
-    "name", ["encoder", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("decoder_step", "vision_transformer"))]
+    "name",
+    ["encoder", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("decoder_step", "vision_transformer"))],
 )
 def test_ram_is_that_of_the_ports_and_the_rows_of_a_layer(name: str, tmp_path: Path):
     build, ports, more = MODELS[name]

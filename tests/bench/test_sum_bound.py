@@ -31,7 +31,9 @@ def model(*nodes: tuple, outputs: tuple[str, ...], dtype: int = TensorProto.FLOA
     """A model of two inputs `x` and `z` of 8 values each; nodes are an operator, its inputs, and its result."""
     made = [helper.make_node(op, list(reads), [result]) for op, reads, result in nodes]
     constants = {"zeros": np.zeros(8, np.float32), "pair": np.array([2, 4])}
-    return canonicalize(model_of(made, {"x": [8], "z": [8]}, outputs, constants, opset=18, dtypes={"x": dtype, "z": dtype}))
+    return canonicalize(
+        model_of(made, {"x": [8], "z": [8]}, outputs, constants, opset=18, dtypes={"x": dtype, "z": dtype})
+    )
 
 
 @pytest.mark.parametrize(

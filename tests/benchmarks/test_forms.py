@@ -31,7 +31,9 @@ def test_every_network_is_valid_the_same_twice_and_its_results_are_of_order_one(
         assert [each.name for each in model.graph.initializer if each.name not in read] == [], name
         session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         inputs = {
-            port.name: random.standard_normal(port.shape, dtype=np.float32) if "float" in port.type else random.integers(0, 60, port.shape)
+            port.name: random.standard_normal(port.shape, dtype=np.float32)
+            if "float" in port.type
+            else random.integers(0, 60, port.shape)
             for port in session.get_inputs()
         }
         for result in session.run(None, inputs):
@@ -43,7 +45,15 @@ def rows(scripts):
     from models import Model
 
     def kernel(step: int, ns: int, least: int) -> dict:
-        return {"step": step, "kernel": f"kernel{step}", "nodes": ["n"], "ns": ns, "least_ns": least, "cycles": 3 * ns, "operations": 7}
+        return {
+            "step": step,
+            "kernel": f"kernel{step}",
+            "nodes": ["n"],
+            "ns": ns,
+            "least_ns": least,
+            "cycles": 3 * ns,
+            "operations": 7,
+        }
 
     def row(ours: float, *kernels: dict) -> dict:
         return {
@@ -69,7 +79,11 @@ def test_the_table_names_the_slowest_kernel_the_mean_the_worst_and_the_cliffs(ro
     assert "| 1.0 KiB | 12 | k00 kernel0 | 83% | 0.80 |" in text
     assert "| fast | k01 kernel1 | 1 | 0.1 | 0.000 | 0.050 | 17% |" in text
     assert "| broken | failed: for a \\| reason |" in text
-    widths = {len(line.split(" | ")) for line in text.split("## ")[0].split("\n") if line.startswith(("| fast", "| slow", "| model"))}
+    widths = {
+        len(line.split(" | "))
+        for line in text.split("## ")[0].split("\n")
+        if line.startswith(("| fast", "| slow", "| model"))
+    }
     assert len(widths) == 1
 
 

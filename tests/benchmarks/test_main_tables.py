@@ -66,7 +66,9 @@ def test_an_interrupt_ends_the_run(main_tables, monkeypatch, tmp_path):
 def test_rows_are_measured_once_and_tables_written(main_tables, broken, monkeypatch, tmp_path):
     measured = []
     monkeypatch.setattr(main_tables, "models", lambda: [broken])
-    monkeypatch.setattr(main_tables, "measure", lambda model, limit: measured.append(model) or {"failed": f"after {limit:g} s"})
+    monkeypatch.setattr(
+        main_tables, "measure", lambda model, limit: measured.append(model) or {"failed": f"after {limit:g} s"}
+    )
     run(main_tables, monkeypatch, "--limit", "7")
     run(main_tables, monkeypatch)
     assert measured == [broken]

@@ -37,7 +37,9 @@ def test_zero_points_are_no_weights(mlperf_tiny):
     arrays = {"weight": np.ones((4, 3), np.int8), "zero": np.zeros(4, np.int8), "scale": np.ones(4, np.float32)}
     node = helper.make_node("DequantizeLinear", ["weight", "scale", "zero"], ["result"], axis=0)
     result = helper.make_tensor_value_info("result", onnx.TensorProto.FLOAT, [4, 3])
-    graph = helper.make_graph([node], "graph", [], [result], [numpy_helper.from_array(array, name) for name, array in arrays.items()])
+    graph = helper.make_graph(
+        [node], "graph", [], [result], [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    )
     assert mlperf_tiny.int8_weights(graph) == 12
 
 

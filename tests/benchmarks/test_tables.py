@@ -86,7 +86,9 @@ def test_a_failed_model_is_a_row_that_says_why(rows, name):
 
     text = getattr(tables, name)(rows, [])
     assert cells(text, "c (recurrent)")[1] == "failed: not done in 900 s"
-    widths = {len(line.split(" | ")) for line in text.split("## ")[0].split("\n") if line.startswith(("| a", "| b", "| c"))}
+    widths = {
+        len(line.split(" | ")) for line in text.split("## ")[0].split("\n") if line.startswith(("| a", "| b", "| c"))
+    }
     assert len(widths) == 1
     nothing = getattr(tables, name)({}, [])
     assert "* models: 0, 0 of them failed" in nothing
@@ -137,7 +139,15 @@ def test_the_page_links_from_its_own_folder_and_cuts_long_tables(scripts, monkey
     import results_page
 
     rows = ["| a | 1 |"] * 20 + ["| **geometric mean** (20) | **1** |"]
-    lines = ["# Title", "", "* command: `x`", "* commit: 0123456789ab, 2026-01-02", "* machine: m", "", "[s](../../docs/splits.md)"]
+    lines = [
+        "# Title",
+        "",
+        "* command: `x`",
+        "* commit: 0123456789ab, 2026-01-02",
+        "* machine: m",
+        "",
+        "[s](../../docs/splits.md)",
+    ]
     (tmp_path / "memory.md").write_text("\n".join([*lines, "", "| model | n |", "| --- | --- |", *rows, ""]))
     monkeypatch.setattr(results_page, "RESULTS", tmp_path)
     text = results_page.page()

@@ -36,9 +36,7 @@ OUTPUTS = {
 #: marks of models whose weights take seconds, or half a minute, to check and to run
 LARGE = {"unet": [pytest.mark.slow], "resnet50": [pytest.mark.slow], "vgg16": [pytest.mark.slow, pytest.mark.nightly]}
 
-every_model = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=LARGE.get(name, [])) for name in BUILDERS]
-)
+every_model = pytest.mark.parametrize("name", [pytest.param(name, marks=LARGE.get(name, [])) for name in BUILDERS])
 
 
 @cache
@@ -100,7 +98,9 @@ def test_every_transformer_is_valid_the_same_twice_and_its_results_are_of_order_
     session = ort.InferenceSession(first.SerializeToString(), providers=["CPUExecutionProvider"])
     random = np.random.default_rng(0)
     inputs = {
-        port.name: random.standard_normal(port.shape, dtype=np.float32) if "float" in port.type else random.integers(0, 999, port.shape)
+        port.name: random.standard_normal(port.shape, dtype=np.float32)
+        if "float" in port.type
+        else random.integers(0, 999, port.shape)
         for port in session.get_inputs()
     }
     for result in session.run(None, inputs):
@@ -108,7 +108,10 @@ def test_every_transformer_is_valid_the_same_twice_and_its_results_are_of_order_
 
 
 #: millions of learnt numbers and of multiply-adds, as published in MCUNet's model zoo: mbv2-320kB, mcunet-5fps-vww
-SMALL = {"mobilenet_v2-0.35-int8": (lambda: mobilenet_v2(0.35, 144), 0.75, 23.5), "mcunet-vww-int8": (mcunet_vww, 0.43, 11.6)}
+SMALL = {
+    "mobilenet_v2-0.35-int8": (lambda: mobilenet_v2(0.35, 144), 0.75, 23.5),
+    "mcunet-vww-int8": (mcunet_vww, 0.43, 11.6),
+}
 
 
 @pytest.mark.parametrize("name", MICRO)
@@ -116,7 +119,9 @@ def test_networks_of_microcontrollers_are_of_the_published_sizes(name):
     make, parameters, multiplications = SMALL[name]
     graph = onnx.shape_inference.infer_shapes(make()).graph
     sizes = {each.name: tuple(each.dims) for each in graph.initializer}
-    results = dict(zip([each.name for each in graph.value_info], shapes(graph.value_info))) | dict(zip([each.name for each in graph.output], shapes(graph.output)))
+    results = dict(zip([each.name for each in graph.value_info], shapes(graph.value_info))) | dict(
+        zip([each.name for each in graph.output], shapes(graph.output))
+    )
     layers = [node for node in graph.node if node.op_type in ("Conv", "Gemm")]
     counted = sum(math.prod(results[node.output[0]]) * math.prod(sizes[node.input[1]][1:]) for node in layers)
     learnt = sum(math.prod(size) for title, size in sizes.items() if title.endswith((".weight", ".bias")))

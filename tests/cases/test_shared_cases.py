@@ -47,7 +47,10 @@ def data_sets(name: str) -> list[NodeCase]:
     found = []
     for folder in sorted((SHARED / name).glob("test_data_set_*")):
         # one set writes a scalar as a vector
-        inputs = {tensor.name: numpy_helper.to_array(tensor).reshape(shapes[tensor.name]) for tensor in tensors(folder, "input")}
+        inputs = {
+            tensor.name: numpy_helper.to_array(tensor).reshape(shapes[tensor.name])
+            for tensor in tensors(folder, "input")
+        }
         outputs = tuple(map(numpy_helper.to_array, tensors(folder, "output")))
         found.append(NodeCase(f"{name}/{folder.name}", op, model, inputs, outputs, 0, 0))
     return found
@@ -55,7 +58,9 @@ def data_sets(name: str) -> list[NodeCase]:
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    return compile_and_run([case for name in FOLDERS for case in data_sets(name)], SEQUENCE, tmp_path_factory.mktemp("cases"))
+    return compile_and_run(
+        [case for name in FOLDERS for case in data_sets(name)], SEQUENCE, tmp_path_factory.mktemp("cases")
+    )
 
 
 @pytest.mark.parametrize("name", FOLDERS or ["none"])
@@ -78,7 +83,9 @@ def test_a_region_between_integers_and_floats_computes_what_the_file_means(split
     assert SHARED is not None
     file, shapes = SHARED / "int8-mobilenet-prefix.onnx", {"style_image": [1, 256, 256, 3]}
     x = {"style_image": np.random.default_rng(0).uniform(0, 1, shapes["style_image"]).astype(np.float32)}
-    found = LoadedLibrary(build(onnx.load(str(file)), shapes, {}, tmp_path, [*SEQUENCE, *splits, "order{by=given}"])).run(x)
+    found = LoadedLibrary(
+        build(onnx.load(str(file)), shapes, {}, tmp_path, [*SEQUENCE, *splits, "order{by=given}"])
+    ).run(x)
     given = given_model(file, shapes)
     assert given is not None
     for (name, value), expected in zip(found.items(), run(given, x), strict=True):

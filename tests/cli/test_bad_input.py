@@ -65,14 +65,24 @@ def test_an_operator_that_cannot_be_compiled_is_named(refused: Refused, tmp_path
 
 #: node, operator set, and what its refusal says of it
 CONTRADICTIONS = [
-    (helper.make_node("Softmax", ["x"], ["y"], name="far", axis=99), 17, "Softmax node 'far' does not take float32 2x3, with axis=99"),
+    (
+        helper.make_node("Softmax", ["x"], ["y"], name="far", axis=99),
+        17,
+        "Softmax node 'far' does not take float32 2x3, with axis=99",
+    ),
     (helper.make_node("Transpose", ["x"], ["y"], name="turn", perm=[0, 0]), 17, "Transpose node 'turn'"),
-    (helper.make_node("MatMul", ["x", "x"], ["y"], name="product"), 13, "MatMul node 'product' does not take float32 2x3 and float32 2x3"),
+    (
+        helper.make_node("MatMul", ["x", "x"], ["y"], name="product"),
+        13,
+        "MatMul node 'product' does not take float32 2x3 and float32 2x3",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("node", "opset", "part"), CONTRADICTIONS, ids=lambda each: getattr(each, "name", None))
-def test_a_contradiction_is_told_without_a_word_of_onnxs(refused: Refused, tmp_path: Path, node: onnx.NodeProto, opset: int, part: str):
+def test_a_contradiction_is_told_without_a_word_of_onnxs(
+    refused: Refused, tmp_path: Path, node: onnx.NodeProto, opset: int, part: str
+):
     model = model_of([node], {"x": (2, 3)}, ["y"], name="bad", opset=opset)
     onnx.save(model, tmp_path / "m.onnx")
     said = refused("compile", tmp_path / "m.onnx", "--target", "x86-64", "--out", "out")

@@ -47,9 +47,19 @@ def test_the_levers_are_those_beside_the_plan_or_of_the_stage_before(
 def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done], planned: Path):
     size = Footprint(1, 2, 3, 4, 5, 6, 7, 8, True, 9, 10)
     measured = Measured(
-        True, "native", 700, 1.5, 1e-6, 2e-6, throughput=640.0, energy=Energy("absent: no counters"), compile_seconds=7.0
+        True,
+        "native",
+        700,
+        1.5,
+        1e-6,
+        2e-6,
+        throughput=640.0,
+        energy=Energy("absent: no counters"),
+        compile_seconds=7.0,
     )
-    write_report(FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), measured), planned / "footprint.json")
+    write_report(
+        FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), measured), planned / "footprint.json"
+    )
     said = " ".join(passfit("explain", planned).out.split())
     assert all(each in said for each in ("1.50 ms", "640 runs/s", "energy absent: no counters", "compiled in 7.0 s"))
     with_counters = replace(measured, energy=Energy("RAPL: package-0", 2.5))

@@ -85,7 +85,9 @@ def test_an_interrupt_while_the_modules_of_the_command_are_loaded_leaves_no_trac
         "from passfit.cli import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], preexec_fn=hear_interrupts, capture_output=True, text=True, timeout=_DEAF)
+    done = subprocess.run(
+        [sys.executable, "-c", code], preexec_fn=hear_interrupts, capture_output=True, text=True, timeout=_DEAF
+    )
     assert (done.returncode, done.stderr) == (130, "passfit: interrupted.\n")
 
 
@@ -125,7 +127,9 @@ def test_a_second_interrupt_ends_what_saves_its_results(tmp_path: Path):
 
 
 def test_a_step_that_is_stuck_is_given_up_and_said_so(tmp_path: Path):
-    running, child = _start(f"\n        with deadline(0.5, 'Lowering took too long.'):\n            {_READY}{_STUCK}", tmp_path)
+    running, child = _start(
+        f"\n        with deadline(0.5, 'Lowering took too long.'):\n            {_READY}{_STUCK}", tmp_path
+    )
     _, err = running.communicate(timeout=_DEAF)
     assert (running.returncode, err) == (2, "passfit: Lowering took too long.\n")
     assert not _alive(child)

@@ -20,7 +20,21 @@ from passfit.memory.footprint import Baseline, Budget, Footprint, FootprintRepor
 from ..signals import hear_interrupts
 from .conftest import Done
 
-COMMANDS = ("init", "optimize", "compile", "fit", "profile", "learn", "gate", "track", "explain", "report", "compare", "passes", "targets")
+COMMANDS = (
+    "init",
+    "optimize",
+    "compile",
+    "fit",
+    "profile",
+    "learn",
+    "gate",
+    "track",
+    "explain",
+    "report",
+    "compare",
+    "passes",
+    "targets",
+)
 Passfit = Callable[..., Done]
 
 
@@ -93,7 +107,12 @@ def test_wrong_usage_exits_with_2_and_says_how(passfit: Passfit, tmp_path: Path,
     [((), 0.25), (("--max-extra-compute", "0.5"), 0.5), (("--max-extra-compute", "0"), 0.0), (("--no-splits",), None)],
 )
 def test_the_extra_compute_reaches_the_search(
-    passfit: Passfit, monkeypatch: pytest.MonkeyPatch, command: str, step: str, arguments: tuple[str, ...], extra: object
+    passfit: Passfit,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    step: str,
+    arguments: tuple[str, ...],
+    extra: object,
 ):
     def stop(*_: object, search: api.SearchSettings, **__: object) -> None:
         raise ConfigError(f"extra compute {search.max_extra_compute}")
@@ -166,7 +185,11 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[...,
         "main()\n"
     )
     running = subprocess.Popen(
-        [sys.executable, "-c", code], preexec_fn=hear_interrupts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        preexec_fn=hear_interrupts,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     while not mark.exists() and running.poll() is None:
         time.sleep(0.05)

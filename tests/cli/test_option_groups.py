@@ -28,7 +28,8 @@ def test_options_reach_the_settings():
         seen.append((model, device, search.settings(), out))
 
     done = CliRunner().invoke(
-        app, ["m", "--target", "t", "--no-splits", "--allow-lossy", "--seed", "3", "--max-latency", "1.5x", "--out", "o"]
+        app,
+        ["m", "--target", "t", "--no-splits", "--allow-lossy", "--seed", "3", "--max-latency", "1.5x", "--out", "o"],
     )
     assert done.exit_code == 0, done.output
     expected = SearchSettings(seed=3, lossy=True, max_extra_compute=None, max_latency=LatencyLimit(ratio=1.5))

@@ -33,7 +33,12 @@ def test_every_kernel_of_the_library_is_timed(passfit: Callable, save_tiny_cnn: 
 @native
 @pytest.mark.parametrize("rows", [1, 7])
 def test_a_product_counts_its_multiply_adds(passfit: Callable, tmp_path: Path, rows: int):
-    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (rows, 24)}, {"y": (rows, 40)}, {"w": np.ones((24, 40), np.float32)})
+    model = model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        {"x": (rows, 24)},
+        {"y": (rows, 40)},
+        {"w": np.ones((24, 40), np.float32)},
+    )
     file = save(model, tmp_path, "product.onnx")
     assert passfit("profile", file, "--kernels", "--out", "k.json").code == 0
     (kernel,) = json.loads((tmp_path / "k.json").read_text())["kernels"]
@@ -63,6 +68,8 @@ def test_a_sequence_belongs_to_kernels(refused: Callable[..., str]):
 
 @native
 def test_a_model_without_kernels_is_refused(refused: Callable[..., str], tmp_path: Path):
-    file = save(model_of([helper.make_node("Identity", ["x"], ["y"])], {"x": (4,)}, {"y": (4,)}, {}), tmp_path, "same.onnx")
+    file = save(
+        model_of([helper.make_node("Identity", ["x"], ["y"])], {"x": (4,)}, {"y": (4,)}, {}), tmp_path, "same.onnx"
+    )
     assert "no kernels" in refused("profile", file, "--kernels", "--out", "k.json")
     assert not (tmp_path / "k.json").exists()

@@ -25,7 +25,12 @@ def test_a_reader_that_leaves_ends_the_command_as_a_signal_would(arguments: tupl
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams_change_no_exit_code(command: str, code: int, closed: str, tmp_path: Path):
     line = f'"{sys.executable}" -m passfit.cli {command} {closed}'
-    assert subprocess.run(["sh", "-c", line], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == code
+    assert (
+        subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ).returncode
+        == code
+    )
 
 
 def test_the_version_is_that_of_the_package():

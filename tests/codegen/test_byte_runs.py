@@ -53,7 +53,11 @@ def test_totals_are_of_the_first_half_less_the_second():
 
 
 @pytest.mark.parametrize(
-    "target, names", [("rpi4", ("smull", "smlsl2", "sadalp", "addp")), ("beaglebone", ("vmull.s8", "vmlsl.s8", "vpadal.s16", "vpadd.i32"))]
+    "target, names",
+    [
+        ("rpi4", ("smull", "smlsl2", "sadalp", "addp")),
+        ("beaglebone", ("vmull.s8", "vmlsl.s8", "vpadal.s16", "vpadd.i32")),
+    ],
 )
 def test_neon_has_an_instruction_for_each_step(target, names):
     text = build_module({"f": kernel()}, get_target(target).llvm_config()).inspect_source("asm")

@@ -14,4 +14,6 @@ def test_the_condition_and_the_number_of_a_guarded_call_are_those_of_its_guard(t
     condition = guard_condition(guard, "t0", trips).replace("&&", "and")
     runs = [trip for trip in range(trips) if eval(condition or "True", {"t0": trip})]
     assert runs == [trip for trip in range(trips) if guard.runs_in(trip)]
-    assert [eval(guard_number(guard, "t0").replace("/", "//"), {"t0": trip}) for trip in runs] == list(range(guard.groups))
+    assert [eval(guard_number(guard, "t0").replace("/", "//"), {"t0": trip}) for trip in runs] == list(
+        range(guard.groups)
+    )

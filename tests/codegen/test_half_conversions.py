@@ -36,13 +36,18 @@ def test_floats_round_to_the_nearest_even_half():
     halves = np.arange(0x7C00, dtype="uint16").view("float16").astype("float32")
     between = (halves[1:] + halves[:-1]) / 2  # ties
     spread = np.random.default_rng(0).integers(0, 1 << 32, 20000, dtype="uint32").view("float32")
-    values = np.concatenate([halves, between, np.nextafter(between, np.float32(9e9)), np.nextafter(between, np.float32(-9)), spread])
+    values = np.concatenate(
+        [halves, between, np.nextafter(between, np.float32(9e9)), np.nextafter(between, np.float32(-9)), spread]
+    )
     values = np.concatenate([values, -values, np.array([65519, 65520, 1e9, np.inf, np.nan], "float32")])
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(convert(NARROW, values, "float16"), values.astype("float16"))
 
 
-@pytest.mark.parametrize(("target", "by_arithmetic"), [("visionfive2", True), ("bpi-f3", True), ("beaglebone", True), ("rpi4", False), ("x86-64", False)])
+@pytest.mark.parametrize(
+    ("target", "by_arithmetic"),
+    [("visionfive2", True), ("bpi-f3", True), ("beaglebone", True), ("rpi4", False), ("x86-64", False)],
+)
 def test_processors_with_instructions_keep_them(target, by_arithmetic):
     data = te.placeholder((8,), "float16", "data")
     kernel = te.create_prim_func([data, te.compute((8,), lambda i: data[i] + data[i], "result")])

@@ -269,5 +269,9 @@ def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path):
 @pytest.mark.parametrize("target", ["x86-64", "rpi4", "beaglebone", "visionfive2"])
 def test_no_member_holds_debug_information(tmp_path, target):
     library = write(models.matmul_exp(), tmp_path, get_target(target))
-    names = {section.name for _, body in archive_members(library.archive.read_bytes()) for section in read_object(body).sections}
+    names = {
+        section.name
+        for _, body in archive_members(library.archive.read_bytes())
+        for section in read_object(body).sections
+    }
     assert ".symtab" in names and not [name for name in names if "debug" in name]

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.tvm
 
 def scale(factor, count=8, name="x"):
     x = te.placeholder((count,), name=name)
-    return te.create_prim_func([x, te.compute((count,), lambda i: x[i] * tirx.const(factor, "float32"), name=f"{name}2")])
+    return te.create_prim_func(
+        [x, te.compute((count,), lambda i: x[i] * tirx.const(factor, "float32"), name=f"{name}2")]
+    )
 
 
 def chain(**kernels) -> Lowered:

@@ -22,7 +22,15 @@ pytestmark = pytest.mark.tvm
 @pytest.mark.parametrize("by", [-5, -1, 0, 2, 3])
 def test_zeros_come_in_where_a_vector_has_no_lane(lanes, by):
     given = te.placeholder((lanes,), "float32", "given")
-    schedule = Schedule(IRModule({"main": te.create_prim_func([given, te.compute((lanes,), lambda i: moved(given[i].asobject(), by), "result")])}))
+    schedule = Schedule(
+        IRModule(
+            {
+                "main": te.create_prim_func(
+                    [given, te.compute((lanes,), lambda i: moved(given[i].asobject(), by), "result")]
+                )
+            }
+        )
+    )
     schedule.vectorize(schedule.get_loops("result")[0])
     values, result = np.arange(1, lanes + 1, dtype="float32"), tvm.runtime.tensor(np.zeros(lanes, "float32"))
     build_module({"f": schedule.mod["main"]}, HOST)["f"](tvm.runtime.tensor(values), result)

@@ -48,5 +48,10 @@ def test_nan_is_no_extreme_of_an_unrolled_row(place: int) -> None:
     """Whatever the place of NaN: kernels unroll short rows, and splits unroll others than the whole does."""
     data = te.placeholder(X.shape, "float32", "data")
     numbers = [1 if each == place else index for each, index in enumerate((0, 6, 7, 8))]
-    row = te.compute((1,), lambda i: tirx.max(tirx.max(tirx.max(data[i + numbers[0]], data[i + numbers[1]]), data[i + numbers[2]]), data[i + numbers[3]]))
+    row = te.compute(
+        (1,),
+        lambda i: tirx.max(
+            tirx.max(tirx.max(data[i + numbers[0]], data[i + numbers[1]]), data[i + numbers[2]]), data[i + numbers[3]]
+        ),
+    )
     assert _computed(te.create_prim_func([data, row]), (1,)) == [np.nanmax(X[numbers])]

@@ -48,26 +48,38 @@ def test_requantised_sums_saturate_by_instructions(dtype, zero, last, lanes):
 
 
 @pytest.mark.parametrize("lanes", [8, 16, 32])
-@pytest.mark.parametrize("dtype, zero, last", [("int8", -5, "vpacksswb"), ("int8", -128, "vpacksswb"), ("uint8", 3, "vpackuswb")])
+@pytest.mark.parametrize(
+    "dtype, zero, last", [("int8", -5, "vpacksswb"), ("int8", -128, "vpacksswb"), ("uint8", 3, "vpackuswb")]
+)
 def test_avx2_saturates_too(dtype, zero, last, lanes):
     text = assembly(kernel(scaled, zero, dtype, lanes), "x86-64")
     assert all(name in text for name in ("vcvtps2dq", "vpackssdw", "vpaddsw", last)) and "vmaxps" not in text
 
 
 @pytest.mark.skipif(not how_to_run(get_target("x86-64")).native, reason="the host cannot run x86-64-v3")
-@pytest.mark.parametrize("dtype, zero, lanes", [("int8", -128, 8), ("int8", 127, 16), ("int8", 0, 32), ("uint8", 3, 8), ("uint8", 255, 16)])
+@pytest.mark.parametrize(
+    "dtype, zero, lanes", [("int8", -128, 8), ("int8", 127, 16), ("int8", 0, 32), ("uint8", 3, 8), ("uint8", 255, 16)]
+)
 def test_numbers_are_those_of_other_vectors(dtype, zero, lanes):
     """Compare with NumPy on this machine: halves, both ends, and numbers beyond int32."""
     ends = [0, 1, -1, 2**31 - 1, -(2**31), 10**6, -(10**6)]
     for step in (0.5, 0.003, 1e6):
         near = [round(half / step) for half in (-130.5, -127.5, -0.5, 0.5, 1.5, 126.5, 127.5, 254.5)]
-        given = np.resize(np.asarray(ends + near + list(range(-8, 9)), np.int64), 32).clip(-(2**31), 2**31 - 1).astype(np.int32)
-        function = kernel(lambda number, step=step: number.astype("float32") * tirx.const(step, "float32"), zero, dtype, lanes)
+        given = (
+            np.resize(np.asarray(ends + near + list(range(-8, 9)), np.int64), 32)
+            .clip(-(2**31), 2**31 - 1)
+            .astype(np.int32)
+        )
+        function = kernel(
+            lambda number, step=step: number.astype("float32") * tirx.const(step, "float32"), zero, dtype, lanes
+        )
         target = get_target("x86-64").llvm_config()
         result = tvm.runtime.tensor(np.zeros(32, dtype))
         build_module({"f": function}, target, PACKED)["f"](tvm.runtime.tensor(given), result)
         info = np.iinfo(dtype)
-        expected = np.clip(np.rint(given.astype(np.float32) * np.float32(step)).astype(np.float64) + zero, info.min, info.max)
+        expected = np.clip(
+            np.rint(given.astype(np.float32) * np.float32(step)).astype(np.float64) + zero, info.min, info.max
+        )
         np.testing.assert_array_equal(result.numpy(), expected.astype(dtype))
 
 
@@ -77,7 +89,11 @@ def test_no_zero_point_is_added_if_it_is_zero():
 
 @pytest.mark.parametrize(
     "function",
-    [kernel(scaled, lanes=1), kernel(lambda number: number, source="float32"), kernel(lambda number: number / tirx.const(3.0, "float32"), source="float32")],
+    [
+        kernel(scaled, lanes=1),
+        kernel(lambda number: number, source="float32"),
+        kernel(lambda number: number / tirx.const(3.0, "float32"), source="float32"),
+    ],
     ids=["single numbers", "floats", "quotients"],
 )
 def test_other_numbers_stay_as_they_are(function):

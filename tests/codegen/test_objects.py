@@ -28,7 +28,9 @@ def chain(widths):
 
     def body(x):
         for seed, width in enumerate(widths):
-            x = relax.op.nn.softmax(relax.op.matmul(x, weight(int(x.ty.shape[1]) if seed == 0 else widths[seed - 1], width)))
+            x = relax.op.nn.softmax(
+                relax.op.matmul(x, weight(int(x.ty.shape[1]) if seed == 0 else widths[seed - 1], width))
+            )
         return x
 
     return schedule_program(lowered([(4, 8)], body))[0].kernels
@@ -39,7 +41,8 @@ def chain(widths):
 def test_every_kernel_is_in_one_object_and_the_bytes_are_the_same_every_time(tmp_path_factory, widths):
     kernels, target = chain(widths), get_target("x86-64")
     objects = [
-        [path.read_bytes() for path in build_objects(kernels, target, tmp_path_factory.mktemp("objects"))] for _ in range(2)
+        [path.read_bytes() for path in build_objects(kernels, target, tmp_path_factory.mktemp("objects"))]
+        for _ in range(2)
     ]
     assert objects[0] == objects[1]
     found = [read_object(each) for each in objects[0]]

@@ -38,7 +38,9 @@ def kernel(lanes):
 
 @pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize(
-    "machine", [TARGET, get_target("x86-64-v4"), get_target("x86-64-vnni"), None], ids=["AVX2", "AVX-512", "VNNI", "neither"]
+    "machine",
+    [TARGET, get_target("x86-64-v4"), get_target("x86-64-vnni"), None],
+    ids=["AVX2", "AVX-512", "VNNI", "neither"],
 )
 def test_it_adds_up_two_products(lanes, machine):
     if machine is not None and not how_to_run(machine).native:
@@ -82,7 +84,9 @@ def test_it_adds_four_products_to_a_sum(lanes, machine):
     weights[:8], values[:8] = [-128] * 4 + [127] * 4, 255  # sums of two products that no int16 holds
     start = random.integers(-1000, 1000, COUNT, np.int32)
     result = tvm.runtime.tensor(np.zeros(COUNT, "int32"))
-    compiled = build_module({"f": kernel_of_fours(lanes)}, {"kind": "llvm"} if machine is None else machine.llvm_config())
+    compiled = build_module(
+        {"f": kernel_of_fours(lanes)}, {"kind": "llvm"} if machine is None else machine.llvm_config()
+    )
     compiled["f"](*map(tvm.runtime.tensor, (weights, values, start)), result)
     np.testing.assert_array_equal(result.numpy(), start + (weights.astype(np.int32) * values).reshape(COUNT, 4).sum(1))
     if machine is not None and lanes > 1:

@@ -29,7 +29,9 @@ def kernel(lanes):
         x = [couple(*(values[2 * half + n].asobject() for n in (0, 1))) for half in (0, 1)]
         return quads(total[i], (halves[0], halves[1]), (x[0], x[1]))
 
-    schedule = Schedule(IRModule({"main": te.create_prim_func([total, weights, values, te.compute((COUNT,), each, "result")])}))
+    schedule = Schedule(
+        IRModule({"main": te.create_prim_func([total, weights, values, te.compute((COUNT,), each, "result")])})
+    )
     if lanes > 1:
         _, inner = schedule.split(schedule.get_loops("result")[0], [None, lanes])
         schedule.vectorize(inner)
@@ -49,7 +51,9 @@ def test_it_adds_up_four_products(lanes):
         np.testing.assert_array_equal(result.numpy(), total + products[0].sum(1) - products[1].sum(1))
 
 
-@pytest.mark.parametrize("target, names", [("rpi4", ("smull", "smlsl", "sadalp")), ("beaglebone", ("vmull.s8", "vmlsl.s8", "vpadal.s16"))])
+@pytest.mark.parametrize(
+    "target, names", [("rpi4", ("smull", "smlsl", "sadalp")), ("beaglebone", ("vmull.s8", "vmlsl.s8", "vpadal.s16"))]
+)
 def test_neon_has_an_instruction_for_each_step(target, names):
     text = build_module({"f": kernel(8)}, get_target(target).llvm_config()).inspect_source("asm")
     assert all(name in text for name in names)

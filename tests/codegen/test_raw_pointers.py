@@ -31,7 +31,9 @@ def network():
 
     def body(x):
         x = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(8, 3, 3, 3), padding=1))
-        x = relax.op.nn.max_pool2d(relax.op.nn.conv2d(x, weight(8, 1, 5, 5), groups=8, padding=2), (2, 2), strides=(2, 2))
+        x = relax.op.nn.max_pool2d(
+            relax.op.nn.conv2d(x, weight(8, 1, 5, 5), groups=8, padding=2), (2, 2), strides=(2, 2)
+        )
         x = relax.op.matmul(relax.op.reshape(x, (1, 8 * 6 * 7)), weight(8 * 6 * 7, 10))
         return relax.op.nn.softmax(x)
 

@@ -38,7 +38,12 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 def streamed(program: Lowered, axis: int = 2) -> Lowered:
     """Stream the longest region of a program by rows, and schedule it."""
     last = len(program.program.steps) - 1
-    found = (region(program.program, splits_of(program), first, end, axis) for end in range(last, 0, -1) for first in (0, 1) if first < end)
+    found = (
+        region(program.program, splits_of(program), first, end, axis)
+        for end in range(last, 0, -1)
+        for first in (0, 1)
+        if first < end
+    )
     return schedule_program(stream_region(program, next(each for each in found if each is not None)))[0]
 
 
@@ -48,7 +53,9 @@ def built(program: Lowered, folder) -> tuple[Lowered, Library]:
 
 
 @native
-@pytest.mark.parametrize("name", ["residual", "squeeze", "pools", "one kernel twice", "odd edges", "enlarged", "convolved pools"])
+@pytest.mark.parametrize(
+    "name", ["residual", "squeeze", "pools", "one kernel twice", "odd edges", "enlarged", "convolved pools"]
+)
 def test_a_library_of_a_region_computes_the_same(tmp_path, name):
     shape, body = MODELS[name]
     before = lowered([shape], body, PASSES.get(name, TVM_DEFAULT))
@@ -62,7 +69,10 @@ def test_a_library_of_a_region_computes_the_same(tmp_path, name):
 def test_a_region_is_a_loop_of_guarded_calls_in_c(tmp_path, monkeypatch):
     """Calls compute rows by their number; those of strided steps run every second tick."""
     written = {}
-    monkeypatch.setattr("passfit.codegen.library.zig_cc", lambda command, target, folder: written.update(c=(folder / "library.c").read_text()) or 1 / 0)
+    monkeypatch.setattr(
+        "passfit.codegen.library.zig_cc",
+        lambda command, target, folder: written.update(c=(folder / "library.c").read_text()) or 1 / 0,
+    )
     program = streamed(lowered([MODELS["conv-pool"][0]], MODELS["conv-pool"][1]))
     with pytest.raises(ZeroDivisionError):
         built(program, tmp_path)
@@ -90,7 +100,11 @@ def taken(x):
     """Build windows over rows of a table that an input chooses."""
     table = relax.const(np.random.default_rng(0).standard_normal((20, 2)).astype("float32"))
     emit = relax.BlockBuilder.current().emit
-    y = emit(relax.op.permute_dims(emit(relax.op.take(table, emit(relax.op.astype(x, "int64")), axis=0, mode="fast")), (0, 2, 1)))
+    y = emit(
+        relax.op.permute_dims(
+            emit(relax.op.take(table, emit(relax.op.astype(x, "int64")), axis=0, mode="fast")), (0, 2, 1)
+        )
+    )
     weights = relax.const(np.random.default_rng(1).standard_normal((2, 2, 3)).astype("float32"))
     return emit(relax.op.nn.relu(emit(relax.op.nn.conv1d(y, weights, padding=1))))
 

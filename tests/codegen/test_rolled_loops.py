@@ -44,7 +44,9 @@ def rolled(program):
     """List the extents of marked loops."""
     found = []
     for kernel in program.kernels.values():
-        tvm_ffi.structural_walk(kernel.body, [(For, lambda loop: found.append(int(loop.extent)) if is_rolled(loop) else None)])
+        tvm_ffi.structural_walk(
+            kernel.body, [(For, lambda loop: found.append(int(loop.extent)) if is_rolled(loop) else None)]
+        )
     return found
 
 
@@ -55,7 +57,9 @@ def spilled(program):
     found = 0
     for block in re.split(r"^[.\w]+:", text, flags=re.MULTILINE):
         products = [at.start() for at in re.finditer(r"vfmadd\w+", block)]
-        found += len(re.findall(r"vmov\w+\s+%ymm\d+, -?\d*\(%rsp\)", block[products[0] : products[-1]])) if products else 0
+        found += (
+            len(re.findall(r"vmov\w+\s+%ymm\d+, -?\d*\(%rsp\)", block[products[0] : products[-1]])) if products else 0
+        )
     return found
 
 
@@ -92,13 +96,20 @@ def test_taps_of_one_column_are_rolled_too(rows, columns, spills):
 def unmarked(program):
     """Let LLVM unroll the marked loops."""
     plain = lambda loop: For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body) if is_rolled(loop) else loop  # noqa: E731
-    kernels = {name: kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, plain))) for name, kernel in program.kernels.items()}
+    kernels = {
+        name: kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, plain)))
+        for name, kernel in program.kernels.items()
+    }
     return replace(program, kernels=kernels)
 
 
 def test_unrolled_taps_spill_sums():
     """Show the reason: remove the rule if LLVM learns to keep them in registers."""
-    made = [convolution("leaky", UNROLLED)[1], convolution("hardswish", UNROLLED, 30, 5)[1], convolution("relu", UNROLLED, 28, 3, 2)[1]]
+    made = [
+        convolution("leaky", UNROLLED)[1],
+        convolution("hardswish", UNROLLED, 30, 5)[1],
+        convolution("relu", UNROLLED, 28, 3, 2)[1],
+    ]
     assert not any(map(rolled, made)) and max(map(spilled, made)) > 0
 
 

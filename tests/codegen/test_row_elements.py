@@ -18,7 +18,9 @@ from ..kernels.programs import HOST
 pytestmark = pytest.mark.tvm
 
 
-@pytest.mark.parametrize("width, lanes", [(5, 8), (7, 8), (8, 8), (14, 8), (16, 8), (9, 16), (14, 16), (27, 16), (21, 8)])
+@pytest.mark.parametrize(
+    "width, lanes", [(5, 8), (7, 8), (8, 8), (14, 8), (16, 8), (9, 16), (14, 16), (27, 16), (21, 8)]
+)
 @pytest.mark.parametrize("stride, before", [(1, 0), (1, 2), (1, -3), (2, 1), (2, 0), (3, 2)])
 def test_zeros_stand_outside_a_row(width, lanes, stride, before):
     given = te.placeholder((width,), "float32", "given")

@@ -39,7 +39,9 @@ def test_a_product_is_rounded_before_it_is_added():
     assert not result.numpy().any()
     # a target with an instruction for both finds what the product lost
     floats = tvm.runtime.tensor(np.zeros(COUNT, "float32"))
-    build_module({"f": kernel("float32")}, TARGET.llvm_config())["f"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), floats)
+    build_module({"f": kernel("float32")}, TARGET.llvm_config())["f"](
+        tvm.runtime.tensor(a), tvm.runtime.tensor(b), floats
+    )
     assert floats.numpy().any()
 
 
@@ -56,7 +58,9 @@ def dequantised(made):
 
 def test_products_of_dequantised_weights_join_their_sum_alone():
     k = te.reduce_axis((0, 8), "k")
-    total = dequantised(lambda data, weight: te.compute((4, 16), lambda m, n: te.sum(data[m, k] * weight(k, n), axis=k)))
+    total = dequantised(
+        lambda data, weight: te.compute((4, 16), lambda m, n: te.sum(data[m, k] * weight(k, n), axis=k))
+    )
     assert tvm_ffi.structural_equal(with_separate_products(total), total)
     single = dequantised(lambda data, weight: te.compute((4, 8), lambda m, n: data[m, n] + weight(m, n) * data[m, 0]))
     assert not tvm_ffi.structural_equal(with_separate_products(single), single)

@@ -31,7 +31,13 @@ def sums(vectors):
 
 @pytest.mark.parametrize(
     ("target", "vectors", "allocates"),
-    [("x86-64-v4", 24, False), ("x86-64-v4", 32, False), ("x86-64-v4", 40, True), ("x86-64", 24, True), ("x86-64", 12, False)],
+    [
+        ("x86-64-v4", 24, False),
+        ("x86-64-v4", 32, False),
+        ("x86-64-v4", 40, True),
+        ("x86-64", 24, True),
+        ("x86-64", 12, False),
+    ],
 )
 def test_the_registers_of_the_target_decide(target, vectors, allocates):
     code = build_module({"f": sums(vectors)}, get_target(target).llvm_config()).inspect_source("asm")

@@ -23,7 +23,16 @@ def test_what_a_c_compiler_or_the_library_supplies_is_allowed(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["TVMBackendParallelLaunch", "TVMBackendAllocWorkspace", "TVMFFIErrorSetRaisedFromCStrParts", "malloc", "printf", "expq", "__truncsfbf2"]
+    "name",
+    [
+        "TVMBackendParallelLaunch",
+        "TVMBackendAllocWorkspace",
+        "TVMFFIErrorSetRaisedFromCStrParts",
+        "malloc",
+        "printf",
+        "expq",
+        "__truncsfbf2",
+    ],
 )
 def test_anything_else_is_refused_with_the_kernel_that_uses_it(name):
     with pytest.raises(ModelError, match=f"Kernel 'm_sort' needs the symbol '{name}'"):

@@ -65,7 +65,10 @@ def test_each_bank_is_a_block_of_its_own(case, pieces):
     for tensor, address in zip(program.tensors, addresses.tensors, strict=True):
         if tensor.weight is None:
             number, offset = map(int, address.removeprefix("arena_m_").removesuffix("u").split(" + "))
-            assert sum(bank.size for bank in banks[:number]) + offset == plan.offsets[tensor.buffer] and 0 <= offset < banks[number].size
+            assert (
+                sum(bank.size for bank in banks[:number]) + offset == plan.offsets[tensor.buffer]
+                and 0 <= offset < banks[number].size
+            )
 
 
 @given(programs(), st.data())
@@ -77,7 +80,10 @@ def test_weights_have_offsets_in_the_blocks_of_their_memories(case, data):
     for block in addresses.weight_blocks:
         assert block.name == {"": "weights", "qspi": "weights_qspi", "nor-1": "weights_nor_1"}[block.region]
         ends = [*(addresses.weight_offsets[number] for number in block.weights), block.nbytes][1:]
-        assert all(addresses.weight_offsets[number] + program.weights[number].nbytes <= end for number, end in zip(block.weights, ends, strict=True))
+        assert all(
+            addresses.weight_offsets[number] + program.weights[number].nbytes <= end
+            for number, end in zip(block.weights, ends, strict=True)
+        )
     assert [addresses.weights[number] for block in addresses.weight_blocks for number in block.weights] == [
         f"{block.name} + {addresses.weight_offsets[number]}u" for block in addresses.weight_blocks for number in block.weights
     ]  # fmt: skip

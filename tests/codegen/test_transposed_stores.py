@@ -22,7 +22,9 @@ def kernel(pixels, lanes, operand=False):
     """Return a kernel that turns `pixels` of 32 channels each into planes, one vector of channels after the other."""
     given = te.placeholder((pixels, CHANNELS), "float32", "given")
     other = te.placeholder((CHANNELS, 40), "float32", "other")
-    result = te.compute((CHANNELS, pixels), lambda c, x: given[x, c] * 2.0 + (other[c, x] if operand else 1.0), "result")
+    result = te.compute(
+        (CHANNELS, pixels), lambda c, x: given[x, c] * 2.0 + (other[c, x] if operand else 1.0), "result"
+    )
     schedule = Schedule(IRModule({"main": te.create_prim_func([given, *([other] if operand else []), result])}))
     channel, pixel = schedule.get_loops("result")
     outer, inner = schedule.split(channel, [None, lanes])
@@ -50,7 +52,10 @@ def test_each_element_is_stored_where_it_belongs(pixels, lanes, operand):
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("target", "whole", "single"), [("x86-64-v4", "vextractf32x4", "vscatter"), ("x86-64", "vextractf128", "vextractps")])
+@pytest.mark.parametrize(
+    ("target", "whole", "single"),
+    [("x86-64-v4", "vextractf32x4", "vscatter"), ("x86-64", "vextractf128", "vextractps")],
+)
 def test_four_rows_are_transposed_instead_of_stored_element_by_element(target, whole, single):
     text = assembly(kernel(8, get_target(target).machine.lanes), target)
     assert whole in text and single not in text

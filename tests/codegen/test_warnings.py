@@ -51,14 +51,25 @@ def written(name: str, folder: Path) -> tuple[list[str], str]:
     addresses = tensor_addresses(model.program, model.plan)
     workspace = model.workspace + (target.machine.thread_bytes if target.threads > 1 else 0)
     values = library_values(
-        model.program.name, model.program, model.plan, workspace, addresses, read_object(kernels.read_bytes()), target, reasons
+        model.program.name,
+        model.program,
+        model.plan,
+        workspace,
+        addresses,
+        read_object(kernels.read_bytes()),
+        target,
+        reasons,
     )
     files = write_sources(folder, values | {"timed": name == "timed", "model_sha256": "ab12"}, model.weights, addresses)
     return [each for each in files if each.endswith(".c")], f"{values['m']}.h"
 
 
 def clang(target: Target) -> list[str]:
-    machine = ["-target", target.zig_target, f"-mcpu={target.zig_cpu}", "-ffreestanding"] if target.bare else ["-target", host_libc(target)]
+    machine = (
+        ["-target", target.zig_target, f"-mcpu={target.zig_cpu}", "-ffreestanding"]
+        if target.bare
+        else ["-target", host_libc(target)]
+    )
     return [sys.executable, "-m", "ziglang", "cc", *machine]
 
 
@@ -74,7 +85,9 @@ def test_a_library_compiles_without_a_warning(tmp_path, name, compiler):
     if compiler == "gcc" and shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     files, header = written(name, tmp_path)
-    (tmp_path / "header.cpp").write_text(f'#include "{header}"\nint main() {{ return {header[:-2].upper()}_OUTPUTS; }}\n', encoding="utf-8")
+    (tmp_path / "header.cpp").write_text(
+        f'#include "{header}"\nint main() {{ return {header[:-2].upper()}_OUTPUTS; }}\n', encoding="utf-8"
+    )
     command = clang(target) if compiler == "clang" else ["gcc"]
     for language, file in [*((standard, each) for each in files), ("c++17", "header.cpp")]:
         run([*command, *STRICT, f"-std={language}", file], tmp_path)
@@ -90,12 +103,26 @@ def test_cppcheck_finds_nothing_in_functions_and_images(tmp_path):
     for file in (*IMAGE.glob("*.[ch]"), SOURCE):
         shutil.copy(file, tmp_path)
     files, _ = written("bare", tmp_path)
-    values = {"m": "matmul_exp", "M": "MATMUL_EXP", "target": "mps2-an386", "input_bytes": [96], "output_bytes": [80, 96, 120, 80]}
+    values = {
+        "m": "matmul_exp",
+        "M": "MATMUL_EXP",
+        "target": "mps2-an386",
+        "input_bytes": [96],
+        "output_bytes": [80, 96, 120, 80],
+    }
     (tmp_path / "main.c").write_text(render("main.c.j2", IMAGE, **values), encoding="utf-8")
     # it cannot read the names of registers, and takes the linker's symbols for arrays, and addresses in numbers for unused
-    options = ["--std=c11", "-D__asm__(x)=", "-D__arm__", "--suppress=comparePointers", "--suppress=constParameterPointer"]
+    options = [
+        "--std=c11",
+        "-D__asm__(x)=",
+        "-D__arm__",
+        "--suppress=comparePointers",
+        "--suppress=constParameterPointer",
+    ]
     run([*CPPCHECK, *options, *sorted(each.name for each in tmp_path.glob("*.c"))], tmp_path)
-    assert {"main.c", "startup_thumb.c", "startup_riscv.c", SOURCE.name, *files} <= {each.name for each in tmp_path.iterdir()}
+    assert {"main.c", "startup_thumb.c", "startup_riscv.c", SOURCE.name, *files} <= {
+        each.name for each in tmp_path.iterdir()
+    }
 
 
 def test_cppcheck_finds_a_fault(tmp_path):

@@ -34,7 +34,11 @@ def test_passfit_joins_in_a_folder_and_one_refused_model_stops_no_other(tmp_path
     assert (repo.root / "dvc.yaml").read_text() == OWN and (repo.root / "params.yaml").read_text() == "epochs: 3\n"
 
     # DVC knows that training makes the models, and that a new model alone needs a new import
-    assert repo.repro("passfit/dvc.yaml:import") == {"passfit/dvc.yaml:toolchain", "passfit/dvc.yaml:import@a", "passfit/dvc.yaml:import@b"}
+    assert repo.repro("passfit/dvc.yaml:import") == {
+        "passfit/dvc.yaml:toolchain",
+        "passfit/dvc.yaml:import@a",
+        "passfit/dvc.yaml:import@b",
+    }
     write_model(repo.root / "exported" / "a.onnx", (1, "n"), "x_a")
     write_model(repo.root / "exported" / "b.onnx", (1, 16), "x_b")
     text = repo.run(repo.python, "-m", "dvc", "repro", "--keep-going", "passfit/dvc.yaml:import", expect=255)

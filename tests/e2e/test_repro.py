@@ -102,7 +102,18 @@ def test_champion_is_of_the_release_and_no_experiment_moves_it(repo):
     repo.run("git", "add", ".")
     repo.run("git", "commit", "-qm", "release")
     for where in ((), ("--temp",)):
-        said = repo.run(repo.python, "-m", "dvc", "exp", "run", "--name", f"try{len(where)}", "--set-param", f"track.experiment=try{len(where)}", *where)
+        said = repo.run(
+            repo.python,
+            "-m",
+            "dvc",
+            "exp",
+            "run",
+            "--name",
+            f"try{len(where)}",
+            "--set-param",
+            f"track.experiment=try{len(where)}",
+            *where,
+        )
         assert said.count(f"not champion: it is of the experiment 'try{len(where)}'") == len(MODELS)
         assert aliases() == set()
     said = repo.passfit("track")  # of what an experiment left in the workspace
@@ -125,7 +136,9 @@ def test_a_budget_reruns_the_search_but_no_compilation_of_the_same_choice_and_ev
     repo.edit("params.yaml", "rpi4: {budget: {ram: null", "rpi4: {budget: {ram: 1KiB")
     said = repo.run(repo.python, "-m", "dvc", "repro")
     ran = set(re.findall(r"^Running stage '(.+?)'", said, re.MULTILINE))
-    assert ran == {"toolchain", "track", "report"} | {f"{stage}@{model}-rpi4" for model in MODELS for stage in ("optimize", "footprint")}
+    assert ran == {"toolchain", "track", "report"} | {
+        f"{stage}@{model}-rpi4" for model in MODELS for stage in ("optimize", "footprint")
+    }
     assert digests(repo.root / "out" / "compile") == before
     for model in MODELS:
         kept = json.loads((repo.root / "footprints" / model / "rpi4.json").read_text())

@@ -29,11 +29,23 @@ def test_every_command_does_what_the_page_says(tmp_path):
     commands = [text for kind, text in blocks if kind == "sh"]
     script = tmp_path / "tutorial.sh"
     script.write_text("".join(f"{text}echo '{_MARK}'\n" for text in commands), encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "DVC_", "GIT_", "GITHUB_", "PYTEST_"))}
-    environment |= {f"GIT_{role}_{what}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MLFLOW_", "DVC_", "GIT_", "GITHUB_", "PYTEST_"))
+    }
+    environment |= {
+        f"GIT_{role}_{what}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
     environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}", "DVC_NO_ANALYTICS": "1"}
     done = subprocess.run(
-        ["bash", "-e", script], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        ["bash", "-e", script],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
     said = done.stdout.split(f"{_MARK}\n")
@@ -41,4 +53,6 @@ def test_every_command_does_what_the_page_says(tmp_path):
     for kind, text in blocks:
         number += kind == "sh"
         for line in text.splitlines() if kind == "text" else ():
-            assert shown(line).search(said[number]), f"{line!r} is not in the output of:\n{commands[number]}\n{said[number]}"
+            assert shown(line).search(said[number]), (
+                f"{line!r} is not in the output of:\n{commands[number]}\n{said[number]}"
+            )

@@ -19,7 +19,12 @@ def test_every_part_is_between_a_quarter_and_the_whole(sizes: Sizes, weights: fl
     found = as_integers(sizes, FloatShares(weights, activations))
     for name in ("arena", "weights", "weights_in_ram"):
         assert getattr(sizes, name) / 4 <= getattr(found, name) <= getattr(sizes, name) + 1
-    assert (found.code, found.stack, found.workspace, found.data) == (sizes.code, sizes.stack, sizes.workspace, sizes.data)
+    assert (found.code, found.stack, found.workspace, found.data) == (
+        sizes.code,
+        sizes.stack,
+        sizes.workspace,
+        sizes.data,
+    )
 
 
 @given(st.builds(Sizes, *[st.integers(0, 1 << 20)] * 7))

@@ -31,7 +31,9 @@ def test_the_prediction_is_near_what_is_built(cnn: Path, tmp_path: Path, name: s
     report = api.fit(cnn, [target], search=QUICK, exact=True)
     sizes = report.on(name).sizes
     write_sequence(Sequence.parse(report.passes), tmp_path / "sequence.json")
-    built = api.compile_model(cnn, target, out=tmp_path, sequence=tmp_path / "sequence.json", verify=api.VerifySettings(image=target.bare))
+    built = api.compile_model(
+        cnn, target, out=tmp_path, sequence=tmp_path / "sequence.json", verify=api.VerifySettings(image=target.bare)
+    )
     assert not sizes.near and sizes.arena == built.best.arena and sizes.weights == built.best.weights
     assert sizes.flash == pytest.approx(built.best.flash, rel=0.05)
     if built.measured.ran:
@@ -43,7 +45,9 @@ def test_all_targets_are_told_smallest_first_and_the_same_twice(cnn: Path):
     report = api.fit(cnn, targets, search=QUICK)
     assert {each.target for each in report.verdicts} == {each.name for each in targets}
     assert report.smallest == report.verdicts[0].target and report.next is None and report.remedies == ()
-    assert json.loads(json.dumps(report.to_json())) == json.loads(json.dumps(api.fit(cnn, targets[::-1], search=QUICK).to_json()))
+    assert json.loads(json.dumps(report.to_json())) == json.loads(
+        json.dumps(api.fit(cnn, targets[::-1], search=QUICK).to_json())
+    )
 
 
 def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):

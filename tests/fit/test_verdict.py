@@ -10,7 +10,13 @@ from passfit.targets import get_target
 _bytes = st.integers(0, 100)
 _sizes = st.builds(Sizes, *[_bytes] * 7)
 _verdicts = st.lists(
-    st.builds(Verdict, st.sampled_from("abcdefgh"), _sizes, st.builds(Limits, st.integers(0, 400), st.integers(0, 200)), st.sampled_from(("", "", "no"))),
+    st.builds(
+        Verdict,
+        st.sampled_from("abcdefgh"),
+        _sizes,
+        st.builds(Limits, st.integers(0, 400), st.integers(0, 200)),
+        st.sampled_from(("", "", "no")),
+    ),
     unique_by=lambda each: each.target,
 )
 
@@ -28,13 +34,20 @@ def test_a_model_fits_where_nothing_is_lacking(verdicts: list[Verdict]):
         assert within == (not each.lacking)
         assert each.fits == (within and not each.refused)
         assert all(nbytes > 0 for nbytes in each.lacking.values())
-        assert each.to_json()["free"] == {"ram": each.limits.ram - each.sizes.ram, "flash": each.limits.flash - each.sizes.flash}
+        assert each.to_json()["free"] == {
+            "ram": each.limits.ram - each.sizes.ram,
+            "flash": each.limits.flash - each.sizes.flash,
+        }
 
 
 @given(_verdicts, st.floats(0, 0.9))
 def test_a_verdict_is_close_if_an_error_of_that_part_might_turn_it(verdicts: list[Verdict], part: float):
     for each in verdicts:
-        least, most = ((1 + sign * part) * each.sizes.ram <= each.limits.ram and (1 + sign * part) * each.sizes.flash <= each.limits.flash for sign in (-1, 1))
+        least, most = (
+            (1 + sign * part) * each.sizes.ram <= each.limits.ram
+            and (1 + sign * part) * each.sizes.flash <= each.limits.flash
+            for sign in (-1, 1)
+        )
         assert each.is_close(part) == (least and not most)
         assert not each.is_close(0.0)
 
@@ -44,7 +57,9 @@ def test_the_order_is_by_limits_and_independent_of_that_of_the_targets(verdicts:
     ordered = smallest_first(verdicts)
     random.shuffle(verdicts)
     assert smallest_first(verdicts) == ordered
-    assert [(each.limits.ram, each.limits.flash) for each in ordered] == sorted((each.limits.ram, each.limits.flash) for each in verdicts)
+    assert [(each.limits.ram, each.limits.flash) for each in ordered] == sorted(
+        (each.limits.ram, each.limits.flash) for each in verdicts
+    )
 
 
 @given(_verdicts)

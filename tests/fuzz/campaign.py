@@ -52,7 +52,10 @@ def running(kind: str, seeds: Sequence[int], only: str = "", batch: int = 0, pro
     batches = [list(seeds[start : start + size]) for start in range(0, len(seeds), size)]
     context = multiprocessing.get_context("fork")
     taken, done = context.Value("l", 0), context.SimpleQueue()
-    lanes = [context.Process(target=_lane, args=(kind, only, batches, taken, done)) for _ in range(min(processes, len(batches)))]
+    lanes = [
+        context.Process(target=_lane, args=(kind, only, batches, taken, done))
+        for _ in range(min(processes, len(batches)))
+    ]
     for lane in lanes:
         lane.start()
     for _ in seeds:
@@ -91,7 +94,9 @@ def preload() -> None:
         lower_case(operator_case(0), Path(folder))
 
 
-def _lane(kind: str, only: str, batches: Sequence[Sequence[int]], taken: Any, done: multiprocessing.SimpleQueue) -> None:
+def _lane(
+    kind: str, only: str, batches: Sequence[Sequence[int]], taken: Any, done: multiprocessing.SimpleQueue
+) -> None:
     """Run the next batch that no other process has taken, until there is none."""
     while True:
         with taken:

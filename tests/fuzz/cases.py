@@ -92,24 +92,44 @@ def _assembled(draw: Draw, opset: int) -> Case:
         names.pop()
     results = [f"y{number}" for number in range(draw.results)]
     node = helper.make_node(name, names, results, name="node", **draw.attributes)
-    given = [helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for key, value in inputs.items()]
-    graph = helper.make_graph([node], "fuzz", given, [helper.make_empty_tensor_value_info(each) for each in results], constants)
+    given = [
+        helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for key, value in inputs.items()
+    ]
+    graph = helper.make_graph(
+        [node], "fuzz", given, [helper.make_empty_tensor_value_info(each) for each in results], constants
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8 if opset < 21 else 10)
     outputs = expected(model, inputs)
     if len(outputs) != len(results) or any(value.size == 0 or value.dtype == object for value in outputs):
         raise Illegal("an empty result")
     inferred = onnx.shape_inference.infer_shapes(model).graph.output
-    if any(info.type.tensor_type.elem_type not in (0, helper.np_dtype_to_tensor_dtype(value.dtype)) for info, value in zip(inferred, outputs)):
+    if any(
+        info.type.tensor_type.elem_type not in (0, helper.np_dtype_to_tensor_dtype(value.dtype))
+        for info, value in zip(inferred, outputs)
+    ):
         raise Illegal("the reference returns another dtype than the schema says")
     for info, value in zip(model.graph.output, outputs):
-        info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+        info.CopyFrom(
+            helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        )
     return Case(f"{name}-{draw.version}", model, inputs, outputs, sequence(draw.random))
 
 
 def sequence(random: np.random.Generator) -> tuple[str, ...]:
     """Draw a sequence of passes for a single operator."""
-    before = [name for name in ("canonicalize-bindings", "decompose-ops-for-inference", "fold-batchnorm-to-conv2d", "simplify") if random.random() < 0.2]
-    return (*before, "legalize", "fold-constant", "fuse-operators", *(("share", "order") if random.random() < 0.5 else ()))
+    before = [
+        name
+        for name in ("canonicalize-bindings", "decompose-ops-for-inference", "fold-batchnorm-to-conv2d", "simplify")
+        if random.random() < 0.2
+    ]
+    return (
+        *before,
+        "legalize",
+        "fold-constant",
+        "fuse-operators",
+        *(("share", "order") if random.random() < 0.5 else ()),
+    )
 
 
 def write_case(case: Case, folder: Path) -> None:
@@ -122,7 +142,9 @@ def write_case(case: Case, folder: Path) -> None:
         tensor = numpy_helper.from_array(case.inputs[value.name], value.name)
         (data / f"input_{number}.pb").write_bytes(tensor.SerializeToString())
     for number, (value, array) in enumerate(zip(case.model.graph.output, case.outputs)):
-        (data / f"output_{number}.pb").write_bytes(numpy_helper.from_array(np.asarray(array), value.name).SerializeToString())
+        (data / f"output_{number}.pb").write_bytes(
+            numpy_helper.from_array(np.asarray(array), value.name).SerializeToString()
+        )
 
 
 def read_case(folder: Path) -> Case:

@@ -50,7 +50,9 @@ class Draw:
         """Return the dtype of an operand: the same one for all operands of a type variable."""
         word = self.schema.inputs[min(position, len(self.schema.inputs) - 1)].type_str
         if word not in self._dtypes:
-            allowed = next((each.allowed_type_strs for each in self.schema.type_constraints if each.type_param_str == word), [word])
+            allowed = next(
+                (each.allowed_type_strs for each in self.schema.type_constraints if each.type_param_str == word), [word]
+            )
             names = [each[7:-1] for each in allowed if each.startswith("tensor(")]
             names = [name for name in names if name in DTYPES and (among is None or name in among)]
             if not names:
@@ -77,7 +79,9 @@ class Draw:
         kept = list(shape[self.integer(0, len(shape)) if shape and self.chance() else 0 :])
         return tuple(1 if self.chance(0.3) else size for size in kept)
 
-    def values(self, shape: Sequence[int], dtype: np.dtype, low: float | None = None, high: float | None = None) -> np.ndarray:
+    def values(
+        self, shape: Sequence[int], dtype: np.dtype, low: float | None = None, high: float | None = None
+    ) -> np.ndarray:
         """Return random values: in the closed range if given, else at the edges of the dtype in wild cases."""
         kind = dtype.kind
         if kind == "b":
@@ -85,7 +89,13 @@ class Draw:
         if kind in "iu":
             info = np.iinfo(dtype)
             least, most = (info.min, info.max) if self.wild and low is None else (max(info.min, -9), min(info.max, 9))
-            found = self.random.integers(least if low is None else int(low), int(most if high is None else high), shape, np.int64 if kind == "i" else np.uint64, endpoint=True)
+            found = self.random.integers(
+                least if low is None else int(low),
+                int(most if high is None else high),
+                shape,
+                np.int64 if kind == "i" else np.uint64,
+                endpoint=True,
+            )
             return found.astype(dtype)
         if low is not None or high is not None:
             return np.asarray(self.random.uniform(low, high, shape)).astype(dtype)
@@ -103,7 +113,9 @@ class Draw:
             self.told.add(len(self.operands))
         self.operands.append(value)
 
-    def data(self, shape: Sequence[int], position: int = 0, low: float | None = None, high: float | None = None) -> np.ndarray:
+    def data(
+        self, shape: Sequence[int], position: int = 0, low: float | None = None, high: float | None = None
+    ) -> np.ndarray:
         """Append an operand of random values, of the dtype of the schema's input `position`."""
         value = self.values(shape, self.dtype(position), low, high)
         self.give(value)

@@ -139,11 +139,17 @@ def _work(pipe: Connection, draw: Drawer, seeds: Sequence[int]) -> None:
             pipe.send(("done", result))
 
 
-def _after_wild(result: Result, case: Case, part: Compiled, library: LoadedLibrary, outputs: Sequence[np.ndarray]) -> Result:
+def _after_wild(
+    result: Result, case: Case, part: Compiled, library: LoadedLibrary, outputs: Sequence[np.ndarray]
+) -> Result:
     """Run a library on NaN, infinities and the largest floats; judge it `wrong` if the next run of its case differs."""
     wild = np.float32([np.nan, np.inf, -np.inf, 3e38, -3e38, 0])
     for start in range(len(wild)):
-        given = {name: np.resize(np.roll(wild, start), value.shape) for name, value in case.inputs.items() if value.dtype == wild.dtype}
+        given = {
+            name: np.resize(np.roll(wild, start), value.shape)
+            for name, value in case.inputs.items()
+            if value.dtype == wild.dtype
+        }
         with contextlib.suppress(NumericError):  # it may refuse them
             outputs_of(library, [(part, case.inputs | given)])
     (again,) = outputs_of(library, [(part, case.inputs)])
@@ -203,7 +209,9 @@ def lower_case(case: Case, folder: Path) -> tuple[Lowered, int]:
     from passfit.passes.sequence.sequence import Sequence as PassSequence
 
     model = imported(case.model, {}, {}, folder)
-    return replay(PassSequence.parse(resolved(case.passes or SHORT, model)), to_relax(model), model, "model", host().machine)
+    return replay(
+        PassSequence.parse(resolved(case.passes or SHORT, model)), to_relax(model), model, "model", host().machine
+    )
 
 
 Parts = Sequence[tuple[Compiled, dict[str, np.ndarray]]]
@@ -225,7 +233,9 @@ def outputs_of(library: LoadedLibrary, parts: Parts) -> list[list[np.ndarray]]:
     """Run all programs of a library, each with its inputs; return the outputs of each."""
     from ..nodes.merging import port_name
 
-    found = library.run({name: value for number, (part, given) in enumerate(parts) for name, value in part.named(given, number).items()})
+    found = library.run(
+        {name: value for number, (part, given) in enumerate(parts) for name, value in part.named(given, number).items()}
+    )
     return [
         [found[port_name(number, port.name)] for port in part.lowered.program.outputs]
         for number, (part, _) in enumerate(parts)

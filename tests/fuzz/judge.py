@@ -25,12 +25,17 @@ VERDICTS = ("ok", "disputed", "illegal", "refused", "unclear", "slow", "wrong", 
 FAULTS = ("unclear", "slow", "wrong", "crash", "hang")
 #: operators by the operands for which ONNX leaves the result open, and ONNX Runtime's depends on dtype, rank or order
 _OPEN = {
-    "NaN": (np.isnan, "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear ReduceMax ReduceMin RoiAlign ScatterElements ScatterND"),
+    "NaN": (
+        np.isnan,
+        "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear ReduceMax ReduceMin RoiAlign ScatterElements ScatterND",
+    ),
     "an infinity": (np.isinf, "ConvTranspose DynamicQuantizeLinear GlobalMaxPool MaxPool RoiAlign"),
     "integers that floats round": (lambda values: np.abs(values) > 2**53, "ReduceL2 ReduceLogSumExp ReduceMean"),
 }
 #: signs of a refusal that shows its inside: build paths, dumps, assertions
-_DUMP = re.compile(r"\.(cc|h|py|cpp):\d|Traceback|/tmp/|InternalError|Check failed|AssertionError|T\.|R\.|0x[0-9a-f]{6}")
+_DUMP = re.compile(
+    r"\.(cc|h|py|cpp):\d|Traceback|/tmp/|InternalError|Check failed|AssertionError|T\.|R\.|0x[0-9a-f]{6}"
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,9 @@ def judge(seed: int, case: Case, outputs: Sequence[np.ndarray]) -> Result:
     if not _differs_from_all(outputs, [case.outputs, *second_opinions(case.model, case.inputs)], loosest):
         return Result(seed, case.title, "disputed", reason)
     question = _open_question(case)
-    return Result(seed, case.title, "disputed" if question else "wrong", f"{reason}; {question}" if question else reason)
+    return Result(
+        seed, case.title, "disputed" if question else "wrong", f"{reason}; {question}" if question else reason
+    )
 
 
 def _is_rounding(case: Case, outputs: Sequence[np.ndarray]) -> bool:
@@ -76,7 +83,11 @@ def _is_rounding(case: Case, outputs: Sequence[np.ndarray]) -> bool:
     picture = case.inputs.get(node.input[0])
     if len(case.model.graph.node) != 1 or node.op_type not in ("GridSample", "Resize", "Upsample") or picture is None:
         return False
-    if picture.dtype.kind != "f" or (found.shape, found.dtype) != (wanted.shape, wanted.dtype) or not np.isfinite([*found.flat, *wanted.flat]).all():
+    if (
+        picture.dtype.kind != "f"
+        or (found.shape, found.dtype) != (wanted.shape, wanted.dtype)
+        or not np.isfinite([*found.flat, *wanted.flat]).all()
+    ):
         return False
     most = _PLACES * np.finfo(picture.dtype).eps * np.abs(picture[np.isfinite(picture)]).max(initial=0)
     return bool((np.abs(found.astype(np.float64) - wanted) <= most).all())
@@ -104,7 +115,9 @@ def difference(outputs: Sequence[np.ndarray], expected: Sequence[np.ndarray], lo
         wrong = _differs(found, wanted, loosest)
         if wrong.any():
             place = tuple(int(each[0]) for each in np.nonzero(wrong)) if wrong.ndim else ()
-            return f"output {number}: {int(wrong.sum())} of {wrong.size} differ, first {found[place]} for {wanted[place]}"
+            return (
+                f"output {number}: {int(wrong.sum())} of {wrong.size} differ, first {found[place]} for {wanted[place]}"
+            )
     return ""
 
 

@@ -55,7 +55,9 @@ def _sequence(random: np.random.Generator) -> tuple[str, ...]:
         axis = ",axis=3" if random.random() < 0.15 else ""
         rows = f",rows={random.integers(1, 4)}" if random.random() < 0.5 else ""
         name = "split-rows" if random.random() < 0.8 else "split-channels"
-        passes.append(f"{name}{{steps=@{first:.3f}+{random.integers(1, 7)}{(axis + rows) if name == 'split-rows' else ''}}}")
+        passes.append(
+            f"{name}{{steps=@{first:.3f}+{random.integers(1, 7)}{(axis + rows) if name == 'split-rows' else ''}}}"
+        )
     return (*passes, *(("share", "order{by=beam}") if random.random() < 0.7 else ("order{by=given}",)))
 
 
@@ -75,7 +77,11 @@ class Network:
 
     def grow(self, count: int) -> None:
         """Add `count` layers, then perhaps a head of vectors."""
-        layers = [self._convolution] * 5 + [self._activation] * 3 + [self._pooling, self._sum, self._sum, self._concat, self._gate, self._resize]
+        layers = (
+            [self._convolution] * 5
+            + [self._activation] * 3
+            + [self._pooling, self._sum, self._sum, self._concat, self._gate, self._resize]
+        )
         if not self.quantised:
             layers += [self._norm, self._moves, self._transposed, self._slice, self._attention]
         for _ in range(count):
@@ -126,12 +132,27 @@ class Network:
         sizes = [(n_ + 2 * p - (k - 1) * dilation - 1) // stride + 1 for n_, p, k in zip((h, w), pads, kernel)]
         if min(sizes) < 1:
             return
-        inputs = [x, self._weight(filters, c // group, *kernel), *([self._weight(filters, scale=0.3)] if self.random.random() < 0.8 else [])]
-        self._add("Conv", inputs, (n, filters, *sizes), kernel_shape=list(kernel), strides=[stride] * 2, pads=[*pads, *pads], dilations=[dilation] * 2, group=group)
+        inputs = [
+            x,
+            self._weight(filters, c // group, *kernel),
+            *([self._weight(filters, scale=0.3)] if self.random.random() < 0.8 else []),
+        ]
+        self._add(
+            "Conv",
+            inputs,
+            (n, filters, *sizes),
+            kernel_shape=list(kernel),
+            strides=[stride] * 2,
+            pads=[*pads, *pads],
+            dilations=[dilation] * 2,
+            group=group,
+        )
 
     def _activation(self) -> None:
         x, shape = self.values[-1]
-        op = str(self.random.choice(["Relu", "Relu", "Clip", "LeakyRelu", "HardSwish", "Sigmoid", "Tanh", "PRelu", "Elu"]))
+        op = str(
+            self.random.choice(["Relu", "Relu", "Clip", "LeakyRelu", "HardSwish", "Sigmoid", "Tanh", "PRelu", "Elu"])
+        )
         if op == "HardSwish":
             op = "HardSigmoid"
         extra = []
@@ -140,12 +161,18 @@ class Network:
                 self.weights[f"w{len(self.weights)}"] = np.float32(bound)
                 extra.append(f"w{len(self.weights) - 1}")
         if op == "PRelu":
-            extra = [self._weight(shape[1], *[1] * (len(shape) - 2), scale=0.3)] if len(shape) == 4 else [self._weight(1)]
+            extra = (
+                [self._weight(shape[1], *[1] * (len(shape) - 2), scale=0.3)] if len(shape) == 4 else [self._weight(1)]
+            )
         self._add(op, [x, *extra], shape)
 
     def _pooling(self) -> None:
         x, (n, c, h, w) = self._pick()
-        op, kernel, stride = str(self.random.choice(["MaxPool", "AveragePool"])), int(self.random.choice([2, 3])), int(self.random.choice([1, 2]))
+        op, kernel, stride = (
+            str(self.random.choice(["MaxPool", "AveragePool"])),
+            int(self.random.choice([2, 3])),
+            int(self.random.choice([1, 2])),
+        )
         pad = int(self.random.integers(0, kernel // 2 + 1))
         sizes = [(size + 2 * pad - kernel) // stride + 1 for size in (h, w)]
         if min(sizes) >= 1:
@@ -177,7 +204,14 @@ class Network:
         if max(h, w) <= self.LARGEST:
             self.weights[name := f"w{len(self.weights)}"] = np.asarray([1, 1, 2, 2], np.float32)
             mode = "nearest" if self.quantised else str(self.random.choice(["nearest", "linear"]))
-            self._add("Resize", [x, "", name], (n, c, 2 * h, 2 * w), mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+            self._add(
+                "Resize",
+                [x, "", name],
+                (n, c, 2 * h, 2 * w),
+                mode=mode,
+                coordinate_transformation_mode="asymmetric",
+                nearest_mode="floor",
+            )
             self.nodes[-1].input[1] = ""
 
     def _norm(self) -> None:
@@ -185,7 +219,11 @@ class Network:
         c = shape[1]
         if self.random.random() < 0.7:
             self.weights[var := f"w{len(self.weights)}"] = self.random.uniform(0.5, 2, c).astype(np.float32)
-            self._add("BatchNormalization", [x, self._weight(c, scale=1), self._weight(c, scale=1), self._weight(c, scale=0.3), var], shape)
+            self._add(
+                "BatchNormalization",
+                [x, self._weight(c, scale=1), self._weight(c, scale=1), self._weight(c, scale=0.3), var],
+                shape,
+            )
         else:
             self._add("InstanceNormalization", [x, self._weight(c, scale=1), self._weight(c, scale=1)], shape)
 
@@ -202,7 +240,13 @@ class Network:
         x, (n, c, h, w) = self._pick()
         filters, stride = int(self.random.choice([1, 3, 8])), int(self.random.choice([1, 2]))
         if max(h, w) <= self.LARGEST:
-            self._add("ConvTranspose", [x, self._weight(c, filters, 3, 3)], (n, filters, (h - 1) * stride + 1, (w - 1) * stride + 1), strides=[stride] * 2, pads=[1] * 4)
+            self._add(
+                "ConvTranspose",
+                [x, self._weight(c, filters, 3, 3)],
+                (n, filters, (h - 1) * stride + 1, (w - 1) * stride + 1),
+                strides=[stride] * 2,
+                pads=[1] * 4,
+            )
 
     def _slice(self) -> None:
         x, (n, c, h, w) = self._pick()

@@ -32,7 +32,9 @@ def quantise(
         if node.op_type in _LAYERS and not float_node:
             names[1] = work.weight(node.input[1], weights[node.input[1]])
             if len(names) > 2 and names[0] in work.scales and random.random() < 0.8:
-                names[2] = work.bias(node.input[2], weights[node.input[2]], work.scales[names[0]], work.scales[names[1]])
+                names[2] = work.bias(
+                    node.input[2], weights[node.input[2]], work.scales[names[0]], work.scales[names[1]]
+                )
         quantised = helper.make_node(node.op_type, names, list(node.output), name=node.name)
         quantised.attribute.extend(node.attribute)
         work.nodes.append(quantised)
@@ -102,6 +104,10 @@ class _Work:
     def _dequantised(self, name: str, ending: str, scale: np.ndarray, dtype: type) -> str:
         self.constants[f"{name}_s"], self.constants[f"{name}_z"] = scale, np.zeros(scale.shape, dtype)
         axis = {"axis": 0} if scale.ndim else {}
-        self.nodes.append(helper.make_node("DequantizeLinear", [name + ending, f"{name}_s", f"{name}_z"], [f"{name}_dq"], name=f"{name}_DQ", **axis))
+        self.nodes.append(
+            helper.make_node(
+                "DequantizeLinear", [name + ending, f"{name}_s", f"{name}_z"], [f"{name}_dq"], name=f"{name}_DQ", **axis
+            )
+        )
         self.scales[f"{name}_dq"] = scale
         return f"{name}_dq"

@@ -94,7 +94,9 @@ def _later_inputs(case: Case) -> Changed:
         value = values[name]
         for node in model.graph.node:
             node.output[:] = ["" if each == name else each for each in node.output]
-        model.graph.input.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+        model.graph.input.append(
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        )
         pruned = _pruned(model)
         if pruned is not None and len(pruned.graph.node) < len(nodes):
             yield pruned, _rest(pruned, {**case.inputs, name: value})

@@ -64,7 +64,9 @@ def by_reference(
             raise Illegal(fault)
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True).graph.output
         with np.errstate(all="ignore"):
-            results = tuple(map(np.asarray, ReferenceEvaluator(model, new_ops=[*operators, *OPERATORS]).run(None, dict(inputs))))
+            results = tuple(
+                map(np.asarray, ReferenceEvaluator(model, new_ops=[*operators, *OPERATORS]).run(None, dict(inputs)))
+            )
     except Illegal:
         raise
     except Exception as error:  # written in Python: whatever an operator's function raises
@@ -72,9 +74,14 @@ def by_reference(
     dtypes = [helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type or 1) for info in inferred]
     # numpy adds int32 in int64
     kinds = "iuf" if casts else "iu"
-    results = tuple(value.astype(dtype) if value.dtype.kind == dtype.kind in kinds else value for value, dtype in zip(results, dtypes))
+    results = tuple(
+        value.astype(dtype) if value.dtype.kind == dtype.kind in kinds else value
+        for value, dtype in zip(results, dtypes)
+    )
     for info, dtype, value in zip(inferred, dtypes, results):
-        if static_shape(info.type) not in (None, value.shape) or (info.type.tensor_type.elem_type and dtype != value.dtype):
+        if static_shape(info.type) not in (None, value.shape) or (
+            info.type.tensor_type.elem_type and dtype != value.dtype
+        ):
             raise Illegal("ONNX's evaluator returns another shape or dtype than ONNX infers")
     return results
 
@@ -103,7 +110,9 @@ def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) ->
 def _softmax_of_rows(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return a softmax over all dimensions from an axis on: ONNX Runtime's of doubles makes 1e-20 of a sum that is NaN."""
     (node,) = model.graph.node
-    values = {**inputs, **{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}}[node.input[0]]
+    values = {**inputs, **{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}}[
+        node.input[0]
+    ]
     axis = next((each.i for each in node.attribute if each.name == "axis"), 1)
     rows = values.reshape(math.prod(values.shape[:axis]) if axis else 1, -1)
     with np.errstate(all="ignore"):
@@ -159,7 +168,9 @@ class Conv(OpRun):
         padded, inside = windows.padded(X.astype(wide), 0), windows.padded(np.ones_like(X), 0)
         total = np.zeros((len(X), groups, filters // groups, *windows.out), wide)
         for position, slices in windows.positions():
-            seen, real = (each[(..., *slices)].reshape(len(X), groups, 1, inner, *windows.out) for each in (padded, inside))
+            seen, real = (
+                each[(..., *slices)].reshape(len(X), groups, 1, inner, *windows.out) for each in (padded, inside)
+            )
             weights = W[(..., *position)].reshape(1, groups, -1, inner, *ones)
             total += np.where(real != 0, seen * weights, 0).sum(axis=3, dtype=wide)
         result = total.reshape(len(X), filters, *windows.out)

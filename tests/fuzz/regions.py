@@ -80,10 +80,18 @@ def recurrent_layer(seed: int) -> tuple[list[onnx.ModelProto], dict[str, np.ndar
     units, inputs = int(random.choice([16, 32, 64])), int(random.choice([8, 32, 64]))
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op] * units
     shapes = {"w": (1, gates, inputs), "r": (1, gates, units), "b": (1, 2 * gates)}
-    weights = [numpy_helper.from_array((random.standard_normal(shape) / 8).astype(np.float32), name) for name, shape in shapes.items()]
+    weights = [
+        numpy_helper.from_array((random.standard_normal(shape) / 8).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
     names, states = [tensor.name for tensor in weights], ["h", "c"] if op == "LSTM" else ["h"]
     nodes = [
-        helper.make_node(op, [f"x{t}", *names, "", *(f"{each}{t}" for each in states if t)], ["", *(f"{each}{t + 1}" for each in states)], hidden_size=units)
+        helper.make_node(
+            op,
+            [f"x{t}", *names, "", *(f"{each}{t}" for each in states if t)],
+            ["", *(f"{each}{t + 1}" for each in states)],
+            hidden_size=units,
+        )
         for t in range(STEPS)
     ]
     nodes[-1].output[:] = ["", "h"]
@@ -93,7 +101,9 @@ def recurrent_layer(seed: int) -> tuple[list[onnx.ModelProto], dict[str, np.ndar
     models = []
     for own in (nodes, [loop]):
         given = [helper.make_tensor_value_info(node.input[0], 1, values[node.input[0]].shape) for node in own]
-        graph = helper.make_graph(own, "layer", given, [helper.make_tensor_value_info("h", 1, (1, batch, units))], weights)
+        graph = helper.make_graph(
+            own, "layer", given, [helper.make_tensor_value_info("h", 1, (1, batch, units))], weights
+        )
         models.append(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     return models, values
 
@@ -111,12 +121,17 @@ def regions_timed(seed: int, folder: Path) -> list[Timed]:
     found, joined = [], 0
     for first, last, rows, _ in regions:
         own = programs[1].steps[first - joined]
-        whole, cycles = sum(times[0][first : last + 1]), sum(_cycles(parts[0][0], number) for number in range(first, last + 1))
+        whole, cycles = (
+            sum(times[0][first : last + 1]),
+            sum(_cycles(parts[0][0], number) for number in range(first, last + 1)),
+        )
         title = " + ".join(step.kernel for step in programs[0].steps[first : last + 1])
         calls = [(step.kernel, runs) for _, step, runs in programs[1].calls_of(own)]
         forms = " ".join(form for form in ("part", "tap") if any(form in re.split("[_]", name) for name, _ in calls))
         predicted = _cycles(parts[1][0], first - joined) / cycles
-        found.append(Timed(title, rows, whole, times[1][first - joined], predicted, sum(runs for _, runs in calls), forms))
+        found.append(
+            Timed(title, rows, whole, times[1][first - joined], predicted, sum(runs for _, runs in calls), forms)
+        )
         joined += last - first
     return found
 
@@ -150,8 +165,16 @@ def _regions(lowered: Lowered, random: np.random.Generator) -> Iterator[tuple[in
     while first < len(steps):
         rows, count = int(random.choice(_ROWS)), int(random.choice(_STEPS))
         rank = len(lowered.program.tensors[steps[first].writes[0]].shape)
-        axes = sorted((each.axis for each in splits[steps[first].kernel].rows), key=lambda axis: (axis == rank - 1, axis <= 1, axis))
-        tried = [(last, axis, group) for last in range(min(first + count, len(steps)) - 1, first - 1, -1) for axis in axes[:1] for group in {rows: 0, 1: 0}]
+        axes = sorted(
+            (each.axis for each in splits[steps[first].kernel].rows),
+            key=lambda axis: (axis == rank - 1, axis <= 1, axis),
+        )
+        tried = [
+            (last, axis, group)
+            for last in range(min(first + count, len(steps)) - 1, first - 1, -1)
+            for axis in axes[:1]
+            for group in {rows: 0, 1: 0}
+        ]
         for last, axis, group in tried:
             spec = SplitRows(f"{first}-{last}", axis, group)
             try:
@@ -180,7 +203,9 @@ def _cycles(lowered: Lowered, number: int) -> float:
     return sum(predicted_cycles(lowered.kernels[step.kernel], host()) * runs for _, step, runs in calls)
 
 
-def _times(parts: Sequence[tuple[Lowered, int]], model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path) -> list[list[int]]:
+def _times(
+    parts: Sequence[tuple[Lowered, int]], model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path
+) -> list[list[int]]:
     """Run two programs as one library; return the shortest time of each step of each, in ns.
 
     Both compute the outputs of `model`; `inputs` are by name, those of both.
@@ -198,7 +223,9 @@ def _times(parts: Sequence[tuple[Lowered, int]], model: onnx.ModelProto, inputs:
     merged = replace(merged, program=replace(merged.program, name=NAME))
     objects = build_objects({symbol(NAME, name): kernel for name, kernel in merged.kernels.items()}, host(), folder)
     plan = checked_plan(merged.program, host())
-    library = ctypes.CDLL(str(link_objects(merged, plan, max(each for _, each in parts), objects, host(), folder, timed=True)))
+    library = ctypes.CDLL(
+        str(link_objects(merged, plan, max(each for _, each in parts), objects, host(), folder, timed=True))
+    )
     run, place, spent, made = (getattr(library, f"{NAME}_{word}") for word in ("run", "input", "spent", "output"))
     place.restype = made.restype = ctypes.c_void_p
     spent.restype = ctypes.POINTER(ctypes.c_int64)

@@ -24,7 +24,11 @@ def resolved(passes: Sequence[str], model: onnx.ModelProto) -> tuple[str, ...]:
     from passfit.passes.sequence.replay import lower_by_sequence
     from passfit.passes.sequence.sequence import Sequence as PassSequence
 
-    first = next(number for number, spec in enumerate(passes) if spec.startswith(("order", "split-rows", "split-channels", "share")))
+    first = next(
+        number
+        for number, spec in enumerate(passes)
+        if spec.startswith(("order", "split-rows", "split-channels", "share"))
+    )
     kept = list(passes[:first])
     lowered = lower_by_sequence(PassSequence.parse(kept), to_relax(model), model, "model", host().machine)
     for spec in passes[first:]:

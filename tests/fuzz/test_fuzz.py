@@ -74,7 +74,9 @@ def test_a_fault_is_reduced_and_stays_one() -> None:
 
 def test_a_pixel_that_counts_is_no_open_question() -> None:
     x = np.asarray([[[1, 2, np.inf, 4]]], np.float32)
-    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="asymmetric")
+    node = helper.make_node(
+        "Resize", ["x", "", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="asymmetric"
+    )
     model = model_of([node], {"x": x.shape}, ["y"], {"s": np.asarray([1, 1, 8])}, opset=19)
     case = Case("Resize-19", model, {"x": x}, expected(model, {"x": x}))
     (right,) = case.outputs

@@ -64,7 +64,10 @@ class Repo:
         source.exists() or source.write_bytes(b"a model")
         search, compiled = made_from(self.path, model, target)
         self.write(place.with_name("search.json"), {"made_from": search})
-        self.write(place.with_name("manifest.json"), {"passes": [], "exact": True, "made_from": compiled, "files": digests(place)})
+        self.write(
+            place.with_name("manifest.json"),
+            {"passes": [], "exact": True, "made_from": compiled, "files": digests(place)},
+        )
         return place
 
     def write(self, path: Path, data: object) -> None:

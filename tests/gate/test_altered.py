@@ -61,7 +61,10 @@ def test_a_manifest_that_does_not_cover_the_footprint_vouches_for_nothing(made: 
 def test_the_copy_for_git_is_that_of_the_result(made: Repo):
     made.keep(ram=499 * KIB)
     code, text = verdict(made)
-    assert code == 2 and f"altered: footprints/a/x86-64.json is no copy of {FOLDER}/footprint.json. Run `dvc repro`" in text
+    assert (
+        code == 2
+        and f"altered: footprints/a/x86-64.json is no copy of {FOLDER}/footprint.json. Run `dvc repro`" in text
+    )
     (made.path / "footprints/a/x86-64.json").write_text("{")
     code, text = verdict(made)
     assert code == 2 and "footprints/a/x86-64.json" in text and "not JSON" in text
@@ -93,7 +96,9 @@ def test_a_library_that_dvc_did_not_make_is_not_judged(made: Repo):
 def test_a_missing_result_that_dvc_recorded_is_no_green(made: Repo, name: str):
     """The library was compared with these files."""
     (made.path / "dvc.yaml").write_text("stages: {compile: {cmd: make}}\n")
-    made.write(made.path / "out/optimize/a/x86-64/search.json", json.loads((made.path / FOLDER / "search.json").read_text()))
+    made.write(
+        made.path / "out/optimize/a/x86-64/search.json", json.loads((made.path / FOLDER / "search.json").read_text())
+    )
     models = [f"out/models/a/{each}" for each in ("given.onnx", "model.onnx", "origin.json")]
     for each in models:
         made.write(made.path / each, {"canonical": "0", "made_from": {}})
@@ -102,7 +107,10 @@ def test_a_missing_result_that_dvc_recorded_is_no_green(made: Repo, name: str):
     assert verdict(made)[0] == 0
     (made.path / "out/models/a" / name).unlink()
     code, text = verdict(made)
-    assert code == 2 and f"altered: out/models/a/{name} is missing, which dvc.lock records; `dvc pull` fetches it. Run" in text
+    assert (
+        code == 2
+        and f"altered: out/models/a/{name} is missing, which dvc.lock records; `dvc pull` fetches it. Run" in text
+    )
 
 
 def test_folders_are_compared_as_dvc_records_them(tmp_path: Path):

@@ -60,7 +60,9 @@ def test_a_comment_is_one_screen_and_folds_the_table(over):
 
 @pytest.mark.parametrize("format", ["junit", "github"])
 def test_other_formats_tell_it_too(over, format):
-    assert "b1 600.0 KiB of node0" in run_gate(over(64, 600 * KIB, 256 * KIB, 64).path, format=format, explain=True).text
+    assert (
+        "b1 600.0 KiB of node0" in run_gate(over(64, 600 * KIB, 256 * KIB, 64).path, format=format, explain=True).text
+    )
 
 
 def test_without_failures_there_is_nothing_to_explain(over):

@@ -18,7 +18,10 @@ BAD = Verdict("a", "rpi4", "flash", "capacity", 700, 600, False, "flash over the
 EMPTY = Verdict("b", "rpi4", "result", "data", None, None, False, "no data: nothing there")
 STALE = Verdict("c", "rpi4", "result", "stale", None, None, False, "stale: the model changed")
 REPORT = Report(
-    (GOOD, BAD, EMPTY, STALE), ("a @ rpi4: not executed (no emulator)",), "main", ("growth not checked: no revision v0",)
+    (GOOD, BAD, EMPTY, STALE),
+    ("a @ rpi4: not executed (no emulator)",),
+    "main",
+    ("growth not checked: no revision v0",),
 )
 
 texts = st.text(max_size=30)
@@ -122,13 +125,18 @@ def test_nothing_is_never_a_pass(name):
 def test_a_failure_is_annotated_at_its_line_and_growth_shows_base_and_change():
     grown = Verdict("a", "rpi4", "ram", "growth", 600, 525, False, "ram over", base=500, line=7)
     report = Report((grown,), (), file="edge/params.yaml")
-    assert FORMATS["github"](report).startswith("::error file=edge/params.yaml,line=7,title=a @ rpi4%3A ram growth::ram over")
+    assert FORMATS["github"](report).startswith(
+        "::error file=edge/params.yaml,line=7,title=a @ rpi4%3A ram growth::ram over"
+    )
     assert "ram growth (500 B +20.0%)" in FORMATS["text"](report)
     (found,) = json.loads(FORMATS["json"](report))["verdicts"]
     assert (found["base"], found["change"], found["file"], found["line"]) == (500, 100, "edge/params.yaml", 7)
 
 
 def test_latency_and_instructions_are_no_sizes():
-    rows = (Verdict("a", "t", "latency", "budget", 1.25, 20.0, True, ""), Verdict("a", "t", "instructions", "budget", 1200, 5000, True, ""))
+    rows = (
+        Verdict("a", "t", "latency", "budget", 1.25, 20.0, True, ""),
+        Verdict("a", "t", "instructions", "budget", 1200, 5000, True, ""),
+    )
     said = FORMATS["text"](Report(rows, ()))
     assert "1.25 ms  20.00 ms  18.75 ms" in said and "1,200     5,000     3,800" in said

@@ -35,7 +35,10 @@ def test_a_failure_knows_its_line_from_the_root_of_git(repo):
     repo.footprint(ram=619 * KIB)
     (repo.path.parent / ".git").mkdir(exist_ok=True)
     line = PARAMS.splitlines().index("  x86-64: {budget: {ram: 600KiB}}") + 1
-    assert f"::error file={repo.path.name}/params.yaml,line={line},title=a @ x86-64" in run_gate(repo.path, format="github").text
+    assert (
+        f"::error file={repo.path.name}/params.yaml,line={line},title=a @ x86-64"
+        in run_gate(repo.path, format="github").text
+    )
 
 
 def test_a_result_without_data_is_annotated_at_its_model(repo):
@@ -58,11 +61,17 @@ def test_no_data_at_all_is_two(repo):
 
 def test_a_missing_or_stale_result_names_the_stage_that_failed(repo):
     record_failure(repo.path, "import_model", "The operator 'Loop' is refused.", "a")
-    assert "no data: there is no out/compile/a/x86-64/footprint.json: stage import failed: The operator 'Loop' is refused." in run_gate(repo.path).text
+    assert (
+        "no data: there is no out/compile/a/x86-64/footprint.json: stage import failed: The operator 'Loop' is refused."
+        in run_gate(repo.path).text
+    )
     repo.footprint()
     assert "all 3 checks hold" in run_gate(repo.path).text
     (repo.path / "a.onnx").write_bytes(b"another model")
-    assert "Run `dvc repro`. The last run of stage import failed: The operator 'Loop' is refused." in run_gate(repo.path).text
+    assert (
+        "Run `dvc repro`. The last run of stage import failed: The operator 'Loop' is refused."
+        in run_gate(repo.path).text
+    )
 
 
 def test_one_declared_pair_without_data_is_two_even_where_another_is_over_budget(repo):
@@ -135,7 +144,9 @@ def test_a_sum_over_capacity_refuses_every_model_of_the_target(repo):
         repo.footprint("a", target, ram=half)
         repo.footprint("b", target, ram=half + 1)
     result = run_gate(repo.path)
-    assert result.exit_code == 1 and "FAIL  all models @ rpi4: sum of ram over the device's capacity by 1 B" in result.text
+    assert (
+        result.exit_code == 1 and "FAIL  all models @ rpi4: sum of ram over the device's capacity by 1 B" in result.text
+    )
     refused = why_refused(repo.path, load_params(repo.path / "params.yaml"))
     assert [pair for pair, why in refused.items() if why] == [("a", "rpi4"), ("b", "rpi4")]
 
@@ -212,7 +223,9 @@ class TestAgainst:
         repo.footprint()
         result = run_gate(repo.path, against="v1")
         assert result.exit_code == 2
-        assert "ERROR a @ x86-64: growth not checked: v1 declares a @ x86-64, but footprints/a/x86-64.json" in result.text
+        assert (
+            "ERROR a @ x86-64: growth not checked: v1 declares a @ x86-64, but footprints/a/x86-64.json" in result.text
+        )
 
     def test_a_pair_that_is_new_since_the_revision_is_a_note(self, repo):
         repo.footprint()

@@ -225,4 +225,8 @@ def test_one_stale_result_does_not_hide_another_over_budget(repo):
 
 def test_a_budget_of_a_memory_is_an_input_of_plans():
     target = get_target("stm32f746")
-    assert target_digest(target.with_rooms({"dtcm": 1024})) != target_digest(target) == target_digest(target.with_rooms({}))
+    assert (
+        target_digest(target.with_rooms({"dtcm": 1024}))
+        != target_digest(target)
+        == target_digest(target.with_rooms({}))
+    )

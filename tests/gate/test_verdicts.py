@@ -69,7 +69,9 @@ def with_regions(*regions: RegionUse):
 
 @given(used=SIZES, size=st.integers(1, 1 << 40), room=st.none() | st.integers(1, 1 << 40))
 def test_each_of_several_memories_holds_exactly_up_to_its_size_and_its_budget(used, size, room):
-    found = verdicts(declare(), with_regions(RegionUse("sram", "ram", 0, 1), RegionUse("dtcm", "ram", used, size, room)))
+    found = verdicts(
+        declare(), with_regions(RegionUse("sram", "ram", 0, 1), RegionUse("dtcm", "ram", used, size, room))
+    )
     assert found["dtcm", "capacity"].ok == (used <= size) and found["sram", "capacity"].ok
     assert ("dtcm", "budget") in found if room else ("dtcm", "budget") not in found
     if room:
@@ -202,13 +204,21 @@ def test_growth_that_is_refused_says_how_to_accept_it():
 
 def neighbours(*found, device=DEVICES["x86-64"], **target):
     names = [each.model for each in found]
-    params = Params.model_validate({"models": {name: {"source": name} for name in names}, "targets": {"x86-64": target}})
-    return [v for v in judge(params, {(each.model, "x86-64"): each for each in found}, {"x86-64": device}) if v.quantity.startswith("sum")]
+    params = Params.model_validate(
+        {"models": {name: {"source": name} for name in names}, "targets": {"x86-64": target}}
+    )
+    return [
+        v
+        for v in judge(params, {(each.model, "x86-64"): each for each in found}, {"x86-64": device})
+        if v.quantity.startswith("sum")
+    ]
 
 
 @given(rams=st.lists(st.integers(1, 1 << 30), min_size=2, max_size=4), capacity=st.integers(1, 1 << 32))
 def test_models_on_one_device_must_fit_it_together(rams, capacity):
-    ram, flash = neighbours(*(result(model=f"m{i}", ram=each) for i, each in enumerate(rams)), device=Device(ram=capacity))
+    ram, flash = neighbours(
+        *(result(model=f"m{i}", ram=each) for i, each in enumerate(rams)), device=Device(ram=capacity)
+    )
     assert (ram.model, ram.used, ram.ok) == ("all models", sum(rams), sum(rams) <= capacity)
     assert flash.used == len(rams) * MIB
 

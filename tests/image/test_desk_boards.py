@@ -44,13 +44,18 @@ def test_a_device_behind_a_serial_line_is_verified_and_measured_like_an_emulated
     found = {}
     for name in ("my-board", "mps2-an386"):
         search = api.SearchSettings("tvm-default", workers=0)
-        found[name] = api.compile_model("small.onnx", get_target(name, Path()), out=Path(name), search=search, verify=VerifySettings(image=True))
+        found[name] = api.compile_model(
+            "small.onnx", get_target(name, Path()), out=Path(name), search=search, verify=VerifySettings(image=True)
+        )
     desk, emulated = (each.measured for each in found.values())
     assert device.runs == 1 and desk.ran and desk.how == "the runner of my-board" and desk.max_rel_error <= 1e-4
     assert desk.stack == emulated.stack > 0 and found["my-board"].best.ram == found["mps2-an386"].best.ram
     assert desk.cycles > 0 and desk.instructions is None and emulated.cycles is None
     assert Path("my-board/outputs.bin").read_bytes() == Path("mps2-an386/outputs.bin").read_bytes()
-    assert json.loads(Path("my-board/golden.json").read_text())["outputs_of"] == "the library, run by the runner of my-board"
+    assert (
+        json.loads(Path("my-board/golden.json").read_text())["outputs_of"]
+        == "the library, run by the runner of my-board"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +66,9 @@ def linked(tmp_path_factory):
         folder, model = tmp_path_factory.mktemp("desk"), models.matmul_exp()
         target = replace(EMULATED, name="my-board", runner=words)
         (folder / "linked").mkdir()
-        return link(library(model, folder, target), model.program, target, folder / "linked"), model.program.inputs[0].name
+        return link(library(model, folder, target), model.program, target, folder / "linked"), model.program.inputs[
+            0
+        ].name
 
     return of
 
@@ -73,9 +80,15 @@ def python(text: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     "words, message",
     [
-        (python("print('no such probe'); print('Error: unplugged'); exit(3)"), "ended with exit code 3: no such probe | Error: unplugged."),
+        (
+            python("print('no such probe'); print('Error: unplugged'); exit(3)"),
+            "ended with exit code 3: no such probe | Error: unplugged.",
+        ),
         (python("pass"), "wrote 0 bytes of outputs instead of"),
-        (python("open('outputs.bin', 'wb').write(b'1'); open('report.bin', 'wb').write(b'12')"), "wrote 2 bytes of report instead of 16"),
+        (
+            python("open('outputs.bin', 'wb').write(b'1'); open('report.bin', 'wb').write(b'12')"),
+            "wrote 2 bytes of report instead of 16",
+        ),
     ],
 )
 def test_a_runner_that_fails_is_told_with_its_last_lines_and_what_to_check(linked, words, message):
@@ -92,7 +105,9 @@ def test_wrong_numbers_of_a_device_lay_suspicion_on_it_and_its_runner(tmp_path):
     target = replace(EMULATED, name="my-board", runner=python(f"open('outputs.bin', 'wb').write(bytes({size}))"))
     with pytest.raises(NumericError) as error:
         verify_library(library(model, tmp_path, target), model.program, lambda: cases, target, 1e-4)
-    assert "differ in" in error.value.what and error.value.hint.startswith("Check the device and the runner of my-board first. Compile without")
+    assert "differ in" in error.value.what and error.value.hint.startswith(
+        "Check the device and the runner of my-board first. Compile without"
+    )
     assert str(error.value) == f"{error.value.what} {error.value.hint}"
 
 
@@ -106,7 +121,11 @@ def test_outputs_of_an_earlier_run_are_not_taken_for_those_of_a_later_one(linked
 def test_a_runner_that_hangs_is_ended_with_all_that_it_started(linked, monkeypatch):
     monkeypatch.setattr(running, "_TIMEOUT_SECONDS", 1.0)
     # a debugger in the background holds the pipe open: its end lets the lines be read
-    program, name = linked(*python("import subprocess, sys, time; print('waiting', flush=True); subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"))
+    program, name = linked(
+        *python(
+            "import subprocess, sys, time; print('waiting', flush=True); subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
+        )
+    )
     with pytest.raises(ToolchainError, match=r"did not finish in 1 s: waiting\."):
         program.run([{name: np.zeros((4, 6), np.float32)}])
 
@@ -114,7 +133,13 @@ def test_a_runner_that_hangs_is_ended_with_all_that_it_started(linked, monkeypat
 def test_firmware_without_a_report_has_neither_stack_nor_cycles(linked):
     # the runner's own: it only returns as many bytes as the outputs have
     size = sum(models.matmul_exp().program.tensors[port.tensor].nbytes for port in models.matmul_exp().program.outputs)
-    program, name = linked("{python}", "-c", f"import sys; assert sys.argv[1].endswith('.a'); open(sys.argv[2], 'wb').write(bytes({size}))", "{library}", "{outputs}")
+    program, name = linked(
+        "{python}",
+        "-c",
+        f"import sys; assert sys.argv[1].endswith('.a'); open(sys.argv[2], 'wb').write(bytes({size}))",
+        "{library}",
+        "{outputs}",
+    )
     report, outputs = program.run([{name: np.zeros((4, 6), np.float32)}])
     assert report == {} and not any(value.any() for value in outputs[0].values())
 

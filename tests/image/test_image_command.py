@@ -34,7 +34,9 @@ def model(tmp_path_factory):
 
 def compiled(model, target, out, budget=None, sequence=None):
     search = api.SearchSettings("tvm-default", workers=0)
-    return api.compile_model(model, target, budget, out=out, sequence=sequence, search=search, verify=api.VerifySettings(image=True))
+    return api.compile_model(
+        model, target, budget, out=out, sequence=sequence, search=search, verify=api.VerifySettings(image=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["mps2-an386", "rv32-virt", "rp2040", "stm32f746"])
@@ -43,7 +45,9 @@ def test_the_footprint_is_that_of_the_image_and_its_stack(tmp_path, model, name)
     report = compiled(model, target, tmp_path)
     best, sizes = report.best, image_sizes(tmp_path / "small.elf")
     assert best.flash == sizes.flash == best.weights + best.code and best.ram == sizes.ram + best.stack
-    assert {"small.map", "main.c", "startup.c", "link.ld", "libsmall.a", "small.h"} <= {file.name for file in tmp_path.iterdir()}
+    assert {"small.map", "main.c", "startup.c", "link.ld", "libsmall.a", "small.h"} <= {
+        file.name for file in tmp_path.iterdir()
+    }
     if not report.measured.ran:
         pytest.skip(how_to_run(target).how)
     assert best.stack == report.measured.stack > 0 and report.measured.instructions > 640
@@ -71,7 +75,11 @@ def test_one_byte_less_than_the_image_needs_does_not_fit(tmp_path, model):
     target = get_target("mps2-an386")
     best = compiled(model, target, tmp_path).best
     exact = Budget(ram=best.ram, flash=best.flash)
-    for budget, fits in ((exact, True), (replace(exact, ram=best.ram - 1), False), (replace(exact, flash=best.flash - 1), False)):
+    for budget, fits in (
+        (exact, True),
+        (replace(exact, ram=best.ram - 1), False),
+        (replace(exact, flash=best.flash - 1), False),
+    ):
         assert compiled(model, target, tmp_path, budget, tmp_path / "sequence.json").fits is fits
     assert not compiled(model, replace(target, ram=best.ram - 1), tmp_path, None, tmp_path / "sequence.json").fits
 
@@ -86,7 +94,9 @@ def test_kernels_of_a_board_are_not_tuned_one_by_one(tmp_path, model):
 def test_a_target_with_an_operating_system_has_no_image(tmp_path, model, monkeypatch, capsys):
     from passfit.cli.app import main
 
-    monkeypatch.setattr("sys.argv", ["passfit", "image", str(model), "--target", "rpi4", "--out", str(tmp_path / "out")])
+    monkeypatch.setattr(
+        "sys.argv", ["passfit", "image", str(model), "--target", "rpi4", "--out", str(tmp_path / "out")]
+    )
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2 and not (tmp_path / "out").exists()

@@ -22,7 +22,9 @@ def convolution(channels: int, filters: int, taps: int, groups: int, dtype, zero
         "ws": random.uniform(0.001, 0.01, filters).astype(np.float32), "wz": np.zeros(filters, np.int8), "ys": np.float32(0.2),
         "yz": np.array(0, dtype), "b": random.integers(-500, 500, filters).astype(np.int32),
     }  # fmt: skip
-    node = helper.make_node("QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], pads=[pads] * 4, group=groups)
+    node = helper.make_node(
+        "QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], pads=[pads] * 4, group=groups
+    )
     kind = TensorProto.INT8 if dtype is np.int8 else TensorProto.UINT8
     size = [extent + 2 * pads - taps + 1 for extent in (7, 6)]
     return model_of([node], {"x": (1, channels, 7, 6)}, {"y": (1, filters, *size)}, constants, dtype=kind)
@@ -31,7 +33,12 @@ def convolution(channels: int, filters: int, taps: int, groups: int, dtype, zero
 @pytest.mark.parametrize("name", ["mps2-an386", "mps3-an547", "rv32-virt"])
 @pytest.mark.parametrize(
     "form",
-    [(8, 6, 3, 1, np.int8, -7, 1), (16, 5, 1, 1, np.uint8, 131, 0), (3, 4, 3, 1, np.uint8, 0, 1), (8, 8, 3, 8, np.int8, 5, 1)],
+    [
+        (8, 6, 3, 1, np.int8, -7, 1),
+        (16, 5, 1, 1, np.uint8, 131, 0),
+        (3, 4, 3, 1, np.uint8, 0, 1),
+        (8, 8, 3, 8, np.int8, 5, 1),
+    ],
     ids=["3x3", "1x1", "3 channels", "depthwise"],
 )
 def test_a_quantised_convolution_is_equal(tmp_path, name, form):

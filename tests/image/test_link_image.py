@@ -44,11 +44,15 @@ def test_the_sizes_are_those_of_the_map_to_the_byte(tmp_path, name, make):
     image = link_image(made, model.program, target, tmp_path)
     sections = dict(rows(image.map.read_text(), 0))
     sizes = image.sizes
-    assert (sizes.text, sizes.rodata, sizes.data, sizes.bss) == tuple(sections.get(f".{each}", 0) for each in ("text", "rodata", "data", "bss"))
+    assert (sizes.text, sizes.rodata, sizes.data, sizes.bss) == tuple(
+        sections.get(f".{each}", 0) for each in ("text", "rodata", "data", "bss")
+    )
     assert sizes.flash == sizes.text + sizes.rodata + sizes.data and sizes.ram == sizes.data + sizes.bss
     assert sizes.rodata >= made.weight_bytes and sizes.bss >= model.plan.arena
     # start-up and main are elsewhere
-    assert sections[".boot"] > 0 and not [each for each, _ in rows(image.map.read_text(), 8) if "boot" in each and ".text" in each]
+    assert sections[".boot"] > 0 and not [
+        each for each, _ in rows(image.map.read_text(), 8) if "boot" in each and ".text" in each
+    ]
 
 
 @pytest.mark.parametrize("make", [models.matmul_exp, models.comparison, models.whole_numbers])
@@ -58,7 +62,9 @@ def test_a_library_calls_nothing_but_memory_functions_and_the_compilers_runtime(
     members = together([read_object(body) for _, body in archive_members(made.archive.read_bytes())])
     allowed = r"memcpy|memset|memmove|__(?:add|sub|mul|div|eq|ne|lt|le|gt|ge|unord|fix|fixuns|float|floatun)\w*(?:sf|df|si|di)\w*|__aeabi_(?!unwind)\w+|__u?divsi3|__u?modsi3"
     assert not [symbol for symbol in members.undefined if not re.fullmatch(allowed, symbol)]
-    assert not [section.name for section in members.sections if section.name.startswith((".ARM.ex", ".eh_frame", ".init_array"))]
+    assert not [
+        section.name for section in members.sections if section.name.startswith((".ARM.ex", ".eh_frame", ".init_array"))
+    ]
 
 
 def test_an_archive_for_linux_on_arm_needs_no_unwinder(tmp_path):
@@ -73,10 +79,23 @@ def test_the_header_states_stack_survivors_version_and_model(tmp_path):
     built = models.build_object(model.kernels, "m", target, tmp_path / "kernels.o")
     name = model.program.inputs[0].name
     made = write_library(
-        "m", model.program, model.plan, model.workspace, model.weights, [built], target, tmp_path, model_sha256="ab12", scales={name: (0.1, -7)}
+        "m",
+        model.program,
+        model.plan,
+        model.workspace,
+        model.weights,
+        [built],
+        target,
+        tmp_path,
+        model_sha256="ab12",
+        scales={name: (0.1, -7)},
     )
     text = made.header.read_text()
-    assert "#define M_INPUT0_SCALE 0.1f /*" in text and "#define M_INPUT0_ZERO_POINT -7\n" in text and "M_OUTPUT0_SCALE" not in text
+    assert (
+        "#define M_INPUT0_SCALE 0.1f /*" in text
+        and "#define M_INPUT0_ZERO_POINT -7\n" in text
+        and "M_OUTPUT0_SCALE" not in text
+    )
     assert re.search(r'#define M_INPUT0_NAME "x \*/ [^"]*"', text)
     version = text.partition('#define M_PASSFIT_VERSION "')[2].partition('"')[0]
     assert f"passfit {version}: m, sha256 ab12\0".encode() in made.archive.read_bytes()
@@ -110,7 +129,9 @@ def test_a_program_too_large_for_the_board_is_linked_and_its_sizes_are_known(tmp
     assert link_image(made, model.program, small, tmp_path).sizes.ram > 256
     (tmp_path / "linked").mkdir()
     runner = link(made, model.program, small, tmp_path / "linked").runner
-    assert runner.command is None and re.fullmatch(r"not-run: the image takes \d+ bytes of flash, and ssram1 of mps2-an386 has 256", runner.how)
+    assert runner.command is None and re.fullmatch(
+        r"not-run: the image takes \d+ bytes of flash, and ssram1 of mps2-an386 has 256", runner.how
+    )
 
 
 def test_a_kernel_that_fails_on_the_board_is_an_error_with_its_message(tmp_path):
@@ -120,10 +141,17 @@ def test_a_kernel_that_fails_on_the_board_is_an_error_with_its_message(tmp_path)
     made = library(replace(model, workspace=0), tmp_path, target)
     (tmp_path / "linked").mkdir()
     with pytest.raises(NumericError, match="the workspace is too small"):
-        link(made, model.program, target, tmp_path / "linked").run([{model.program.inputs[0].name: np.zeros((40, 50), np.float32)}])
+        link(made, model.program, target, tmp_path / "linked").run(
+            [{model.program.inputs[0].name: np.zeros((40, 50), np.float32)}]
+        )
 
 
 def test_a_real_board_is_run_as_the_emulated_one_of_its_core():
     board = emulated_board(get_target("stm32f746"))
-    assert board.name == "mps2-an500" and [each.start for each in board.memories] == [0, 0x20000000, 0x60000000, 0x60010000]
+    assert board.name == "mps2-an500" and [each.start for each in board.memories] == [
+        0,
+        0x20000000,
+        0x60000000,
+        0x60010000,
+    ]
     assert board.features == get_target("stm32f746").features

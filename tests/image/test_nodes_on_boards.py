@@ -26,4 +26,6 @@ def test_a_board_computes_what_onnx_expects(tmp_path, board, first):
     assert [case.name for case in cases if outcomes[case.name].refusal and case.name not in REFUSED] == []
     for case in cases:
         for result, expected in zip(outcomes[case.name].outputs, case.outputs):
-            compare_output(case.name, result, expected, 1e-3 if case.name in FOUR_DIGITS else TOLERANCE.get(expected.dtype.name, 0))
+            compare_output(
+                case.name, result, expected, 1e-3 if case.name in FOUR_DIGITS else TOLERANCE.get(expected.dtype.name, 0)
+            )

@@ -52,7 +52,9 @@ def board(ram, psram, flash=4096 * KIB, more=()):
 
 def compiled(model, target, out, sequence=None):
     search = api.SearchSettings("tvm-default", workers=0, max_extra_compute=None)
-    return api.compile_model(model, target, out=out, sequence=sequence, search=search, verify=api.VerifySettings(image=True))
+    return api.compile_model(
+        model, target, out=out, sequence=sequence, search=search, verify=api.VerifySettings(image=True)
+    )
 
 
 def used(report):
@@ -63,11 +65,16 @@ def judge_map(report, out):
     """Check that the sections of the map add up to the footprint, memory by memory."""
     sections, sizes = dict(rows((out / "sums.map").read_text(), 0)), image_sizes(out / "sums.elf")
     parts = {name: size for name, size in sections.items() if name.startswith((".arena.", ".weights."))}
-    assert parts == {f".arena.{name}": size for name, size in sizes.arenas.items()} | {f".weights.{name}": size for name, size in sizes.weights.items()}
+    assert parts == {f".arena.{name}": size for name, size in sizes.arenas.items()} | {
+        f".weights.{name}": size for name, size in sizes.weights.items()
+    }
     for kind, total in (("ram", report.best.ram), ("flash", report.best.flash)):
         assert sum(region.used for region in report.best.regions if region.kind == kind) == total
     own = {"ssram1": sizes.text + sizes.rodata + sizes.data, "ssram23": sizes.data + sizes.bss + report.best.stack}
-    assert used(report) == {name: own.get(name, sections.get(f".arena.{name}", sections.get(f".weights.{name}", 0))) for name in used(report)}
+    assert used(report) == {
+        name: own.get(name, sections.get(f".arena.{name}", sections.get(f".weights.{name}", 0)))
+        for name in used(report)
+    }
 
 
 def test_an_arena_over_two_memories_runs_and_each_is_judged_to_the_byte(tmp_path, model):
@@ -94,7 +101,10 @@ def test_an_arena_over_two_memories_runs_and_each_is_judged_to_the_byte(tmp_path
     assert any("psram" in line and "4,096 B" in line and "of 4,095 B" in line for line in lines)
     assert lines[-1].strip() == "does NOT fit the device: psram over by 1 B"
     said = [figure for figure in figures(short, []) if figure.name.startswith("regions/")]
-    assert [(figure.name, figure.value) for figure in said] == [("regions/ssram23_kib", used(short)["ssram23"] / KIB), ("regions/psram_kib", 4.0)]
+    assert [(figure.name, figure.value) for figure in said] == [
+        ("regions/ssram23_kib", used(short)["ssram23"] / KIB),
+        ("regions/psram_kib", 4.0),
+    ]
     assert first < RESERVE + 8 * KIB
 
 
@@ -113,20 +123,37 @@ def test_weights_that_exceed_the_first_flash_are_in_the_second(tmp_path, model):
     judge_map(report, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "first", "second", "start"), [("stm32f746", "sram1", "dtcm", "0x20000000"), ("mps3-an547", "dtcm", "isram", "0x21000000")])
+@pytest.mark.parametrize(
+    ("name", "first", "second", "start"),
+    [("stm32f746", "sram1", "dtcm", "0x20000000"), ("mps3-an547", "dtcm", "isram", "0x21000000")],
+)
 def test_a_board_with_little_room_uses_its_next_memory_and_runs(tmp_path, model, name, first, second, start):
     target = get_target(name).with_rooms({first: RESERVE + 4 * KIB, second: 8 * KIB})
     report = compiled(model, target, tmp_path)
     assert report.fits and [region.room for region in report.best.regions][1:3] == [RESERVE + 4 * KIB, 8 * KIB]
-    assert sorted((bank.region, bank.size) for bank in read_plan(tmp_path / "plan.json").plan.banks) == sorted([(first, 4 * KIB), (second, 8 * KIB)])
+    assert sorted((bank.region, bank.size) for bank in read_plan(tmp_path / "plan.json").plan.banks) == sorted(
+        [(first, 4 * KIB), (second, 8 * KIB)]
+    )
     script = (tmp_path / "link.ld").read_text()
     assert re.search(rf"{second} \(rw\) : ORIGIN = {start}", script) and f".arena.{second} (NOLOAD)" in script
     if report.measured.ran:
-        assert report.measured.max_rel_error < 1e-5 and (name != "stm32f746" or report.measured.how.endswith("mps2-an500"))
+        assert report.measured.max_rel_error < 1e-5 and (
+            name != "stm32f746" or report.measured.how.endswith("mps2-an500")
+        )
 
 
 def test_memories_that_run_into_each_other_are_still_measured(tmp_path, model):
     close = board(RESERVE + 8 * KIB, 64 * KIB)
-    close = replace(close, memories=tuple(replace(each, start=0x20000400) if each.name == "psram" else each for each in close.memories))
-    report = compiled(model, replace(close, memories=tuple(replace(each, size=1 * KIB) if each.kind == "ram" else each for each in close.memories)), tmp_path)
+    close = replace(
+        close,
+        memories=tuple(replace(each, start=0x20000400) if each.name == "psram" else each for each in close.memories),
+    )
+    report = compiled(
+        model,
+        replace(
+            close,
+            memories=tuple(replace(each, size=1 * KIB) if each.kind == "ram" else each for each in close.memories),
+        ),
+        tmp_path,
+    )
     assert not report.fits and not report.measured.ran and "bytes of ram" in report.measured.how

@@ -68,9 +68,13 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     arena = block[-block.ctypes.data % ALIGNMENT + _AROUND :]
 
     # by tensor: the bytes it lies in, and where
-    def starts_of(within: Program, offsets: Sequence[int], memory: np.ndarray, first: int) -> list[tuple[np.ndarray, int]]:
+    def starts_of(
+        within: Program, offsets: Sequence[int], memory: np.ndarray, first: int
+    ) -> list[tuple[np.ndarray, int]]:
         return [
-            (lowered.weights[each.weight].reshape(-1).view(np.uint8), 0) if each.buffer is None else (memory, first + offsets[each.buffer] + each.offset)
+            (lowered.weights[each.weight].reshape(-1).view(np.uint8), 0)
+            if each.buffer is None
+            else (memory, first + offsets[each.buffer] + each.offset)
             for each in within.tensors
         ]
 
@@ -80,7 +84,11 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     def argument(within: Program, starts: Sequence[tuple[np.ndarray, int]], number: int) -> tvm.runtime.Tensor:
         value = array(within, starts, number)
-        return tvm_ffi.from_dlpack(value, require_alignment=0) if starts[number][0] is arena else tvm.runtime.tensor(np.array(value, order="C"))
+        return (
+            tvm_ffi.from_dlpack(value, require_alignment=0)
+            if starts[number][0] is arena
+            else tvm.runtime.tensor(np.array(value, order="C"))
+        )
 
     def execute(within: Program, starts: Sequence[tuple[np.ndarray, int]], trip: int) -> None:
         for step in within.steps:
@@ -93,7 +101,9 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
             before = block.copy()
             guard = step.guard
             numbers = [(trip - guard.offset) // guard.period] if guard is not None and guard.numbered else []
-            library[step.kernel](*numbers, *(argument(within, starts, number) for number in (*step.reads, *step.writes)))
+            library[step.kernel](
+                *numbers, *(argument(within, starts, number) for number in (*step.reads, *step.writes))
+            )
             own = before[arena.ctypes.data - block.ctypes.data :]
             for number in step.writes:
                 place = slice(starts[number][1], starts[number][1] + within.tensors[number].nbytes)
@@ -101,7 +111,10 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
             np.testing.assert_array_equal(before, block, err_msg=f"{step.kernel} writes what is not its own")
 
     def in_trip(loop: Loop, starts: Sequence[tuple[np.ndarray, int]], trip: int) -> list[tuple[np.ndarray, int]]:
-        places = [offset + starts[loop.workspace_of(buffer)][1] if loop.workspaces else 0 for buffer, offset in enumerate(loop.offsets)]
+        places = [
+            offset + starts[loop.workspace_of(buffer)][1] if loop.workspaces else 0
+            for buffer, offset in enumerate(loop.offsets)
+        ]
         found = starts_of(loop.body, places, arena, 0)
         for window in loop.windows:
             memory, start = starts[(*loop.reads, *loop.results)[window.place]]

@@ -23,7 +23,10 @@ def run(kernel, seed=0):
     """Run a kernel on random operands; its result starts out as NaN."""
     random = np.random.default_rng(seed)
     shapes = [([int(extent) for extent in param.ty.shape], str(param.ty.dtype)) for param in kernel.params]
-    arrays = [random.integers(0, 100, shape).astype(kind) if "int" in kind else random.standard_normal(shape).astype(kind) for shape, kind in shapes]
+    arrays = [
+        random.integers(0, 100, shape).astype(kind) if "int" in kind else random.standard_normal(shape).astype(kind)
+        for shape, kind in shapes
+    ]
     arrays[-1][:] = np.nan
     tensors = [tvm.runtime.tensor(each) for each in arrays]
     tvm.compile(tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")}), target="llvm")["main"](*tensors)

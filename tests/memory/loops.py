@@ -19,9 +19,16 @@ def looped(body: Program, trips: int, backwards: bool = False) -> Program:
     places = [*given, *(buffer for buffer in made if buffer not in given)]
     kinds = {tensor.buffer: tensor.dtype for tensor in reversed(body.tensors)}
     tensors = tuple(Tensor((trips * body.buffers[each].nbytes,), "uint8", buffer=n) for n, each in enumerate(places))
-    elements = tuple(replace(each, dtype=kinds[place], shape=_elements(each, kinds[place])) for each, place in zip(tensors, places))
+    elements = tuple(
+        replace(each, dtype=kinds[place], shape=_elements(each, kinds[place])) for each, place in zip(tensors, places)
+    )
     windows = tuple(
-        Window(n, places.index(each.buffer), _start(body, each, trips, backwards), body.buffers[each.buffer].nbytes * (-1 if backwards else 1))
+        Window(
+            n,
+            places.index(each.buffer),
+            _start(body, each, trips, backwards),
+            body.buffers[each.buffer].nbytes * (-1 if backwards else 1),
+        )
         for n, each in enumerate(body.tensors)
         if each.buffer in places
     )
@@ -82,7 +89,9 @@ def in_rows(trips: int = 5) -> Program:
     loop = Loop("loop", (0,), (1,), trips=trips, body=body, windows=(Window(0, 0, stride=SLICE), *rows))
     around = tuple(Tensor((size * trips * SLICE,), "uint8", buffer=size - 1) for size in (1, 2))
     ports = (Port("x", 0),), (Port("y", 1),)
-    return Program("in_rows", (loop,), around, tuple(Buffer(name, each.nbytes) for name, each in zip("xy", around)), (), *ports)
+    return Program(
+        "in_rows", (loop,), around, tuple(Buffer(name, each.nbytes) for name, each in zip("xy", around)), (), *ports
+    )
 
 
 def copied_state(in_place: bool = True) -> Program:

@@ -65,9 +65,7 @@ class RowBuilder:
 
     def resize(self, source: int, result: int, before: int = 0, after: int = 0) -> int:
         rows, columns = self.tensors[source]
-        return self.step(
-            (source,), (result, columns), Rows(0, result, ((0, resized(rows, result, before, after)),))
-        )
+        return self.step((source,), (result, columns), Rows(0, result, ((0, resized(rows, result, before, after)),)))
 
     def join(self, *sources: int) -> int:
         """Add an operation in the shape of the first source; the others are resized to it."""

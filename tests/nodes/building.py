@@ -60,7 +60,9 @@ def compile_and_run(
     return outcomes | run_lowered(list(lowered.values()), workspace, folder, target)
 
 
-def run_lowered(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path, target: Target) -> dict[str, Outcome]:
+def run_lowered(
+    lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path, target: Target
+) -> dict[str, Outcome]:
     from passfit.codegen.objects import build_object
 
     merged = merge([part for _, part in lowered])

@@ -25,7 +25,9 @@ def evaluate(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]
         given = [values[name] if name else None for name in node.input]
         attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
         exact = EXACT.get(node.op_type)
-        results = exact(*given, **attributes) if exact else _by_onnx_runtime(node, values, model.opset_import[0].version)
+        results = (
+            exact(*given, **attributes) if exact else _by_onnx_runtime(node, values, model.opset_import[0].version)
+        )
         values |= dict(zip(node.output, results if isinstance(results, (list, tuple)) else [results]))
     return [values[output.name] for output in model.graph.output]
 
@@ -51,19 +53,26 @@ def conv_integer(
     taps, pads = w.shape[2:], pads or [0] * (2 * rank)
     if auto_pad in (b"SAME_UPPER", b"SAME_LOWER"):
         missing = [
-            max(0, (-(-n // s) - 1) * s + (t - 1) * d + 1 - n) for n, s, d, t in zip(x.shape[2:], strides, dilations, taps)
+            max(0, (-(-n // s) - 1) * s + (t - 1) * d + 1 - n)
+            for n, s, d, t in zip(x.shape[2:], strides, dilations, taps)
         ]
         less, more = [m // 2 for m in missing], [m - m // 2 for m in missing]
         pads = less + more if auto_pad == b"SAME_UPPER" else more + less
     wide = x.astype(np.int64) - (0 if xz is None else xz.reshape(-1)[0].astype(np.int64))
     wide = np.pad(wide, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])])
-    weights = w.astype(np.int64) - (0 if wz is None else np.atleast_1d(wz).astype(np.int64).reshape(-1, *[1] * (rank + 1)))
+    weights = w.astype(np.int64) - (
+        0 if wz is None else np.atleast_1d(wz).astype(np.int64).reshape(-1, *[1] * (rank + 1))
+    )
     sizes = [(n - (t - 1) * d - 1) // s + 1 for n, s, d, t in zip(wide.shape[2:], strides, dilations, taps)]
     result = np.zeros((x.shape[0], w.shape[0], *sizes), np.int64)
     for part, each in zip(np.split(wide, group, 1), np.split(np.arange(w.shape[0]), group)):
         for tap in itertools.product(*map(range, taps)):
-            window = tuple(slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilations, sizes, strides))
-            result[:, each] += np.einsum("nc...,fc->nf...", part[(slice(None), slice(None), *window)], weights[(each, slice(None), *tap)])
+            window = tuple(
+                slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilations, sizes, strides)
+            )
+            result[:, each] += np.einsum(
+                "nc...,fc->nf...", part[(slice(None), slice(None), *window)], weights[(each, slice(None), *tap)]
+            )
     return result.astype(np.int32)
 
 
@@ -105,14 +114,18 @@ def _by_row(value: Array) -> Array:
 
 def _along(value: Array, x: Array, axis: int) -> Array:
     value = np.asarray(value)
-    return value.reshape([-1 if n == axis % x.ndim else 1 for n in range(x.ndim)]) if value.size > 1 else value.reshape(())
+    return (
+        value.reshape([-1 if n == axis % x.ndim else 1 for n in range(x.ndim)]) if value.size > 1 else value.reshape(())
+    )
 
 
 def _by_onnx_runtime(node: onnx.NodeProto, values: Mapping[str, Array], opset: int) -> list[Array]:
     """Compute a float node, or one that moves data: its results are of the dtype of its first operand, but for a cast."""
     given = {name: values[name] for name in node.input if name}
     kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in given.items()}
-    kinds |= dict.fromkeys(node.output, next((each.i for each in node.attribute if each.name == "to"), kinds[node.input[0]]))
+    kinds |= dict.fromkeys(
+        node.output, next((each.i for each in node.attribute if each.name == "to"), kinds[node.input[0]])
+    )
     shapes = {name: value.shape for name, value in given.items()}
     return run(model_of([node], shapes, list(node.output), opset=opset, dtypes=kinds), given)
 

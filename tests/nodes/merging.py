@@ -58,7 +58,9 @@ def _moved(step: Step, number: int, base: int, first_weight: int) -> Step:
         return moved
     body = moved.body  # tensors of a body have numbers of their own, its weights those of the program around
     steps = tuple(_moved(each, number, 0, first_weight) for each in body.steps)
-    return replace(moved, body=replace(body, steps=steps, tensors=tuple(_shifted(each, 0, first_weight) for each in body.tensors)))
+    return replace(
+        moved, body=replace(body, steps=steps, tensors=tuple(_shifted(each, 0, first_weight) for each in body.tensors))
+    )
 
 
 def _shifted(tensor: Tensor, first_buffer: int, first_weight: int) -> Tensor:

@@ -36,7 +36,10 @@ def single(
     operands = [fixed[place] if place in fixed else np.asarray(next(left)) for place in range(len(fixed) + len(inputs))]
     names = [f"x{place}" for place in range(len(operands))]
     given = {title: value for place, (title, value) in enumerate(zip(names, operands)) if place not in fixed}
-    ports = [helper.make_tensor_value_info(title, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for title, value in given.items()]
+    ports = [
+        helper.make_tensor_value_info(title, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for title, value in given.items()
+    ]
     outputs = [onnx.ValueInfoProto(name=f"y{place}") for place in range(results)]
     weights = [numpy_helper.from_array(value, names[place]) for place, value in fixed.items()]
     node = helper.make_node(op, names, [each.name for each in outputs], name="node")
@@ -79,4 +82,10 @@ def _same(result: np.ndarray, expected: np.ndarray) -> bool:
         return np.array_equal(result, expected)
     finite = np.abs(expected[np.isfinite(expected)]).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        return np.allclose(result, expected, rtol=0, atol=TOLERANCE[expected.dtype.name] * max(finite.max(initial=0), 1e-3), equal_nan=True)
+        return np.allclose(
+            result,
+            expected,
+            rtol=0,
+            atol=TOLERANCE[expected.dtype.name] * max(finite.max(initial=0), 1e-3),
+            equal_nan=True,
+        )

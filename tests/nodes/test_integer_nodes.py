@@ -78,7 +78,9 @@ def _case(
     return NodeCase(name, op, model, inputs, tuple(evaluate(model, inputs)), 0, 0)
 
 
-def _convolution(name: str, signs: str, *, per_channel: bool = True, bias: bool = True, free: tuple[str, ...] = ("x",)) -> NodeCase:
+def _convolution(
+    name: str, signs: str, *, per_channel: bool = True, bias: bool = True, free: tuple[str, ...] = ("x",)
+) -> NodeCase:
     shape, weights, attributes = CONVOLUTIONS[name]
     random = np.random.default_rng(len(name))
     of_x, of_w = SIGNS[signs]
@@ -92,7 +94,9 @@ def _convolution(name: str, signs: str, *, per_channel: bool = True, bias: bool 
         "ys": _scales(random, about=0.02 * np.sqrt(terms)), "yz": _numbers(random, (), of_x),
         "bias": random.integers(-5000, 5000, filters, np.int32) if bias else None,
     }  # fmt: skip
-    return _case(f"conv-{name}-{signs}-{per_channel}-{bias}-{len(free)}", "QLinearConv", operands, free, of_x, **attributes)
+    return _case(
+        f"conv-{name}-{signs}-{per_channel}-{bias}-{len(free)}", "QLinearConv", operands, free, of_x, **attributes
+    )
 
 
 def _product(name: str, signs: str, by: str = "tensor", free: tuple[str, ...] = ("a",)) -> NodeCase:
@@ -129,14 +133,30 @@ def _cases() -> list[NodeCase]:
     every = ("x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "bias")
     signs = list(SIGNS)
     cases = [_convolution(name, signs[n % 4]) for n, name in enumerate(CONVOLUTIONS)]
-    cases += [_convolution(name, signs[(n + 1) % 4], per_channel=False, bias=False) for n, name in enumerate(CONVOLUTIONS)]
+    cases += [
+        _convolution(name, signs[(n + 1) % 4], per_channel=False, bias=False) for n, name in enumerate(CONVOLUTIONS)
+    ]
     cases += [_convolution("grouped", each, free=every) for each in SIGNS]
     cases += [_product(name, signs[n % 4]) for n, name in enumerate(PRODUCTS)]
     cases += [_product(name, "u8s8", "column") for name in ("matrices", "one-row", "batches", "vector-matrix")]
-    cases += [_product("matrices", "u8u8", "row"), _product("batches", "s8s8", "rows"), _product("matrix-vector", "u8u8", "row")]
-    cases += [_product(name, "s8u8", "rows", ("a", "as", "az", "b", "bs", "bz", "ys")) for name in ("batches", "matrices")]
-    cases += [_sums(name, signs[n % 4], n % 2 == 0) for n, name in enumerate(("2-d", "depthwise", "1-d", "matrices", "batches"))]
-    return [*cases, _sums("2-d", "u8s8", True, "column"), _sums("matrices", "u8u8", True, "column"), _sums("matrices", "u8u8", True, "row")]
+    cases += [
+        _product("matrices", "u8u8", "row"),
+        _product("batches", "s8s8", "rows"),
+        _product("matrix-vector", "u8u8", "row"),
+    ]
+    cases += [
+        _product(name, "s8u8", "rows", ("a", "as", "az", "b", "bs", "bz", "ys")) for name in ("batches", "matrices")
+    ]
+    cases += [
+        _sums(name, signs[n % 4], n % 2 == 0)
+        for n, name in enumerate(("2-d", "depthwise", "1-d", "matrices", "batches"))
+    ]
+    return [
+        *cases,
+        _sums("2-d", "u8s8", True, "column"),
+        _sums("matrices", "u8u8", True, "column"),
+        _sums("matrices", "u8u8", True, "row"),
+    ]
 
 
 def test_integer_nodes_compute_the_exact_numbers(tmp_path: Path) -> None:
@@ -149,12 +169,16 @@ def test_every_target_computes_the_same_numbers(name: str, tmp_path: Path) -> No
     if not how_to_run(target).command:
         pytest.skip(how_to_run(target).how)
     wanted = ("2-d", "depthwise", "grouped")
-    check_exact([_convolution(each, "u8s8") for each in wanted] + [_product("matrices", "s8s8", "column")], target, tmp_path)
+    check_exact(
+        [_convolution(each, "u8s8") for each in wanted] + [_product("matrices", "s8s8", "column")], target, tmp_path
+    )
 
 
 def check_exact(cases: list[NodeCase], target: Target, folder: Path) -> None:
     outcomes = compile_and_run(cases, ("legalize", "fold-constant", "fuse-operators", "share"), folder, target)
-    assert {case.name: str(outcomes[case.name])[:200] for case in cases if not is_exact(case, outcomes[case.name].outputs)} == {}
+    assert {
+        case.name: str(outcomes[case.name])[:200] for case in cases if not is_exact(case, outcomes[case.name].outputs)
+    } == {}
 
 
 def is_exact(case: NodeCase, results: tuple[np.ndarray, ...]) -> bool:
@@ -166,6 +190,10 @@ def is_exact(case: NodeCase, results: tuple[np.ndarray, ...]) -> bool:
 
 def test_the_oracle_is_onnx_runtime_where_that_does_not_saturate() -> None:
     cases = [_convolution(name, "u8u8") for name in ("1-d", "2-d", "grouped", "depthwise")]
-    cases += [_convolution("same-upper", "s8s8", per_channel=False), _product("batches", "u8u8"), _product("matrices", "s8s8", "column")]
+    cases += [
+        _convolution("same-upper", "s8s8", per_channel=False),
+        _product("batches", "u8u8"),
+        _product("matrices", "s8s8", "column"),
+    ]
     for case in cases:
         np.testing.assert_array_equal(run(case.model, case.inputs)[0], case.outputs[0], case.name)

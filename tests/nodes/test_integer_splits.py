@@ -35,7 +35,10 @@ def network() -> onnx.ModelProto:
     nodes = []
 
     def conv(x: str, result: str, *shape: int, zero: str = "z", **attributes: object) -> None:
-        scales = {f"{result}_s": np.float32(0.05), f"{result}_ws": random.uniform(0.002, 0.004, shape[0]).astype(np.float32)}
+        scales = {
+            f"{result}_s": np.float32(0.05),
+            f"{result}_ws": random.uniform(0.002, 0.004, shape[0]).astype(np.float32),
+        }
         constants.update(scales)
         constants[f"{result}_w"] = random.integers(-128, 128, shape, np.int8)
         constants[f"{result}_wz"] = np.zeros(shape[0], np.int8)
@@ -63,7 +66,11 @@ def _specs() -> list[tuple[str, ...]]:
     for first, last in ((0, 1), (0, 2), (0, 5), (1, 2), (2, 3), (4, 5), (6, 6)):
         found.append((f"split-rows{{steps={first}-{last},rows=2}}",))
         found.append((f"split-channels{{steps={first}-{last},channels=2}}",))
-    found += [("split-rows{steps=1-2,axis=3,rows=5}",), ("split-rows{steps=1-2,in_place=1}",), ("split-rows{steps=2-4}",)]
+    found += [
+        ("split-rows{steps=1-2,axis=3,rows=5}",),
+        ("split-rows{steps=1-2,in_place=1}",),
+        ("split-rows{steps=2-4}",),
+    ]
     return found
 
 

@@ -47,28 +47,44 @@ def _elementwise() -> list[NodeCase]:
     ops = "Relu Elu Selu HardSigmoid LeakyRelu ThresholdedRelu Shrink Sign Sigmoid Tanh Erf Softplus"
     kinds = (np.float32, np.float64)
     cases = [single(f"{op}-{kind.__name__}", op, [X.astype(kind)]) for op in ops.split() for kind in kinds]
-    return [*cases, single("Celu", "Celu", [X]), single("LeakyRelu-of-infinity", "LeakyRelu", [X], alpha=np.inf), single("PRelu", "PRelu", [X, Y])]
+    return [
+        *cases,
+        single("Celu", "Celu", [X]),
+        single("LeakyRelu-of-infinity", "LeakyRelu", [X], alpha=np.inf),
+        single("PRelu", "PRelu", [X, Y]),
+    ]
 
 
 def _rows() -> list[NodeCase]:
-    x = np.array([[NAN, 1, 3, 2], [1, NAN, 3, 2], [1, 3, 2, NAN], [-INF, -INF, -INF, -INF], [NAN] * 4, [INF, 1, -INF, 0]], np.float32)
+    x = np.array(
+        [[NAN, 1, 3, 2], [1, NAN, 3, 2], [1, 3, 2, NAN], [-INF, -INF, -INF, -INF], [NAN] * 4, [INF, 1, -INF, 0]],
+        np.float32,
+    )
     cases = []
     for kind in (np.float32, np.float16):
         for op in ("ArgMax", "ArgMin"):
             cases += [
-                single(f"{op}-{axis}-{last}-{kind.__name__}", op, [x.astype(kind)], axis=axis, select_last_index=last) for axis in (0, 1) for last in (0, 1)
+                single(f"{op}-{axis}-{last}-{kind.__name__}", op, [x.astype(kind)], axis=axis, select_last_index=last)
+                for axis in (0, 1)
+                for last in (0, 1)
             ]
         for op in ("ReduceMax", "ReduceMin"):
             cases += [single(f"{op}-{axis}-{kind.__name__}", op, [x.astype(kind)], {1: [axis]}) for axis in (0, 1)]
     for largest in (0, 1):
         cases.append(single(f"TopK-{largest}", "TopK", [x[:3]], {1: [3]}, results=2, largest=largest))
-    return [*cases, *(single(f"{op}-{axis}", op, [x], axis=axis) for op in ("Softmax", "LogSoftmax") for axis in (0, 1))]
+    return [
+        *cases,
+        *(single(f"{op}-{axis}", op, [x], axis=axis) for op in ("Softmax", "LogSoftmax") for axis in (0, 1)),
+    ]
 
 
 def _windows() -> list[NodeCase]:
     image = np.full((1, 2, 5, 5), -INF, np.float32)
     image[0, 1, 2] = 3
-    return [single("MaxPool", "MaxPool", [image], kernel_shape=[2, 2]), single("MaxPool-dilated", "MaxPool", [image], kernel_shape=[2, 2], dilations=[2, 1], pads=[1, 1, 1, 1])]
+    return [
+        single("MaxPool", "MaxPool", [image], kernel_shape=[2, 2]),
+        single("MaxPool-dilated", "MaxPool", [image], kernel_shape=[2, 2], dilations=[2, 1], pads=[1, 1, 1, 1]),
+    ]
 
 
 def test_nan_passes_bounds_and_functions(tmp_path: Path) -> None:

@@ -41,11 +41,17 @@ def _vendors(length: int, channels: int, block: int, bits: int, zeros: bool) -> 
     return model_of([node], {"x": x.shape}, ["y"], constants, domain="com.microsoft", opset=21), x
 
 
-def _weights(kind: str, shape: tuple[int, ...], axis: int, block: int, reader: str) -> tuple[onnx.ModelProto, np.ndarray]:
+def _weights(
+    kind: str, shape: tuple[int, ...], axis: int, block: int, reader: str
+) -> tuple[onnx.ModelProto, np.ndarray]:
     """Return a model whose weights alone are quantised: by channels, or by blocks along `axis`."""
     dtype = np.dtype(getattr(ml_dtypes, kind, None) or kind)
     info = ml_dtypes.iinfo(dtype)
-    of_scale = tuple(-(-extent // block) if place == axis else extent for place, extent in enumerate(shape)) if block else (shape[axis],)
+    of_scale = (
+        tuple(-(-extent // block) if place == axis else extent for place, extent in enumerate(shape))
+        if block
+        else (shape[axis],)
+    )
     constants = {
         "w": RNG.integers(int(info.min), int(info.max) + 1, shape).astype(dtype), "s": (RNG.random(of_scale) / 30).astype(np.float32),
         "z": RNG.integers(0, int(info.max) + 1, of_scale).astype(dtype),
@@ -61,7 +67,9 @@ def _weights(kind: str, shape: tuple[int, ...], axis: int, block: int, reader: s
         nodes.append(helper.make_node("Conv", ["x", "f"], ["y"], name="c", pads=[1, 1, 1, 1]))
     else:
         x = RNG.standard_normal((3, shape[1 if reader == "Gemm" else 0])).astype(np.float32)
-        nodes.append(helper.make_node(reader, ["x", "f"], ["y"], name="m", **({"transB": 1} if reader == "Gemm" else {})))
+        nodes.append(
+            helper.make_node(reader, ["x", "f"], ["y"], name="m", **({"transB": 1} if reader == "Gemm" else {}))
+        )
     model = model_of(nodes, {"x": x.shape}, ["y"], constants, dtypes=dtypes, opset=21)
     model.ir_version = 10
     return model, x
@@ -82,7 +90,10 @@ MODELS = {
 
 
 def _cases() -> list[NodeCase]:
-    return [NodeCase(name, name, model, {"x": x}, tuple(run(model, {"x": x})), 1e-5, 1e-5) for name, (model, x) in MODELS.items()]
+    return [
+        NodeCase(name, name, model, {"x": x}, tuple(run(model, {"x": x})), 1e-5, 1e-5)
+        for name, (model, x) in MODELS.items()
+    ]
 
 
 @pytest.mark.parametrize(("name", "sequence"), [("", ("legalize",)), *((each, SEQUENCE) for each in ("", *EMULATED))])
@@ -94,7 +105,8 @@ def test_libraries_compute_what_onnx_runtime_does(name: str, sequence: tuple[str
     wrong = {
         case.name: str(outcomes[case.name])[:300]
         for case in _cases()
-        if not outcomes[case.name].outputs or not np.allclose(outcomes[case.name].outputs[0], case.outputs[0], rtol=1e-4, atol=1e-4)
+        if not outcomes[case.name].outputs
+        or not np.allclose(outcomes[case.name].outputs[0], case.outputs[0], rtol=1e-4, atol=1e-4)
     }
     assert wrong == {}
 

@@ -128,7 +128,9 @@ def _cases() -> list[NodeCase]:
 @pytest.mark.parametrize("over", ["element-wise", "reduction"])
 def test_odd_models_compute_what_onnx_runtime_does(over: str, tmp_path: Path) -> None:
     cases = _cases()
-    outcomes = compile_and_run(cases, ("legalize", "fold-constant", f"fuse-operators{{over={over}}}", "share"), tmp_path)
+    outcomes = compile_and_run(
+        cases, ("legalize", "fold-constant", f"fuse-operators{{over={over}}}", "share"), tmp_path
+    )
     wrong = {case.name: str(outcomes[case.name]) for case in cases if not _same(case, outcomes[case.name].outputs)}
     assert wrong == {}
 

@@ -50,7 +50,10 @@ ROUGH = {
 
 def _model(layers: list) -> onnx.ModelProto:
     random, node = np.random.default_rng(0), helper.make_node
-    weights = {"w": random.integers(-128, 127, (8, 6, 3, 3), np.int8), "m": random.integers(-128, 127, (8, 32), np.int8)}
+    weights = {
+        "w": random.integers(-128, 127, (8, 6, 3, 3), np.int8),
+        "m": random.integers(-128, 127, (8, 32), np.int8),
+    }
     constants = {
         **weights, "s": np.float32(0.03), "z": np.int8(3), "sy": np.float32(0.06), "zy": np.int8(-5), "sb": np.float32(0.045),
         "sw": random.uniform(0.01, 0.02, 8).astype(np.float32), "zw": np.zeros(8, np.int8),
@@ -73,7 +76,9 @@ def _model(layers: list) -> onnx.ModelProto:
     read = {name for each in nodes for name in each.input}
     ports = {name: SHAPE for name in ("a", "b") if name in read}
     dtypes = dict.fromkeys((*ports, "y"), TensorProto.INT8)
-    return model_of(nodes, ports, ["y"], {name: value for name, value in constants.items() if name in read}, dtypes=dtypes)
+    return model_of(
+        nodes, ports, ["y"], {name: value for name, value in constants.items() if name in read}, dtypes=dtypes
+    )
 
 
 def _case(name: str, layers: list) -> NodeCase:

@@ -70,7 +70,9 @@ def differing(choose: Choose, target: Target, folder: Path, sequences: int = 4) 
         cases.append((NodeCase(";".join(name), "random", given, values, expected, 0, 0), part))
         workspace = max(workspace, needed)
     outcomes = run_lowered(cases, workspace, folder, target)
-    same = (all(np.array_equal(*pair) for pair in zip(each.outputs, expected, strict=True)) for each in outcomes.values())
+    same = (
+        all(np.array_equal(*pair) for pair in zip(each.outputs, expected, strict=True)) for each in outcomes.values()
+    )
     return [name for name, equal in zip(outcomes, same) if not equal]
 
 

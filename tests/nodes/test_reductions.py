@@ -60,7 +60,9 @@ def test_integers_stay_integers(opset: int, tmp_path: Path) -> None:
 
 def test_infinity_and_halves(tmp_path: Path) -> None:
     x = np.array([[np.inf, 1, 2], [-np.inf, -np.inf, -np.inf], [-np.inf, 1, 2], [0, 1, 2]], np.float32)
-    cases = [single(f"{op}-infinity", op, [x], {1: [1]}) for op in ("ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceSum")]
+    cases = [
+        single(f"{op}-infinity", op, [x], {1: [1]}) for op in ("ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceSum")
+    ]
     half = np.full((2, 2048), 0.3, np.float16)
     cases += [single(f"{op}-half", op, [half], {1: [1]}) for op in REDUCTIONS if op != "ReduceProd"]
     assert wrong(cases, tmp_path) == {}

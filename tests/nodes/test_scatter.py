@@ -30,7 +30,10 @@ def test_fewer_updates_than_data_along_any_axis(reduction: str, tmp_path: Path) 
             for shape in ((2, 3, 4), (5, 3, 6), (5, 4, 3)):
                 updates = random.integers(-9, 9, shape).astype(kind)
                 # places are unique along the axis, and negative ones count from the end
-                order = np.argsort(random.random([SHAPE[axis] if place == axis % 3 else each for place, each in enumerate(shape)]), axis=axis)
+                order = np.argsort(
+                    random.random([SHAPE[axis] if place == axis % 3 else each for place, each in enumerate(shape)]),
+                    axis=axis,
+                )
                 places = np.take(order, range(shape[axis]), axis=axis)
                 places = np.where(random.random(shape) < 0.5, places, places - SHAPE[axis])
                 name = f"{kind.__name__}-{axis}-{shape}"
@@ -42,5 +45,7 @@ def test_truth_values_are_joined(tmp_path: Path) -> None:
     data, updates = np.array([True, False, True, False]), np.array([True, True, False, False, True])
     places = np.array([0, 1, 2, -1, 1])
     cases = [single(f"{how}", "ScatterElements", [data, places, updates], reduction=how) for how in ("add", "mul")]
-    cases += [single(f"ND-{how}", "ScatterND", [data, places[:, None], updates], reduction=how) for how in ("add", "mul")]
+    cases += [
+        single(f"ND-{how}", "ScatterND", [data, places[:, None], updates], reduction=how) for how in ("add", "mul")
+    ]
     assert wrong(cases, tmp_path) == {}

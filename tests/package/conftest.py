@@ -25,7 +25,10 @@ def result(tmp_path_factory):
     weights = np.random.default_rng(0).normal(size=(16, 10)).astype(np.float32)
     folder = tmp_path_factory.mktemp("results")
     dtypes = {"best": TensorProto.INT64, "half": TensorProto.FLOAT16}
-    onnx.save(model_of(nodes, {"x": (2, 16)}, {"y": (2, 10), "best": (2,), "half": (2, 10)}, {"w": weights}, dtypes=dtypes), folder / "small-net.onnx")
+    onnx.save(
+        model_of(nodes, {"x": (2, 16)}, {"y": (2, 10), "best": (2,), "half": (2, 10)}, {"w": weights}, dtypes=dtypes),
+        folder / "small-net.onnx",
+    )
 
     def made(name: str) -> Path:
         out = folder / name

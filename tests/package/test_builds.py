@@ -32,7 +32,18 @@ def run(*command: str, cwd: Path, **environment: str) -> str:
 
 
 def cmake(folder: Path, *options: str) -> None:
-    run(str(BIN / "cmake"), "-S", ".", "-B", "build", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={BIN / 'ninja'}", *options, cwd=folder)
+    run(
+        str(BIN / "cmake"),
+        "-S",
+        ".",
+        "-B",
+        "build",
+        "-G",
+        "Ninja",
+        f"-DCMAKE_MAKE_PROGRAM={BIN / 'ninja'}",
+        *options,
+        cwd=folder,
+    )
     run(str(BIN / "cmake"), "--build", "build", cwd=folder)
 
 
@@ -82,10 +93,17 @@ def test_platformio_builds_the_example_and_the_self_test(tmp_path, result):
     own = {
         "packages/tool-scons/package.json": json.dumps({"name": "tool-scons", "version": scons_version()}),
         "packages/tool-scons/.piopm": json.dumps(
-            {"type": "tool", "name": "tool-scons", "version": scons_version(), "spec": {"owner": "platformio", "id": None, "name": "tool-scons", "requirements": None, "uri": None}}
+            {
+                "type": "tool",
+                "name": "tool-scons",
+                "version": scons_version(),
+                "spec": {"owner": "platformio", "id": None, "name": "tool-scons", "requirements": None, "uri": None},
+            }
         ),
         "packages/tool-scons/scons.py": "import SCons.Script\nSCons.Script.main()\n",
-        "platforms/native/platform.json": json.dumps({"name": "native", "title": "Native", "description": "this machine", "version": "1.0.0", "packages": {}}),
+        "platforms/native/platform.json": json.dumps(
+            {"name": "native", "title": "Native", "description": "this machine", "version": "1.0.0", "packages": {}}
+        ),
         "platforms/native/platform.py": "from platformio.public import PlatformBase\n\n\nclass NativePlatform(PlatformBase):\n    pass\n",
         "platforms/native/builder/main.py": "from SCons.Script import Default, DefaultEnvironment\nenv = DefaultEnvironment()\n"
         'env.Replace(PROGNAME="program", CC="cc", AR="ar", RANLIB="ranlib", LINK="cc", SIZETOOL=None)\nDefault(env.BuildProgram())\n',
@@ -95,7 +113,10 @@ def test_platformio_builds_the_example_and_the_self_test(tmp_path, result):
         (core / name).write_text(text)
     write_package(result(HOST), "platformio", tmp_path / "package")
     example = tmp_path / "package" / "examples" / M
-    quiet = {"PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no", "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true"}  # nothing is asked of the network
+    quiet = {
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+        "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
+    }  # nothing is asked of the network
     run(str(BIN / "pio"), "run", cwd=example, PLATFORMIO_CORE_DIR=str(core), **quiet)
     assert f"{M}: done" in run(".pio/build/example/program", cwd=example)
     assert f"{M}: 0 elements differ" in run(".pio/build/selftest/program", cwd=example)
@@ -129,7 +150,9 @@ def test_zephyr_reads_the_module_and_its_options(tmp_path, result):
     module = YAML(typ="safe").load(tmp_path / "zephyr" / "module.yml")
     assert {key: type(value) for key, value in module.items()} == MODULE_KEYS and set(module["build"]) == BUILD_KEYS
     # as scripts/zephyr_module.py looks for them
-    assert (tmp_path / module["build"]["cmake"] / "CMakeLists.txt").is_file() and (tmp_path / module["build"]["kconfig"]).is_file()
+    assert (tmp_path / module["build"]["cmake"] / "CMakeLists.txt").is_file() and (
+        tmp_path / module["build"]["kconfig"]
+    ).is_file()
     assert all((tmp_path / sample).is_dir() for sample in module["samples"])
     core = "".join(f'config {name}\n\tbool "{name}"\n' for name in ("CPU_CORTEX_M4", "FPU", "FP_HARDABI"))
     (tmp_path / "Kconfig").write_text(f'{core}rsource "zephyr/Kconfig"\n')
@@ -146,8 +169,20 @@ def test_the_arduino_library_follows_its_specification(tmp_path, result):
     """Check rules of Arduino's Library specification 1.5, rev. 2.2: fields, and the places of sources and archives."""
     write_package(result(BOARD), "arduino", tmp_path)
     fields = dict(line.split("=", 1) for line in (tmp_path / "library.properties").read_text().splitlines())
-    assert {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url", "architectures"} <= set(fields) and all(fields.values())
-    assert re.fullmatch(r"[A-Za-z0-9][\w .-]{0,62}", fields["name"], re.ASCII) and re.fullmatch(r"\d+\.\d+\.\d+", fields["version"])
+    assert {
+        "name",
+        "version",
+        "author",
+        "maintainer",
+        "sentence",
+        "paragraph",
+        "category",
+        "url",
+        "architectures",
+    } <= set(fields) and all(fields.values())
+    assert re.fullmatch(r"[A-Za-z0-9][\w .-]{0,62}", fields["name"], re.ASCII) and re.fullmatch(
+        r"\d+\.\d+\.\d+", fields["version"]
+    )
     assert (fields["category"], fields["precompiled"], fields["ldflags"]) == ("Data Processing", "true", f"-l{M}")
     assert (tmp_path / "src" / fields["includes"]).is_file()
     assert (tmp_path / "src/cortex-m4/fpv4-sp-d16-hard" / f"lib{M}.a").is_file()
@@ -170,4 +205,6 @@ def test_the_cmsis_pack_names_its_files(tmp_path, result):
     assert [each.get("Csub") for each in components] == ["Library", "Self test"]
     assert {each.get("condition") for each in components} == {condition.get("id")}
     named = [file.get("name") for file in package.iter("file")]
-    assert {f"lib/lib{M}.a", f"include/{M}.h", f"src/{M}_selftest.c"} <= set(named) and all((tmp_path / name).is_file() for name in named)
+    assert {f"lib/lib{M}.a", f"include/{M}.h", f"src/{M}_selftest.c"} <= set(named) and all(
+        (tmp_path / name).is_file() for name in named
+    )

@@ -40,7 +40,13 @@ def device(tmp_path_factory):
         pytest.skip("the host cannot run x86-64-v3")
     folder = tmp_path_factory.mktemp("selftest")
     outputs = [
-        {"dtype": dtype, "nbytes": values.nbytes, "elements": values.size, "tolerance": limit, "values": [values.tobytes()]}
+        {
+            "dtype": dtype,
+            "nbytes": values.nbytes,
+            "elements": values.size,
+            "tolerance": limit,
+            "values": [values.tobytes()],
+        }
         for dtype, (values, limit) in RECORDED.items()
     ]
     values = {
@@ -50,10 +56,24 @@ def device(tmp_path_factory):
     }  # fmt: skip
     for name in ("selftest.c", "selftest.h"):
         (folder / f"m_{name}").write_text(render(f"{name}.j2", _TEMPLATES, **values))
-    (folder / "m.h").write_text("#include <stdint.h>\nvoid *m_input(int);\nconst void *m_output(int);\nint32_t m_run(void);\nvoid m_set(int, const unsigned char *, int);\n")
+    (folder / "m.h").write_text(
+        "#include <stdint.h>\nvoid *m_input(int);\nconst void *m_output(int);\nint32_t m_run(void);\nvoid m_set(int, const unsigned char *, int);\n"
+    )
     (folder / "stub.c").write_text(_STUB.format(count=len(outputs)))
-    strict = ["-std=c99", "-O1", "-fno-sanitize=all", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-DPASSFIT_SELFTEST"]
-    zig_cc([*strict, "-shared", "-fPIC", "m_selftest.c", "stub.c", "-o", "m.so"], HOST, folder, zig_target=host_libc(HOST))
+    strict = [
+        "-std=c99",
+        "-O1",
+        "-fno-sanitize=all",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-pedantic",
+        "-Werror",
+        "-DPASSFIT_SELFTEST",
+    ]
+    zig_cc(
+        [*strict, "-shared", "-fPIC", "m_selftest.c", "stub.c", "-o", "m.so"], HOST, folder, zig_target=host_libc(HOST)
+    )
     return ctypes.CDLL(str(folder / "m.so"))
 
 
@@ -86,5 +106,3 @@ def test_elements_beyond_the_limit_are_counted(device, dtype):
 def test_nan_and_infinities_have_to_be_where_they_were(device, dtype):
     moved = np.array([np.nan, -2.0, 0.0, -np.inf, np.inf, np.inf], RECORDED[dtype][0].dtype)
     assert differing(device, dtype, moved) == 5
-
-

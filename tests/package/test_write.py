@@ -34,7 +34,9 @@ def test_the_same_result_gives_the_same_package_with_its_library(tmp_path, resul
     one, two = (files(tmp_path / name) for name in "ab")
     assert one == two and (result(BOARD) / "libsmall_net.a").read_bytes() in one.values()
     assert {"README.md"} < set(one) and any(name.endswith("small_net_selftest.c") for name in one)
-    assert "small_net" in one["README.md"].decode() and not [name for name, data in one.items() if b"{{" in data and not name.endswith(".a")]
+    assert "small_net" in one["README.md"].decode() and not [
+        name for name, data in one.items() if b"{{" in data and not name.endswith(".a")
+    ]
 
 
 def test_a_folder_that_was_changed_is_refused_by_the_name_of_its_file(tmp_path, result):
@@ -49,7 +51,11 @@ def test_a_result_without_golden_vectors_has_no_self_test(tmp_path, result):
     folder = without_golden(result(BOARD), tmp_path / "result")
     for kind in KINDS:
         write_package(folder, kind, tmp_path / kind)
-        assert not [name for name, data in files(tmp_path / kind).items() if "selftest" in name or (name[-2:] != ".a" and b"elftest()" in data)]
+        assert not [
+            name
+            for name, data in files(tmp_path / kind).items()
+            if "selftest" in name or (name[-2:] != ".a" and b"elftest()" in data)
+        ]
         assert "There is no self test" in (tmp_path / kind / "README.md").read_text()
 
 

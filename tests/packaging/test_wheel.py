@@ -85,7 +85,13 @@ def test_a_model_repo_from_init_to_gate(repo):
     assert "Traceback" not in before, "no data never passes"
 
     names = ("optimize", "tune", "compile", "footprint")
-    assert repo.repro() == {f"{stage}@m-x86-64" for stage in names} | {"toolchain", "import@m", "profile@m", "track", "report"}
+    assert repo.repro() == {f"{stage}@m-x86-64" for stage in names} | {
+        "toolchain",
+        "import@m",
+        "profile@m",
+        "track",
+        "report",
+    }
     repo.passfit("gate")
 
     repo.run("git", "add", "-A")

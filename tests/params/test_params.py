@@ -68,9 +68,7 @@ def test_the_extra_compute_is_a_fraction_or_null_which_leaves_kernels_whole(load
     assert load(f"search: {text}").search.max_extra_compute == read
 
 
-@pytest.mark.parametrize(
-    ("text", "read"), [("", 1.25), ("{max-slowdown: 2}", 2.0), ("{max-slowdown: null}", None)]
-)
+@pytest.mark.parametrize(("text", "read"), [("", 1.25), ("{max-slowdown: 2}", 2.0), ("{max-slowdown: null}", None)])
 def test_the_least_ram_is_within_reason_by_default(load, text, read):
     assert load(f"search: {text}").search.max_slowdown == read
 
@@ -83,7 +81,10 @@ def test_a_target_has_one_thread_unless_it_says_more(load):
 def test_a_target_has_threads_a_weight_of_code_and_checks_of_indices(load):
     params = load("targets: {rpi4: {threads: 4, opt: size, index-checks: clamp}, beaglebone: {}}")
     chosen = [params.targets[name].apply(get_target(name)) for name in ("rpi4", "beaglebone")]
-    assert [(each.threads, each.opt, each.index_checks) for each in chosen] == [(4, "size", "clamp"), (1, "balanced", "fail")]
+    assert [(each.threads, each.opt, each.index_checks) for each in chosen] == [
+        (4, "size", "clamp"),
+        (1, "balanced", "fail"),
+    ]
 
 
 def test_memories_have_budgets_of_which_a_models_own_win_one_by_one(load):
@@ -92,8 +93,14 @@ def test_memories_have_budgets_of_which_a_models_own_win_one_by_one(load):
         "budgets: {m: {regions: {dtcm: 64KiB, sram1: null, sram2: 0}}}}}}"
     )
     declared, target = params.targets["stm32f746"], get_target("stm32f746")
-    assert {each.name: each.room for each in declared.apply(target).memories if each.room} == {"dtcm": 32 << 10, "sram1": 1 << 10}
-    assert {each.name: each.room for each in declared.apply(target, "m").memories if each.room is not None} == {"dtcm": 64 << 10, "sram2": 0}
+    assert {each.name: each.room for each in declared.apply(target).memories if each.room} == {
+        "dtcm": 32 << 10,
+        "sram1": 1 << 10,
+    }
+    assert {each.name: each.room for each in declared.apply(target, "m").memories if each.room is not None} == {
+        "dtcm": 64 << 10,
+        "sram2": 0,
+    }
     assert params.budget("m", "stm32f746") == Budget(ram=1 << 20)
     with pytest.raises(ConfigError, match="The target 'rp2040' has no memory 'dtcm'"):
         declared.apply(get_target("rp2040"))
@@ -117,7 +124,10 @@ def test_params_cannot_be_changed(load):
         ("targets: {rpi4: {threads: 1.5}}", "targets.rpi4.threads should be a valid integer"),
         ("targets: {rpi4: {budgte: {ram: 1MiB}}}", "targets.rpi4.budgte is unknown. Did you mean 'budget'?"),
         ("targets: {rpi4: {budget: {rom: 1MiB}}}", "targets.rpi4.budget.rom is unknown. Did you mean 'ram'?"),
-        ("targets: {t: {budget: {latency: 1.5x}}}", "targets.t.budget.latency: '1.5x' is not a time. Write it like 20ms"),
+        (
+            "targets: {t: {budget: {latency: 1.5x}}}",
+            "targets.t.budget.latency: '1.5x' is not a time. Write it like 20ms",
+        ),
         ("targets: {t: {accepted-growth: {m: {ram: 1MiB}}}}", "targets.t.accepted-growth.m.reason is missing."),
         ("targets: {t: {budgets: {m: {falsh: 1MiB}}}}", "targets.t.budgets.m.falsh is unknown. Did you mean 'flash'?"),
         ("search: {evaluation: 3}", "search.evaluation is unknown. Did you mean 'evaluations'?"),
@@ -142,7 +152,10 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
         ("models: {a: }", "models.a should be a table"),
         ("models: [a]", "models should be a table"),
         ("models: {1: {source: x}}", "models: YAML reads a name there as a number, not as text: 1. Write it in quotes"),
-        ("models: {0x1f: {source: x}}", "models: YAML reads a name there as a number, not as text: 31. Write it in quotes"),
+        (
+            "models: {0x1f: {source: x}}",
+            "models: YAML reads a name there as a number, not as text: 31. Write it in quotes",
+        ),
         ("models: {null: {source: x}}", "models: YAML reads a name there as no value, not as text: None. Write it in"),
         ("models: {true: {source: x}}", "models: YAML reads a name there as a truth value, not as text: "),
         ("models: {A_b: {source: x}}", "models.A_b: a model name"),
@@ -159,7 +172,10 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
         ("targets: {rpi4: {budget: {ram: -5}}}", "targets.rpi4.budget.ram: '-5' is not a size"),
         ("targets: {rpi4: {budget: {flash: 0}}}", "targets.rpi4.budget.flash: nothing fits in 0 bytes"),
         ("targets: {rpi4: {budget: 3}}", "targets.rpi4.budget should be a table"),
-        ("targets: {rpi4: {accepted-growth: {q: {reason: r}}}}", "targets.rpi4.accepted-growth.q: there is no such model"),
+        (
+            "targets: {rpi4: {accepted-growth: {q: {reason: r}}}}",
+            "targets.rpi4.accepted-growth.q: there is no such model",
+        ),
         ("targets: {rpi4: {budgets: {q: {ram: 1KiB}}}}", "targets.rpi4.budgets.q: there is no such model"),
         ("search: {evaluations: '3'}", "search.evaluations should be a valid integer, not '3'"),
         ("search: {evaluations: true}", "search.evaluations should be a valid integer, not True"),
@@ -236,6 +252,8 @@ def test_any_text_is_read_or_refused_cleanly(tmp_path_factory, text):
 
 
 def test_importing_config_stays_cheap():
-    code = "import sys, passfit.params.params; print([m for m in ('tvm', 'mlflow', 'onnx', 'numpy') if m in sys.modules])"
+    code = (
+        "import sys, passfit.params.params; print([m for m in ('tvm', 'mlflow', 'onnx', 'numpy') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

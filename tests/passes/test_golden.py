@@ -46,9 +46,7 @@ def test_every_module_pass_has_an_example():
     assert tuple(sorted(EXAMPLES)) == SPECS
     # rules have examples of their own, in tests/passes/rules
     module_passes = {
-        name
-        for name, kind in CATALOGUE.items()
-        if issubclass(kind, ModulePass) and not issubclass(kind, Rule)
+        name for name, kind in CATALOGUE.items() if issubclass(kind, ModulePass) and not issubclass(kind, Rule)
     }
     assert {spec.split("{")[0] for spec in SPECS} == module_passes
     assert {file.name for file in GOLDEN.glob("*.txt")} == {_file(spec).name for spec in SPECS}

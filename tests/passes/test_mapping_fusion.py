@@ -79,7 +79,9 @@ def _step(step: str, x, first, axes: list[int], seed: int):
         "mean": lambda: op.mean(x, axes[:2], True),
         "max pool": lambda: op.nn.max_pool2d(x, (min(2, height), min(2, width)), (2, 2)),
         "conv": lambda: op.nn.conv2d(x, weight(3, channels, odd, odd, seed=seed), padding=odd // 2),
-        "depthwise": lambda: op.nn.conv2d(x, weight(channels, 1, odd, odd, seed=seed), padding=odd // 2, groups=channels),
+        "depthwise": lambda: op.nn.conv2d(
+            x, weight(channels, 1, odd, odd, seed=seed), padding=odd // 2, groups=channels
+        ),
         "matmul": lambda: op.matmul(x, weight(width, 4, seed=seed)),
         "residual": lambda: op.add(op.nn.relu(x), x),
         "gate": lambda: op.multiply(x, op.sigmoid(op.mean(x, [2, 3], True))),
@@ -128,7 +130,9 @@ def test_reductions_and_their_readers_are_one_kernel_without_workspace(name: str
 @pytest.mark.parametrize("around", ["relu", "mean", "conv"])
 def test_an_index_map_is_no_kernel_of_its_own(name: str, around: str):
     axes = [1, 0, 2, 3] if name == "transpose" else [1, 2, 3, 0]
-    kernels, _ = _steps(SPECS[1], [(2, 4, 8, 8)], lambda x: _step(around, _step(name, x, x, axes, 0), x, [2, 3, 0, 1], 1))
+    kernels, _ = _steps(
+        SPECS[1], [(2, 4, 8, 8)], lambda x: _step(around, _step(name, x, x, axes, 0), x, [2, 3, 0, 1], 1)
+    )
     assert len([each for each in kernels if each != "reshape"]) == 1
 
 
@@ -185,7 +189,13 @@ def typed_graphs(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
     op, emit = relax.op, lambda x: relax.BlockBuilder.current().emit(x)
     shape = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=5)))
     dtype = draw(st.sampled_from(["int32", "int64", "uint8", "float16", "float64", "int8"]))
-    steps = draw(st.lists(st.sampled_from(("double", "sum", "max", "permute", "half", "join", "spread", "flat")), min_size=2, max_size=6))
+    steps = draw(
+        st.lists(
+            st.sampled_from(("double", "sum", "max", "permute", "half", "join", "spread", "flat")),
+            min_size=2,
+            max_size=6,
+        )
+    )
     places = [draw(st.integers(0, 4)) for _ in steps]
 
     def step(kind: str, x, place: int):
@@ -245,7 +255,11 @@ def test_rows_of_a_product_are_not_computed_with_all_between_them(spec: str):
 
     def power(x):
         y = emit(op.nn.conv1d(x, weight(66, 1, 16), strides=4))
-        squares = [op.multiply(each, each) for first in (0, 33) for each in [emit(op.strided_slice(y, [1], [first], [first + 33]))]]
+        squares = [
+            op.multiply(each, each)
+            for first in (0, 33)
+            for each in [emit(op.strided_slice(y, [1], [first], [first + 33]))]
+        ]
         return op.sqrt(op.add(*squares))
 
     program, _ = schedule_program(lowered([(1, 1, 64)], power, ("legalize", spec)))
@@ -272,7 +286,9 @@ def test_a_product_keeps_its_tiles_before_a_reduction_over_its_plane():
 
     graph = lowered([(1, 32, 132, 1)], body, ("legalize", "fuse-by-mapping"))
     products = [kernel for name, kernel in graph.kernels.items() if "conv2d" in name]
-    assert all(next(iter(schedules(kernel, frozenset({1}), Machine()).candidates())).speed < Speed.LOOPS for kernel in products)
+    assert all(
+        next(iter(schedules(kernel, frozenset({1}), Machine()).candidates())).speed < Speed.LOOPS for kernel in products
+    )
     schedule_program(graph)
 
 
@@ -304,5 +320,9 @@ def test_slow_loops_of_all_groups_together_take_no_longer_than_the_kernels():
     sequence = Sequence(tuple(map(parse_spec, ("legalize", "fuse-by-mapping"))))
     lowered = lower_by_sequence(sequence, to_relax(model), model, "products", Machine())
     products = [lowered.kernels[step.kernel] for step in lowered.program.steps if "matmulinteger" in step.kernel]
-    slow = [each for each in products if next(iter(schedules(each, frozenset({1}), Machine()).candidates())).speed is Speed.LOOPS]
+    slow = [
+        each
+        for each in products
+        if next(iter(schedules(each, frozenset({1}), Machine()).candidates())).speed is Speed.LOOPS
+    ]
     assert len(products) >= 3 and len(slow) <= 1

@@ -52,7 +52,14 @@ FIRES = {
 }  # fmt: skip
 #: TVM's own errors: ToMixedPrecision does not know a mean over axes given as a tuple of int64
 FAILS = {("residual", "to-mixed-precision"): "Expected TensorType, but got T.int64"}
-ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "order{by=greedy}", "order", "order{by=best}")
+ORDERS = (
+    "order{by=given}",
+    "order{by=depth-first}",
+    "order{by=on-demand}",
+    "order{by=greedy}",
+    "order",
+    "order{by=best}",
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +99,9 @@ def _agrees(imported, name: str, specs: tuple[str, ...]) -> None:
 def _ways() -> list:
     """Pair each tail with two of the models by default, and with all of them at night."""
     return [
-        pytest.param(name, tail, id=f"{' '.join(tail)}-{name}", marks=[] if (at - row) % len(MODELS) < 2 else pytest.mark.nightly)
+        pytest.param(
+            name, tail, id=f"{' '.join(tail)}-{name}", marks=[] if (at - row) % len(MODELS) < 2 else pytest.mark.nightly
+        )
         for row, tail in enumerate(TAILS)
         for at, name in enumerate(MODELS)
     ]

@@ -12,7 +12,11 @@ pytestmark = pytest.mark.tvm
 SHAPE = (1, 4, 8, 8)
 
 
-def _called(shape: tuple[int, ...] = SHAPE, steps: tuple[str, ...] = ("conv", "relu", "own softmax"), around: Callable = lambda x: x):
+def _called(
+    shape: tuple[int, ...] = SHAPE,
+    steps: tuple[str, ...] = ("conv", "relu", "own softmax"),
+    around: Callable = lambda x: x,
+):
     from passfit.passes.graph.mapping.kernel_calls import read_calls
     from passfit.passes.sequence.catalogue import parse_spec
 
@@ -73,6 +77,8 @@ def test_the_key_does_not_read_constants() -> None:
     from passfit.passes.graph.mapping.stored_plan import plan_key
 
     def scaled(by: float):
-        return _called(steps=("relu",), around=lambda x: relax.op.multiply(x, relax.const(np.full(SHAPE, by, "float32"))))
+        return _called(
+            steps=("relu",), around=lambda x: relax.op.multiply(x, relax.const(np.full(SHAPE, by, "float32")))
+        )
 
     assert plan_key(*scaled(2.0)) == plan_key(*scaled(3.0))

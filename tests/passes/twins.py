@@ -28,7 +28,9 @@ def _pool(x: relax.Expr) -> relax.Expr:
 #: of graphs and kernels: the pass returns a module of the same structure
 TWINS = {
     # the product on the left is the cheap one already
-    "adjust-matmul-order": Example(((1, 8), (8, 8), (8, 8)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c), _CANONICAL),
+    "adjust-matmul-order": Example(
+        ((1, 8), (8, 8), (8, 8)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c), _CANONICAL
+    ),
     "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(x), _CANONICAL),
     # two products that share no operand
     "combine-parallel-matmul": Example(

@@ -17,7 +17,11 @@ from ..strategies import programs
 
 def _looped(program: Program, trips: int) -> Program:
     made = program.output_buffers()
-    assume(made and not program.input_buffers() & made and all(program.tensors[port.tensor].weight is None for port in program.outputs))
+    assume(
+        made
+        and not program.input_buffers() & made
+        and all(program.tensors[port.tensor].weight is None for port in program.outputs)
+    )
     return looped(program, trips)
 
 

@@ -19,7 +19,9 @@ LARGE = 1 << 30
 
 def phrase(budget: Budget, *regions: RegionUse, capacity: int = LARGE) -> str:
     report = footprint(USED)
-    return verdict_phrase(replace(report, best=replace(report.best, flash=USED, regions=regions)).within(budget, capacity, capacity))
+    return verdict_phrase(
+        replace(report, best=replace(report.best, flash=USED, regions=regions)).within(budget, capacity, capacity)
+    )
 
 
 @pytest.mark.parametrize("name", ["ram", "flash"])
@@ -40,7 +42,9 @@ def test_a_budget_of_a_memory_is_no_capacity_of_the_device():
 def test_the_device_is_named_where_its_capacity_is_exceeded():
     small = RegionUse("psram", "ram", USED, USED - 1)
     assert phrase(Budget()) == "fits the device"
-    assert phrase(Budget(), capacity=USED - 1) == phrase(Budget(ram=USED), capacity=USED - 1) == "does NOT fit the device"
+    assert (
+        phrase(Budget(), capacity=USED - 1) == phrase(Budget(ram=USED), capacity=USED - 1) == "does NOT fit the device"
+    )
     assert phrase(Budget(), small) == "does NOT fit the device: psram over by 1 B"
     assert phrase(Budget(flash=1), small) == (
         "does NOT fit the budget (flash 1 B): flash over by 12.5 KiB, nor the device: psram over by 1 B"

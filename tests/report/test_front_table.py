@@ -12,7 +12,15 @@ POINTS = [
 
 
 def shown(**changes: object) -> str:
-    found = {"unit": "ms", "limit": "1.5x", "most": 3.0, "points": POINTS, "pareto": [0, 2], "chosen": 2, "within": True}
+    found = {
+        "unit": "ms",
+        "limit": "1.5x",
+        "most": 3.0,
+        "points": POINTS,
+        "pareto": [0, 2],
+        "chosen": 2,
+        "within": True,
+    }
     console = Console(width=120)
     with console.capture() as capture:
         console.print(front_table(found | changes))
@@ -39,7 +47,14 @@ def tradeoff(**changes: object) -> str:
         {"lever": "repeat", "ram": 1024, "cycles": 3000, "extra_compute": 0.25, "flash": None},
         {"lever": "state", "ram": 4096, "cycles": 2000, "extra_compute": 0.0, "flash": 8192},
     ]
-    found = {"objective": "fastest-within-budget", "ram": 5120, "flash": 1 << 20, "points": points, "chosen": 1, "within": True}
+    found = {
+        "objective": "fastest-within-budget",
+        "ram": 5120,
+        "flash": 1 << 20,
+        "points": points,
+        "chosen": 1,
+        "within": True,
+    }
     console = Console(width=120)
     with console.capture() as capture:
         console.print(tradeoff_table(found | changes))

@@ -81,7 +81,17 @@ def test_a_search_its_front_and_its_effects_fit(names):
     assert fits(search_table(found))
     point = {"lever": one, "ram": HUGE, "latency": 1e12, "extra_compute": 12345.0}
     assert fits(
-        front_table({"unit": "instructions", "limit": "1.5x", "most": 1e12, "points": [point], "pareto": [0], "chosen": 0, "within": True})
+        front_table(
+            {
+                "unit": "instructions",
+                "limit": "1.5x",
+                "most": 1e12,
+                "points": [point],
+                "pareto": [0],
+                "chosen": 0,
+                "within": True,
+            }
+        )
     )
     delta = {"ram": HUGE, "sum": -HUGE, "weights": HUGE, "kernels": HUGE}
     passes = [
@@ -103,7 +113,11 @@ def test_a_tuning_fits(choice, target):
 
 
 def test_the_catalogues_and_what_is_known_fit(tmp_path):
-    assert fits(passes_table()) and fits(targets_table(load_catalogue(tmp_path))) and fits(knowledge_table(load_knowledge()))
+    assert (
+        fits(passes_table())
+        and fits(targets_table(load_catalogue(tmp_path)))
+        and fits(knowledge_table(load_knowledge()))
+    )
 
 
 @given(st.text(max_size=60), st.integers(1, 40))

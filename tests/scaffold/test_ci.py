@@ -50,13 +50,28 @@ def test_github_runs_the_gate_against_the_base_and_comments(made, call):
     files, _ = write_ci(made, "github")
     assert files == [Path(".github/workflows/passfit.yml")]
     steps = {step["name"]: step for step in read_yaml(made / files[0])["jobs"]["gate"]["steps"] if "run" in step}
-    assert call(steps["Gate"]["run"], made, GITHUB_BASE_REF="main", VERDICT="1") == (1, ["passfit gate --against origin/main --format github"])
+    assert call(steps["Gate"]["run"], made, GITHUB_BASE_REF="main", VERDICT="1") == (
+        1,
+        ["passfit gate --against origin/main --format github"],
+    )
     assert call(steps["Gate"]["run"], made) == (0, ["passfit gate --format github"])
-    for old, place in (("", "gh api repos/o/r/issues/7/comments "), ("42", "gh api --method PATCH repos/o/r/issues/comments/42 ")):
-        environment = {"GITHUB_BASE_REF": "main", "GITHUB_REPOSITORY": "o/r", "PULL_REQUEST": "7", "VERDICT": "1", "OLD": old}
+    for old, place in (
+        ("", "gh api repos/o/r/issues/7/comments "),
+        ("42", "gh api --method PATCH repos/o/r/issues/comments/42 "),
+    ):
+        environment = {
+            "GITHUB_BASE_REF": "main",
+            "GITHUB_REPOSITORY": "o/r",
+            "PULL_REQUEST": "7",
+            "VERDICT": "1",
+            "OLD": old,
+        }
         code, calls = call(steps["Comment"]["run"], made, **environment)
         assert code == 0 and calls[-1].startswith(f"{place}--field body=@")
-    assert call(steps["Get results, make those that are missing"]["run"], made)[1] == ["dvc pull", "dvc repro --keep-going"]
+    assert call(steps["Get results, make those that are missing"]["run"], made)[1] == [
+        "dvc pull",
+        "dvc repro --keep-going",
+    ]
     assert call(steps["Install"]["run"], made)[0] != 0, "PASSFIT is not set"
     assert call(steps["Install"]["run"], made, PASSFIT="w.whl")[1][-1] == "pip install w.whl"
 
@@ -67,7 +82,13 @@ def test_gitlab_comments_before_the_gate_ends_the_job(made, call, verdict):
     assert files == [Path(".gitlab/passfit.yml"), Path(".gitlab-ci.yml")]
     assert read_yaml(made / ".gitlab-ci.yml") == {"include": [{"local": ".gitlab/passfit.yml"}]}
     job = read_yaml(made / ".gitlab/passfit.yml")["passfit"]
-    environment = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "abc", "CI_MERGE_REQUEST_IID": "3", "PASSFIT_TOKEN": "t", "CI_API_V4_URL": "http://x", "CI_PROJECT_ID": "9"}
+    environment = {
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": "abc",
+        "CI_MERGE_REQUEST_IID": "3",
+        "PASSFIT_TOKEN": "t",
+        "CI_API_V4_URL": "http://x",
+        "CI_PROJECT_ID": "9",
+    }
     code, calls = call("\n".join(job["script"]), made, VERDICT=verdict, **environment)
     assert code == int(verdict) and calls[-1] == "passfit gate --against abc"
     assert calls[-2].startswith("curl") and calls[-2].endswith("http://x/projects/9/merge_requests/3/notes")
@@ -93,10 +114,15 @@ def test_a_changed_file_is_kept_without_force(made):
 def test_a_folder_in_the_repo_is_where_the_commands_run(repo, call):  # noqa: F811
     write_model(repo / "a.onnx")
     (repo / "dvc.yaml").write_text("stages: {}\n")
-    done = CliRunner().invoke(app, ["init", "--folder", "edge", "--model", "a.onnx", "--target", "x86-64", "--ci", "github"])
+    done = CliRunner().invoke(
+        app, ["init", "--folder", "edge", "--model", "a.onnx", "--target", "x86-64", "--ci", "github"]
+    )
     assert done.exit_code == 0, done.output
     assert "wrote edge/dvc.yaml" in done.output and "`cd edge`" in done.output
-    assert read_yaml(repo / ".github/workflows/passfit.yml")["jobs"]["gate"]["defaults"]["run"]["working-directory"] == "edge"
+    assert (
+        read_yaml(repo / ".github/workflows/passfit.yml")["jobs"]["gate"]["defaults"]["run"]["working-directory"]
+        == "edge"
+    )
     assert (repo / "dvc.yaml").read_text() == "stages: {}\n"
 
 

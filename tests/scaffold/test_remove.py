@@ -36,7 +36,10 @@ def test_packaged_models_lose_their_download(made, monkeypatch):  # noqa: F811
 def test_models_go_by_file_too_with_their_budgets_and_what_is_left_is_named(made, monkeypatch):  # noqa: F811
     add_to_repo(made, ["models/c.onnx"])
     params = (made / "params.yaml").read_text()
-    found = params.replace("{ram: null, flash: null}}", "{ram: null, flash: null}, budgets: {a: {ram: 1KiB}, c: {ram: 2KiB}}, accepted-growth: {c: {ram: 3KiB, reason: wider}}}")
+    found = params.replace(
+        "{ram: null, flash: null}}",
+        "{ram: null, flash: null}, budgets: {a: {ram: 1KiB}, c: {ram: 2KiB}}, accepted-growth: {c: {ram: 3KiB, reason: wider}}}",
+    )
     assert found != params
     (made / "params.yaml").write_text(found)
     (made / "footprints" / "c").mkdir(parents=True)
@@ -76,7 +79,9 @@ def test_adding_refuses_what_import_refuses(made):  # noqa: F811
     node = helper.make_node("Unknown", ["x"], ["y"], domain="nobody")
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
     graph = helper.make_graph([node], "g", ports[:1], ports[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("nobody", 1)], ir_version=9)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("nobody", 1)], ir_version=9
+    )
     (made / "models" / "odd.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match="nobody"):
         add_to_repo(made, ["models/odd.onnx"])

@@ -33,7 +33,9 @@ def test_params_yaml_reads_back_as_what_was_written(tmp_path_factory, source, in
 
 def test_params_yaml_writes_the_defaults_out():
     sections = yaml.safe_load(render_params_yaml({"m": ModelParams(source="m.onnx")}, ["x86-64"]))
-    assert set(sections) == set(Params.model_fields) - {"boards"}, "DVC's stages name every other section: each must be there"
+    assert set(sections) == set(Params.model_fields) - {"boards"}, (
+        "DVC's stages name every other section: each must be there"
+    )
     assert sections["search"]["max-extra-compute"] == SearchParams().max_extra_compute
 
 

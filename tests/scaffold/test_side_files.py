@@ -81,7 +81,9 @@ def test_an_older_repo_is_told_the_command_that_adds_them(repo, others):  # noqa
     models = {name: f"{name}.onnx" for name in others} | {"b": "models/b.onnx"}
     init_repo(repo, list(models.values()), ["x86-64"], {})
     (repo / "dvc.yaml").write_text(render_dvc_yaml(dict(sorted(models.items())), ["x86-64"]))
-    with pytest.raises(ConfigError, match=r"'models/b.data', which dvc.yaml does not watch.*`passfit add models/b.onnx --name b`"):
+    with pytest.raises(
+        ConfigError, match=r"'models/b.data', which dvc.yaml does not watch.*`passfit add models/b.onnx --name b`"
+    ):
         check_watched("b", "models/b.onnx", repo / "dvc.yaml")
     assert [path.name for path in add_to_repo(repo, ["models/b.onnx"], name="b")] == ["dvc.yaml"]
     check_watched("b", "models/b.onnx", repo / "dvc.yaml")
@@ -103,7 +105,9 @@ def test_one_more_side_file_is_added_to_the_stage_of_the_model(repo):  # noqa: F
 @pytest.mark.parametrize("dep", ["models/b.data", "models", "models/", "${item}.data", "models/${key}.data"])
 def test_what_is_watched_in_another_way_is_enough(repo, dep):  # noqa: F811
     save_in(repo / "models" / "b.onnx", "b.data" if "item" not in dep else "b.onnx.data")
-    (repo / "dvc.yaml").write_text(f"stages: {{import: {{foreach: {{b: models/b.onnx}}, do: {{deps: ['${{item}}', '{dep}']}}}}}}\n")
+    (repo / "dvc.yaml").write_text(
+        f"stages: {{import: {{foreach: {{b: models/b.onnx}}, do: {{deps: ['${{item}}', '{dep}']}}}}}}\n"
+    )
     check_watched("b", "models/b.onnx", repo / "dvc.yaml")
 
 

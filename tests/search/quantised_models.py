@@ -26,6 +26,7 @@ _OPS = (
     "concat", "resize", "linear", "max-pool", "average-pool", "gate", "slice", "pad", "transpose", "matmul", "clip", "integer",
 )  # fmt: skip
 
+
 class QuantisedBuilder(Builder):
     """Adds layers to values of int8 or uint8, all of one scale and zero point."""
 
@@ -49,10 +50,16 @@ class QuantisedBuilder(Builder):
         """Add a convolution of integers, its weights scaled filter by filter."""
         fan = int(np.prod(shape[1:]))
         scales = 2.0 ** self.random.integers(-9, -7, shape[0]) / max(1, fan // 16)
-        weights = [self.random.integers(-127, 128, shape).astype(np.int8), scales.astype(np.float32), np.zeros(shape[0], np.int8)]
+        weights = [
+            self.random.integers(-127, 128, shape).astype(np.int8),
+            scales.astype(np.float32),
+            np.zeros(shape[0], np.int8),
+        ]
         bias = self.constant(self.random.integers(-500, 500, shape[0]).astype(np.int32))
         names = [self.constant(each) for each in weights]
-        return self.node("QLinearConv", [x, self.scale, self.zero, *names, self.scale, self.zero, bias], **attributes)[0]
+        return self.node("QLinearConv", [x, self.scale, self.zero, *names, self.scale, self.zero, bias], **attributes)[
+            0
+        ]
 
     def weights(self, *shape: int) -> str:
         return self.constant(self.random.integers(-3, 4, shape).astype(np.float32) / 8)
@@ -71,7 +78,11 @@ class QuantisedBuilder(Builder):
             if min(extents) < 1:
                 return
             kernel = filters, channels // group, size, size
-            y = self.in_float("Conv", x, self.weights(*kernel), **attributes) if "float" in op else self.conv(x, *kernel, **attributes)
+            y = (
+                self.in_float("Conv", x, self.weights(*kernel), **attributes)
+                if "float" in op
+                else self.conv(x, *kernel, **attributes)
+            )
             shape = (batch, filters, *extents)
         elif op == "float-transposed" and height * width <= 100:
             weight = self.weights(channels, 4, 2, 2)
@@ -88,7 +99,11 @@ class QuantisedBuilder(Builder):
         elif op in ("max-pool", "average-pool") and min(height, width) >= 3:
             size, stride, pad = choose((2, 3)), choose((1, 2)), choose((0, 1))
             attributes = {"kernel_shape": [size, size], "strides": [stride, stride], "pads": [pad] * 4}
-            y = self.node("MaxPool", [x], **attributes)[0] if op == "max-pool" else self.in_float("AveragePool", x, **attributes)
+            y = (
+                self.node("MaxPool", [x], **attributes)[0]
+                if op == "max-pool"
+                else self.in_float("AveragePool", x, **attributes)
+            )
             shape = (batch, channels, *((e + 2 * pad - size) // stride + 1 for e in (height, width)))
         elif op == "gate":
             mean = self.in_float("GlobalAveragePool", x)
@@ -107,17 +122,26 @@ class QuantisedBuilder(Builder):
         elif op == "transpose":
             y, shape = self.node("Transpose", [x], perm=[0, 1, 3, 2])[0], (batch, channels, width, height)
         elif op == "matmul":
-            weight, scale = self.constant(self.random.integers(-127, 128, (width, 8)).astype(np.int8)), self.constant(np.float32(1 / 256))
-            y = self.node("QLinearMatMul", [x, self.scale, self.zero, weight, scale, self.still, self.scale, self.zero])[0]
+            weight, scale = (
+                self.constant(self.random.integers(-127, 128, (width, 8)).astype(np.int8)),
+                self.constant(np.float32(1 / 256)),
+            )
+            y = self.node(
+                "QLinearMatMul", [x, self.scale, self.zero, weight, scale, self.still, self.scale, self.zero]
+            )[0]
             shape = (batch, channels, height, 8)
         elif op == "integer":
             weight = self.constant(self.random.integers(-127, 128, (8, channels, 1, 1)).astype(np.int8))
             total = self.node("Cast", [self.node("ConvInteger", [x, weight, self.zero])[0]], to=TensorProto.FLOAT)[0]
-            y, shape = self.quantised(self.node("Mul", [total, self.constant(np.float32(2**-11))])[0]), (batch, 8, height, width)
+            y, shape = (
+                self.quantised(self.node("Mul", [total, self.constant(np.float32(2**-11))])[0]),
+                (batch, 8, height, width),
+            )
         else:
             bounds = self.constant(np.float32(-2)), self.constant(np.float32(4))
             y = self.in_float("Clip", x, *bounds)
         self.values.append((y, shape))
+
 
 def quantised_model(choose: Choose, most: int = 8) -> onnx.ModelProto:
     """Return a model of one input x of bytes, or of float pixels with channels last; one or two outputs."""
@@ -142,6 +166,7 @@ def quantised_model(choose: Choose, most: int = 8) -> onnx.ModelProto:
     codes = {node.output[0]: node.op_type for node in builder.nodes}
     dtypes |= {name: TensorProto.FLOAT if codes[name] == "DequantizeLinear" else code for name in outputs}
     return model_of(builder.nodes, {"x": given}, outputs, builder.constants, dtypes=dtypes, opset=18, name="quantised")
+
 
 @st.composite
 def quantised_models(draw: st.DrawFn, most: int = 8) -> onnx.ModelProto:

@@ -50,7 +50,14 @@ def model():
 
 def found(seconds, workers=0):
     given = model()
-    return search(to_relax(given), "m", get_target("x86-64"), *port_names(given), limits=Limits(seconds=seconds), workers=forked(workers))
+    return search(
+        to_relax(given),
+        "m",
+        get_target("x86-64"),
+        *port_names(given),
+        limits=Limits(seconds=seconds),
+        workers=forked(workers),
+    )
 
 
 def test_a_search_without_effort_left_returns_its_incumbent_the_same_for_any_workers():

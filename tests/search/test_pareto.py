@@ -23,7 +23,11 @@ def test_nothing_beats_a_point_of_the_front_and_something_equals_or_beats_every_
 
     def beats(one: Point, other: Point) -> bool:
         """No worse in both, and better in one."""
-        return one.ram <= other.ram and one.latency <= other.latency and (one.ram, one.latency) != (other.ram, other.latency)
+        return (
+            one.ram <= other.ram
+            and one.latency <= other.latency
+            and (one.ram, one.latency) != (other.ram, other.latency)
+        )
 
     assert not any(beats(one, other) for one in found.points for other in on)
     assert all(any(one.ram <= each.ram and one.latency <= each.latency for one in on) for each in found.points)

@@ -103,7 +103,6 @@ def test_a_number_of_states_that_is_asked_for_counts_on_any_graph():
     assert Trace(Limits(evaluations=1000), SimpleNamespace(count=999, effort=Effort())).finished is False
 
 
-
 @settings(max_examples=examples(12))
 @given(BLOCKS, st.booleans())
 def test_the_result_is_never_worse_than_tvms_default_and_replays_to_what_was_promised(blocks, pooled):

@@ -20,7 +20,8 @@ def points(rows: list[tuple[int, int, int]]) -> tuple[list[CostPoint], list[int]
     """Make points of (ram, cycles, flash), the one of least ram first, and return their flash."""
     rows = sorted(rows, key=lambda row: row[0])
     made = [
-        CostPoint(f"{number}", (), ram, 0, cycles, 0.0, MOST, whole=number % 3 == 1) for number, (ram, cycles, _) in enumerate(rows)
+        CostPoint(f"{number}", (), ram, 0, cycles, 0.0, MOST, whole=number % 3 == 1)
+        for number, (ram, cycles, _) in enumerate(rows)
     ]
     return made, [row[2] for row in rows]
 
@@ -56,7 +57,9 @@ def test_no_plan_is_slower_than_allowed_unless_only_slower_ones_fit(rows, ram, f
     if both := set(quick) & set(fitting):
         assert chosen in both and made[chosen].ram == min(made[number].ram for number in both)
     elif fitting:
-        assert chosen in fitting and made[chosen].cycles <= (1 + CYCLE_MARGIN) * min(made[number].cycles for number in fitting)
+        assert chosen in fitting and made[chosen].cycles <= (1 + CYCLE_MARGIN) * min(
+            made[number].cycles for number in fitting
+        )
     else:
         assert chosen in quick and made[chosen].ram == min(made[number].ram for number in quick)
 
@@ -76,7 +79,9 @@ def test_what_is_shown_is_the_front_the_least_ram_and_the_choice(rows):
     made, flashes = points(rows)
     chosen, found = choose(Aim(FASTEST, HUGE, HUGE), made, flashes.__getitem__)
     assert made[chosen].lever == found.points[found.chosen].lever
-    assert found.points[0].ram == made[0].ram and min(each.cycles for each in made) == min(each.cycles for each in found.points)
+    assert found.points[0].ram == made[0].ram and min(each.cycles for each in made) == min(
+        each.cycles for each in found.points
+    )
     better = [(a, b) for a in found.points for b in found.points if a.ram < b.ram and a.cycles < b.cycles]
     assert all(b.lever in (made[0].lever, made[chosen].lever) for _, b in better)
 
@@ -118,7 +123,9 @@ def test_the_objective_is_the_fastest_where_there_is_a_budget(settings, budget, 
 
 def test_without_a_budget_the_capacity_is_the_limit():
     target = get_target("rpi4")
-    assert aim_of(SearchSettings(objective=FASTEST), None, target) == Aim(FASTEST, target.ram - target.stack_reserve, target.flash)
+    assert aim_of(SearchSettings(objective=FASTEST), None, target) == Aim(
+        FASTEST, target.ram - target.stack_reserve, target.flash
+    )
     assert aim_of(SearchSettings(), Budget(ram=7 + target.stack_reserve), target) == Aim(FASTEST, 7, target.flash)
     assert aim_of(SearchSettings(), None, target) == Aim(RAM, target.ram - target.stack_reserve, target.flash, 1.25)
 

@@ -53,7 +53,9 @@ def test_a_bug_keeps_its_traceback_and_is_no_verdict_of_the_gate(capsys):
     assert stop.value.code == 3 and "Traceback" in said and "ZeroDivisionError" in said and "Report it" in said
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device", "/tmp/x"), MemoryError(), RuntimeError("std::bad_alloc")])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device", "/tmp/x"), MemoryError(), RuntimeError("std::bad_alloc")]
+)
 def test_a_machine_without_room_is_no_bug(capsys, error):
     def work(params):
         """Do it."""

@@ -37,9 +37,24 @@ def params(tmp_path, target: str):
     ("target", "budget", "fits", "line"),
     [
         ("", {"ram": None, "flash": None}, True, "ocr @ rpi4: fits: ram 640 B of the device's"),
-        ("{budget: {ram: 640}}", {"ram": 640, "flash": None}, True, "ocr @ rpi4: fits: ram 640 B of the budget's 640 B"),
-        ("{budget: {ram: 639}}", {"ram": 639, "flash": None}, False, "does NOT fit: ram 640 B of the budget's 639 B (over by 1 B), flash"),
-        ("{budget: {flash: 2047}}", {"ram": None, "flash": 2047}, False, "flash 2,048 B of the budget's 2,047 B (over by 1 B)"),
+        (
+            "{budget: {ram: 640}}",
+            {"ram": 640, "flash": None},
+            True,
+            "ocr @ rpi4: fits: ram 640 B of the budget's 640 B",
+        ),
+        (
+            "{budget: {ram: 639}}",
+            {"ram": 639, "flash": None},
+            False,
+            "does NOT fit: ram 640 B of the budget's 639 B (over by 1 B), flash",
+        ),
+        (
+            "{budget: {flash: 2047}}",
+            {"ram": None, "flash": 2047},
+            False,
+            "flash 2,048 B of the budget's 2,047 B (over by 1 B)",
+        ),
         ("{budgets: {ocr: {flash: 1}}}", {"ram": None, "flash": 1}, False, "flash 2.0 KiB of the budget's 1 B"),
     ],
 )

@@ -16,7 +16,11 @@ def test_the_page_of_all_results_is_written_the_same_each_time(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     said = report(repo.params)
     written = (tmp_path / "out" / "report" / "index.html").read_bytes()
-    assert said.startswith("out/report/index.html: ") and b"a @ rpi4" in written and b"a @ x86-64: there is no result" in written
+    assert (
+        said.startswith("out/report/index.html: ")
+        and b"a @ rpi4" in written
+        and b"a @ x86-64: there is no result" in written
+    )
     report(repo.params)
     assert (tmp_path / "out" / "report" / "index.html").read_bytes() == written
 

@@ -27,7 +27,9 @@ def test_damaged_lines_are_made_again_and_the_others_kept(tmp_path: Path) -> Non
     for number in range(3):
         ResultStore(path).get_or_make(f"plan {number}", lambda number=number: [number])
     kept, changed, cut = filter(None, path.read_text().splitlines())
-    path.write_text(f"{kept}\n{changed.replace('[1]', '[7]')}\n17\n[]\n\xff\n{cut[:-9]}")  # killed while writing the last
+    path.write_text(
+        f"{kept}\n{changed.replace('[1]', '[7]')}\n17\n[]\n\xff\n{cut[:-9]}"
+    )  # killed while writing the last
     store = ResultStore(path)
     assert store.get_or_make("plan 0", never) == [0]
     assert store.get_or_make("plan 1", lambda: [1]) == [1]

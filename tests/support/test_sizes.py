@@ -32,7 +32,10 @@ def test_a_size_is_read(text, nbytes):
 def test_a_pair_of_sizes_differs_if_the_numbers_do(one, more):
     texts = format_pair(one, max(0, one + more))
     assert (texts[0] == texts[1]) == (one == max(0, one + more))
-    assert format_pair(131073, 131072) == ("131,073 B", "131,072 B") and format_pair(1024, 4096) == ("1.0 KiB", "4.0 KiB")
+    assert format_pair(131073, 131072) == ("131,073 B", "131,072 B") and format_pair(1024, 4096) == (
+        "1.0 KiB",
+        "4.0 KiB",
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,17 @@ def repo(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_catalogue_has_the_promised_devices():
-    promised = {"x86-64", "x86-64-v4", "x86-64-vnni", "rpi4", "rpi-zero2", "rpi5", "beaglebone", "visionfive2", "bpi-f3"}
+    promised = {
+        "x86-64",
+        "x86-64-v4",
+        "x86-64-vnni",
+        "rpi4",
+        "rpi-zero2",
+        "rpi5",
+        "beaglebone",
+        "visionfive2",
+        "bpi-f3",
+    }
     assert promised <= set(load_catalogue())
 
 
@@ -35,7 +45,10 @@ def test_every_entry_is_complete(target: Target):
 def test_memories_of_a_board_do_not_overlap_and_its_emulated_board_runs_them(target: Target):
     places = sorted((each.start, each.start + each.size) for each in target.memories)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
-    assert {kind: sum(each.size for each in of_kind(target.memories, kind)) for kind in ("ram", "flash")} == {"ram": target.ram, "flash": target.flash}
+    assert {kind: sum(each.size for each in of_kind(target.memories, kind)) for kind in ("ram", "flash")} == {
+        "ram": target.ram,
+        "flash": target.flash,
+    }
     board = emulated_board(target)
     places = sorted((each.start, each.start + each.size) for each in board.memories)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
@@ -91,7 +104,10 @@ def test_an_unknown_target_names_the_near_one():
 
 def _memories(*pairs: str) -> str:
     """Describe a board with memories of these names and kinds."""
-    entries = [f'{{name = "{name}", kind = "{kind}", size = "1KiB", start = {number * 4096}}}' for number, (name, kind) in enumerate(map(str.split, pairs))]
+    entries = [
+        f'{{name = "{name}", kind = "{kind}", size = "1KiB", start = {number * 4096}}}'
+        for number, (name, kind) in enumerate(map(str.split, pairs))
+    ]
     return f'base = "mps2-an386"\nmemories = [{", ".join(entries)}]'
 
 
@@ -114,16 +130,37 @@ def _memories(*pairs: str) -> str:
         ("base = 4", "unknown base 4"),
         ('base = "mine"', "unknown base 'mine'"),
         ('base = "rpi4"\ntriple = "thumbv7em-none-eabihf"', "device without an operating system.*Give `memories`"),
-        ('base = "rpi4"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0}]', "no memory is of the kind flash"),
+        (
+            'base = "rpi4"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0}]',
+            "no memory is of the kind flash",
+        ),
         ('base = "mps2-an386"\nmhz = 0', "mhz is 0"),
         ('base = "mps2-an386"\nmemories = "64KiB"', "memories is '64KiB'"),
-        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "rom", size = "1KiB", start = 0}]', "memory 0: kind is 'rom'"),
-        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB"}]', "memory 0 lacks the keys start"),
-        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 4294967295}]', "within 32 bits"),
-        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "lots", start = 0}]', "size: 'lots' is not a size"),
+        (
+            'base = "mps2-an386"\nmemories = [{name = "a", kind = "rom", size = "1KiB", start = 0}]',
+            "memory 0: kind is 'rom'",
+        ),
+        (
+            'base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB"}]',
+            "memory 0 lacks the keys start",
+        ),
+        (
+            'base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 4294967295}]',
+            "within 32 bits",
+        ),
+        (
+            'base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "lots", start = 0}]',
+            "size: 'lots' is not a size",
+        ),
         ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = -1}]', "start is -1"),
-        ('base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0, speed = 1}]', "unknown key 'speed'"),
-        (_memories("flash flash", "qspi flash", "sram ram"), "one of several memories is called 'flash'.*Call it flash1"),
+        (
+            'base = "mps2-an386"\nmemories = [{name = "a", kind = "ram", size = "1KiB", start = 0, speed = 1}]',
+            "unknown key 'speed'",
+        ),
+        (
+            _memories("flash flash", "qspi flash", "sram ram"),
+            "one of several memories is called 'flash'.*Call it flash1",
+        ),
         (_memories("rom flash", "ram ram", "ccm ram"), "one of several memories is called 'ram'.*Call it ram1"),
         (_memories("ram flash", "sram ram"), "called 'ram', which means all of the kind ram"),
         ('base = "mps2-an386"\nrunner = "run.sh"', "runner is 'run.sh'.*Give a list of words"),

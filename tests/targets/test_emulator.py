@@ -64,7 +64,9 @@ def test_an_image_never_runs_natively(host, machine):
     assert runner.command[:3] == ["/bin/qemu-system-riscv32", "-M", "virt"] and runner.command[-1] == "-kernel"
 
 
-@pytest.mark.parametrize(("name", "package"), [("rpi4", "qemu-user-static"), ("rp2040", "qemu-system-arm"), ("esp32-c3", "qemu-system-misc")])
+@pytest.mark.parametrize(
+    ("name", "package"), [("rpi4", "qemu-user-static"), ("rp2040", "qemu-system-arm"), ("esp32-c3", "qemu-system-misc")]
+)
 def test_each_emulator_has_its_package(host, name, package):
     host("x86_64")
     assert how_to_run(get_target(name)).how.endswith(f"apt-get install {package}")

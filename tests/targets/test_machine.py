@@ -30,7 +30,13 @@ def test_vectors_are_those_llvm_may_use(name, machine):
 
 @pytest.mark.parametrize(
     ("cpu", "features", "dots"),
-    [("x86-64-v3", ("+avxvnni",), True), ("x86-64-v4", (), False), ("cascadelake", (), True), ("skylake-avx512", (), False), ("x86-64", ("+avxvnni",), False)],
+    [
+        ("x86-64-v3", ("+avxvnni",), True),
+        ("x86-64-v4", (), False),
+        ("cascadelake", (), True),
+        ("skylake-avx512", (), False),
+        ("x86-64", ("+avxvnni",), False),
+    ],
 )
 def test_vnni_is_a_feature_or_a_processors_beside_pairs(cpu, features, dots):
     assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.dots is dots

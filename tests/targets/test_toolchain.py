@@ -45,7 +45,9 @@ def test_archives_of_the_same_members_are_the_same_bytes(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source, runtimes", [("int f(int a) { return a + 1; }", 0), ("__int128 f(__int128 a) { return a / 7; }", 1)])
+@pytest.mark.parametrize(
+    "source, runtimes", [("int f(int a) { return a + 1; }", 0), ("__int128 f(__int128 a) { return a / 7; }", 1)]
+)
 def test_the_compilers_runtime_is_linked_only_where_a_symbol_needs_it(tmp_path, monkeypatch, source, runtimes):
     monkeypatch.setenv(toolchain._CACHE, str(tmp_path / "cache"))
     (tmp_path / "x.c").write_text(f"{source}\n")

@@ -36,7 +36,9 @@ def test_single_elements_far_apart_bring_whole_lines():
     assert brought_in((100,), [Access((None,), 4)], 1 << 15) >= 100 * 4
 
 
-_LOOPS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0, 1, 3, 16, 100]), st.sampled_from([0, 1, 9, 64])), max_size=4)
+_LOOPS = st.lists(
+    st.tuples(st.integers(1, 9), st.sampled_from([0, 1, 3, 16, 100]), st.sampled_from([0, 1, 9, 64])), max_size=4
+)
 
 
 @given(_LOOPS, st.integers(0, 1 << 14), st.integers(0, 1 << 14))
@@ -90,9 +92,16 @@ def test_statements_that_run_rarely_push_out_each_other():
 @given(_LOOPS, _LOOPS, st.integers(0, 1 << 14), st.integers(0, 1 << 14))
 def test_beside_other_statements_no_fewer_bytes_are_brought_in_and_fewer_by_a_larger_cache(loops, others, cache, more):
     nest, other = (
-        _nest((5, *(loop[0] for loop in each)), [Access((0, *(loop[n] for loop in each)), 4, n) for n in (1, 2)], "t" + names)
+        _nest(
+            (5, *(loop[0] for loop in each)),
+            [Access((0, *(loop[n] for loop in each)), 4, n) for n in (1, 2)],
+            "t" + names,
+        )
         for each, names in ((loops, "abcd"), (others, "efgh"))
     )
-    alone, both = CacheTraffic([nest]), CacheTraffic([nest, other._replace(accesses=tuple(each._replace(source="o") for each in other.accesses))])
+    alone, both = (
+        CacheTraffic([nest]),
+        CacheTraffic([nest, other._replace(accesses=tuple(each._replace(source="o") for each in other.accesses))]),
+    )
     assert both.brought_in(nest, cache) >= alone.brought_in(nest, cache)
     assert both.brought_in(nest, cache + more) <= both.brought_in(nest, cache)

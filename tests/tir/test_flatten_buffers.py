@@ -23,7 +23,10 @@ def test_many_loops_are_flattened_as_by_tvm(loops: int) -> None:
         nested = around[: number % 3]  # loops of one name and range, one in the other
         index = sum(nested, lane + (8 if number % 2 else 4))
         nest = BufferStore(buffer, tirx.const(1.0, "float32"), [tirx.const(number, "int32"), index])
-        for var, extent, kind in ((lane, 8 if number % 2 else 4, ForKind.VECTORIZED), *((var, 2, ForKind.SERIAL) for var in nested)):
+        for var, extent, kind in (
+            (lane, 8 if number % 2 else 4, ForKind.VECTORIZED),
+            *((var, 2, ForKind.SERIAL) for var in nested),
+        ):
             nest = For(var, 0, extent, kind, nest)
         body.append(nest)
     kernel = PrimFunc([buffer], SeqStmt(body))

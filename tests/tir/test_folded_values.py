@@ -45,7 +45,9 @@ def test_the_latest_results_are_kept():
 
 def test_equal_graphs_share_folded_constants():
     weight = relax.const(np.arange(6, dtype="float32").reshape(2, 3))
-    made = parse_spec("legalize").apply(module_of([(4, 3)], lambda x: relax.op.matmul(x, relax.op.permute_dims(weight))))
+    made = parse_spec("legalize").apply(
+        module_of([(4, 3)], lambda x: relax.op.matmul(x, relax.op.permute_dims(weight)))
+    )
     first, second = (_constants(fold_constants(made, may_grow=True)) for _ in range(2))
     assert len(first) == 1 and first[0].same_as(second[0])
 

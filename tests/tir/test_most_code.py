@@ -47,7 +47,9 @@ def chosen(x: T.Buffer((100,), "int8"), n: T.Buffer((100,), "int32"), y: T.Buffe
 
 
 @pytest.mark.parametrize("target", ["x86-64", "x86-64-v4", "rpi4", "beaglebone", "visionfive2"])
-@pytest.mark.parametrize("kernel", [added(1), added(7), short_loops, chosen, tile], ids=["one", "seven", "short", "chosen", "tile"])
+@pytest.mark.parametrize(
+    "kernel", [added(1), added(7), short_loops, chosen, tile], ids=["one", "seven", "short", "chosen", "tile"]
+)
 def test_code_stays_below_its_bound(kernel, target, tmp_path):
     device = get_target(target)
     build_object({"kernel": kernel}, device, tmp_path / "kernel.o")

@@ -105,7 +105,12 @@ def test_the_iterations_of_threads_run_side_by_side():
 
 
 @T.prim_func(private=True, s_tir=True)
-def from_ring(ring: T.Buffer((8, 32), "float32"), fresh: T.Buffer((32,), "float32"), w: T.Buffer((8, 32, 8), "float32"), y: T.Buffer((8,), "float32")):
+def from_ring(
+    ring: T.Buffer((8, 32), "float32"),
+    fresh: T.Buffer((32,), "float32"),
+    w: T.Buffer((8, 32, 8), "float32"),
+    y: T.Buffer((8,), "float32"),
+):
     for r in range(8):
         for k in range(32):
             for v in T.vectorized(8):
@@ -122,7 +127,10 @@ def test_a_load_from_one_of_two_places_chooses_its_address():
 
 @T.prim_func(private=True, s_tir=True)
 def from_strided_ring(
-    ring: T.Buffer((3, 32), "float32"), fresh: T.Buffer((32,), "float32"), w: T.Buffer((3, 32, 8), "float32"), y: T.Buffer((8,), "float32")
+    ring: T.Buffer((3, 32), "float32"),
+    fresh: T.Buffer((32,), "float32"),
+    w: T.Buffer((3, 32, 8), "float32"),
+    y: T.Buffer((8,), "float32"),
 ):
     for r in range(3):
         for k in range(32):
@@ -279,7 +287,9 @@ def test_places_may_be_computed_of_floats():
 
 def test_a_check_costs_instructions_and_its_reason_none():
     counted, length = te.placeholder((64,), "float32"), te.placeholder((1,), "int32")
-    bounded = te.compute((64,), lambda i: counted[i] * checked(length(0), 0, 9, "a length is out of range").astype("float32"))
+    bounded = te.compute(
+        (64,), lambda i: counted[i] * checked(length(0), 0, 9, "a length is out of range").astype("float32")
+    )
     statements = kernel_work(te.create_prim_func([counted, length, bounded]), AVX2).statements
     assert sum(each.arithmetic for each in statements) > 0
 

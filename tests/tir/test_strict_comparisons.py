@@ -95,7 +95,11 @@ def test_comparisons_hold_in_every_width_up_to_the_last_integer(dtype: str) -> N
         build, compare = kinds[kind]
         order = slice(None, None, -1 if side else 1)
         condition = build(*(x[row], tirx.const(values[column], dtype))[order])
-        stores.append(BufferStore(y, tirx.Select(condition, tirx.const(1, "int32"), tirx.const(0, "int32")), [row, column, kind, side]))
+        stores.append(
+            BufferStore(
+                y, tirx.Select(condition, tirx.const(1, "int32"), tirx.const(0, "int32")), [row, column, kind, side]
+            )
+        )
         expected[row, column, kind, side] = compare(*(values[row], values[column])[order])
     kernel = PrimFunc([x, y], SeqStmt(stores)).with_attr("global_symbol", "main")
     compiled = tvm.tirx.build(strict_comparisons(IRModule({"main": kernel})), target="llvm")

@@ -9,7 +9,14 @@ from .samples import Repo, build_library
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
-    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_RUN_ID", "DVC_ROOT", "DVC_EXP_NAME", "DVC_EXP_BASELINE_REV"):
+    for name in (
+        "MLFLOW_TRACKING_URI",
+        "MLFLOW_REGISTRY_URI",
+        "MLFLOW_RUN_ID",
+        "DVC_ROOT",
+        "DVC_EXP_NAME",
+        "DVC_EXP_BASELINE_REV",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

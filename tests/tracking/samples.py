@@ -73,13 +73,20 @@ class Repo:
         return path
 
     def result(
-        self, model: str = "a", target: str = "rpi4", ram: int = 640, quantised: BesideFloats | None = None, **more: object
+        self,
+        model: str = "a",
+        target: str = "rpi4",
+        ram: int = 640,
+        quantised: BesideFloats | None = None,
+        **more: object,
     ) -> None:
         """What the stages leave for one model on one target; `more` is measured, too."""
         measured = Measured(True, "native", 700, 1.5, 1e-6, 2e-6, **more)
         best = replace(BEST, ram=ram)
         baseline = Baseline.of(replace(BEST, ram=2 * BEST.ram))
-        report = FootprintReport(model, target, Start(9000, 5), best, baseline, measured, quantised=quantised)  # the budget is params.yaml's
+        report = FootprintReport(
+            model, target, Start(9000, 5), best, baseline, measured, quantised=quantised
+        )  # the budget is params.yaml's
         folder = f"compile/{model}/{target}"
         self.write(f"{folder}/footprint.json", report.to_json())
         self.write(f"{folder}/manifest.json", {"target": target, "io": IO})

@@ -117,7 +117,9 @@ def test_targets_do_not_take_the_place_of_each_other(stored, library):
     stored.track()
     assert aliases(stored)["champion"] == "2"
     # a target that is declared no more leaves the place to those that are
-    (stored.path / "params.yaml").write_text((stored.path / "params.yaml").read_text().replace(", rpi4: {budget: {ram: 1000}}", ""))
+    (stored.path / "params.yaml").write_text(
+        (stored.path / "params.yaml").read_text().replace(", rpi4: {budget: {ram: 1000}}", "")
+    )
     stored.track()
     assert aliases(stored) == {"champion": "1", "champion-x86-64": "1", "champion-rpi4": "2"}
 

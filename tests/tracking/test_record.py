@@ -135,7 +135,10 @@ def test_the_same_files_have_the_same_content_wherever_they_are(repo, tmp_path):
 @pytest.mark.parametrize(
     "place",
     [
-        "compile/a/rpi4/libtwo.a", "compile/a/rpi4/new.h", "optimize/a/rpi4/sequence.json", "profile/a/effects.json",
+        "compile/a/rpi4/libtwo.a",
+        "compile/a/rpi4/new.h",
+        "optimize/a/rpi4/sequence.json",
+        "profile/a/effects.json",
     ],
 )
 def test_any_changed_file_is_another_content(repo, place):

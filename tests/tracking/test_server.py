@@ -21,7 +21,9 @@ def test_runs_and_models_on_a_tracking_server(repo, library, servers, monkeypatc
 
     url = f"http://127.0.0.1:{free_port()}"
     store = ("--backend-store-uri", f"sqlite:///{tmp_path}/s.db", "--artifacts-destination", str(tmp_path / "files"))
-    servers.start(f"{url}/health", "server", "--host", "127.0.0.1", "--port", url.rsplit(":", 1)[1], "--workers", "1", *store)
+    servers.start(
+        f"{url}/health", "server", "--host", "127.0.0.1", "--port", url.rsplit(":", 1)[1], "--workers", "1", *store
+    )
     monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
     repo.result("a", "x86-64")
     repo.library(library)

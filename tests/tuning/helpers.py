@@ -11,7 +11,9 @@ from passfit.passes.sequence.catalogue import parse_spec
 from passfit.tuning.recorder import ScheduleRecorder
 
 
-def arranged_with(program: Lowered, tuning: Tuning, passes: tuple[str, ...] = ("share", "order")) -> tuple[Lowered, int]:
+def arranged_with(
+    program: Lowered, tuning: Tuning, passes: tuple[str, ...] = ("share", "order")
+) -> tuple[Lowered, int]:
     """Schedule a program with `tuning`; return it with its workspace in bytes."""
     return apply_program_passes(replace(program, tuning=tuning), [parse_spec(spec) for spec in passes])
 

@@ -27,7 +27,9 @@ from passfit.tuning.database import (
 HOST = get_target("x86-64")
 FAST = TunedKernel("b" * 32, ["float32 1x8"], 2, 90, 40, "lane-sums{lanes=8}", {"rules": 3})
 KEPT = TunedKernel("a" * 32, ["float32 1x8", "int64"], 1, 30, 30, RULES, note="why")
-TRACE = TunedKernel("c" * 32, ["float32 1x8"], 1, 30, 20, [[["GetLoops", [1, 0.25, None], "b0"]], []], {"meta-schedule": 8})
+TRACE = TunedKernel(
+    "c" * 32, ["float32 1x8"], 1, 30, 20, [[["GetLoops", [1, 0.25, None], "b0"]], []], {"meta-schedule": 8}
+)
 
 LAID = LayoutResult("layout{steps=0+3,program=0a}", 90, 80, 4, True, True)
 

@@ -54,7 +54,9 @@ def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
     """Take the n-th choice of each kernel for the n-th tuning."""
     found: dict[str, list[str]] = {}
     for request in requests_of(residual(), passes):
-        specs = [c.spec for c in schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)]
+        specs = [
+            c.spec for c in schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)
+        ]
         found[request.fingerprint] = [spec for spec in specs[::5] + specs[-2:] if request.scheduled(spec) is not None]
     longest = max(map(len, found.values()))
     return [{name: specs[n % len(specs)] for name, specs in found.items()} for n in range(longest)]
@@ -72,7 +74,9 @@ def test_no_choice_costs_ram_or_changes_a_result(passes: tuple[str, ...]):
         assert checked_plan(ours.program, HOST) == plan
         assert [step.in_place for step in ours.program.steps] == [step.in_place for step in theirs.program.steps]
         np.testing.assert_allclose(run(ours, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
-        changed += any(one.script() != other.script() for one, other in zip(ours.kernels.values(), theirs.kernels.values()))
+        changed += any(
+            one.script() != other.script() for one, other in zip(ours.kernels.values(), theirs.kernels.values())
+        )
     assert changed > 1
 
 
@@ -108,7 +112,9 @@ def test_a_fingerprint_is_the_same_in_another_process():
     root = Path(__file__).parents[2]
     for seed in ("1", "2"):
         env = {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{Path(api.__file__).parents[1]}:{root}"}
-        done = subprocess.run([sys.executable, "-c", code], cwd=root, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=root, env=env, capture_output=True, text=True, check=True
+        )
         assert done.stdout.split() == [each.fingerprint for each in requests_of(residual())]
 
 

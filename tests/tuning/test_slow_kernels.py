@@ -69,4 +69,7 @@ def test_the_line_names_the_most_time_first():
         "slow kernels, predicted: k04 k4 (30% of the time, 0.020 of the roofline), "
         "k07 k7 (30% of the time, 0.020 of the roofline) and 1 more"
     )
-    assert FootprintReport("m", "x86-64", Start(1, 1), size, Baseline.of(size), Measured(False, "not-run")).slow_summary == ""
+    assert (
+        FootprintReport("m", "x86-64", Start(1, 1), size, Baseline.of(size), Measured(False, "not-run")).slow_summary
+        == ""
+    )

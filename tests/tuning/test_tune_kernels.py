@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.tvm, pytest.mark.skipif(not how_to_run(HOST).native, r
 
 def small():
     def body(x):
-        return relax.op.nn.relu(relax.op.add(relax.op.nn.conv2d(x, weight(16, 8, 3, 3), padding=1), weight(1, 16, 1, 1)))
+        return relax.op.nn.relu(
+            relax.op.add(relax.op.nn.conv2d(x, weight(16, 8, 3, 3), padding=1), weight(1, 16, 1, 1))
+        )
 
     return lowered([(1, 8, 9, 9)], body)
 

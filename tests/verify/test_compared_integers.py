@@ -24,7 +24,8 @@ def _masked(*before):
 
 
 @pytest.mark.parametrize(
-    "op, constant, most", [("Div", "ten", 80), ("Mul", "two", 4), ("Add", "two", 6), ("Sub", "two", 10), ("Identity", "", 8)]
+    "op, constant, most",
+    [("Div", "ten", 80), ("Mul", "two", 4), ("Add", "two", 6), ("Sub", "two", 10), ("Identity", "", 8)],
 )
 def test_a_length_reaches_all_positions(op, constant, most):
     model = _masked(node(op, ["length", *([constant] if constant else [])], ["n"]))

@@ -182,7 +182,10 @@ def test_a_softmax_over_18000_classes_summed_in_order_passes_at_the_second_look(
 
 def test_plain_sums_are_near_the_doubles():
     random = np.random.default_rng(0)
-    constants = {"w": random.normal(0, 1, (6, 2, 3, 3)).astype(np.float32), "m": random.normal(0, 1, (4, 5)).astype(np.float32)}
+    constants = {
+        "w": random.normal(0, 1, (6, 2, 3, 3)).astype(np.float32),
+        "m": random.normal(0, 1, (4, 5)).astype(np.float32),
+    }
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], group=2, pads=[1, 0, 1, 0]),
         helper.make_node("ReduceMean", ["c"], ["r"], axes=[1, -2], keepdims=0),
@@ -199,7 +202,10 @@ def test_plain_sums_are_near_the_doubles():
 def test_recurrent_layers_have_doubles(tmp_path, direction, dtype):
     random, count = np.random.default_rng(0), 2 if direction == "bidirectional" else 1
     weights = {name: random.normal(0, 1, (count, 12, extent)).astype(dtype) for name, extent in (("w", 5), ("r", 4))}
-    node, kind = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=4, direction=direction), helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    node, kind = (
+        helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=4, direction=direction),
+        helper.np_dtype_to_tensor_dtype(np.dtype(dtype)),
+    )
     model = model_of([node], {"x": [7, 2, 5]}, ["y"], weights, dtypes={"x": kind, "y": kind})
     (case,) = choose_cases(import_model(save(model, tmp_path)), 0, 1, 1e-4, model)
     assert case.double is not None, case.no_double

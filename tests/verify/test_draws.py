@@ -53,7 +53,9 @@ def one(op, inputs, dtype=F, opset=17, outputs=1, at=None, domain="", **attribut
     for place, name in zip(places, inputs, strict=True):
         names[place] = name
     results = {name: dtype for name in ["y", *[f"y{number}" for number in range(1, outputs)]]}
-    return graph([node(op, names, list(results), domain=domain, **attributes)], inputs, results, opset=opset, domain=domain)
+    return graph(
+        [node(op, names, list(results), domain=domain, **attributes)], inputs, results, opset=opset, domain=domain
+    )
 
 
 NODES = {
@@ -148,7 +150,10 @@ def test_coordinates_reach_the_end_of_each_axis():
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_written_twice(name, axis, case):
     model = NODES[name]
-    drawn, sizes = make_input(model, 0, case)["i"], {"scatter elements": [5], "scatter nd": [4, 5], "unpool": [72]}[name]
+    drawn, sizes = (
+        make_input(model, 0, case)["i"],
+        {"scatter elements": [5], "scatter nd": [4, 5], "unpool": [72]}[name],
+    )
     places = drawn % np.asarray(sizes)
     lines = places.T if axis == 0 else [[tuple(row) for row in places] if name == "scatter nd" else places.reshape(-1)]
     for line in lines:
@@ -201,7 +206,13 @@ def test_arguments_lie_in_the_domain_after_arithmetic(op, low, before):
         "Mul": [node("Mul", ["x", "c"], ["n"])], "Relu": [node("Relu", ["x"], ["n"])],
         "Clip": [node("Max", ["x", "c"], ["n"])], "Mean": [node("ReduceMean", ["x"], ["n"])],
     }[before]  # fmt: skip
-    run(graph([*nodes, node(op, ["n"], ["y"])], {"x": (F, [2, 30])}, constants={"c": np.float32(-1.5) if before != "Clip" else np.float32(low)}))
+    run(
+        graph(
+            [*nodes, node(op, ["n"], ["y"])],
+            {"x": (F, [2, 30])},
+            constants={"c": np.float32(-1.5) if before != "Clip" else np.float32(low)},
+        )
+    )
 
 
 def _body(name, nodes, inputs, outputs):
@@ -236,8 +247,15 @@ def test_positions_in_branches_and_loops_are_legal():
 
 
 def test_positions_in_a_function_of_the_model_are_legal():
-    inner = helper.make_function("own", "Look", ["a", "b"], ["c"], [node("Gather", ["a", "b"], ["c"])], [helper.make_opsetid("", 17)])
-    model = graph([node("Look", ["table", "i"], ["y"], domain="own")], {"i": (L, [6])}, constants={"table": np.ones(7, np.float32)}, domain="own")
+    inner = helper.make_function(
+        "own", "Look", ["a", "b"], ["c"], [node("Gather", ["a", "b"], ["c"])], [helper.make_opsetid("", 17)]
+    )
+    model = graph(
+        [node("Look", ["table", "i"], ["y"], domain="own")],
+        {"i": (L, [6])},
+        constants={"table": np.ones(7, np.float32)},
+        domain="own",
+    )
     model.functions.append(inner)
     found = input_constraints(model)["i"]
     assert (found.low, found.high) == (-7, 6)
@@ -312,7 +330,12 @@ LIMITS = st.one_of(st.integers(-1000, 1000), st.just(-np.inf), st.just(np.inf))
 @st.composite
 def constraints(draw):
     low, high = sorted((draw(LIMITS), draw(LIMITS)))
-    return Constraint(min(low, 1000), max(high, -1000), draw(st.sampled_from(Strength)), frozenset(draw(st.sets(st.integers(-3, 3), max_size=2))))
+    return Constraint(
+        min(low, 1000),
+        max(high, -1000),
+        draw(st.sampled_from(Strength)),
+        frozenset(draw(st.sets(st.integers(-3, 3), max_size=2))),
+    )
 
 
 @given(constraints(), constraints())
@@ -326,7 +349,9 @@ def test_a_meeting_is_symmetric_and_keeps_the_stronger_one(one, other):
     assert both.strength == max(one.strength, other.strength) and both.avoid == one.avoid | other.avoid
 
 
-@given(constraints(), st.sampled_from([np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64]), st.integers(0, 5))
+@given(
+    constraints(), st.sampled_from([np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64]), st.integers(0, 5)
+)
 def test_integers_lie_in_the_interval_and_differ_from_values_to_avoid(wanted, dtype, case):
     from passfit.verify.draws.draw_values import draw_integers
 

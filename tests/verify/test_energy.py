@@ -40,7 +40,9 @@ def test_every_package_counts_once(tmp_path):
     assert [each.range_uj for each in found] == [RANGE, 1000, RANGE]
 
 
-@pytest.mark.parametrize("make", [lambda root: None, lambda root: root.mkdir(), lambda root: zone(root, "intel-rapl:0", "psys")])
+@pytest.mark.parametrize(
+    "make", [lambda root: None, lambda root: root.mkdir(), lambda root: zone(root, "intel-rapl:0", "psys")]
+)
 def test_a_machine_without_packages_says_so(tmp_path, make):
     make(tmp_path / "powercap")
     found, why = rapl_counters(tmp_path / "powercap")

@@ -70,8 +70,10 @@ parts = st.tuples(st.integers(0, 1000), st.sampled_from([1, 3, 64]), st.sampled_
 @given(parts)
 def test_another_order_of_sums_passes_however_constant_the_output_is(drawn):
     x, weights, offset = network(*drawn)
+
     def plain(logits):
         return logits
+
     assert judged(plain, x, weights, offset, forwards(x, weights, offset))
 
 
@@ -80,8 +82,10 @@ def test_a_dropped_channel_never_passes(drawn, channel):
     x, weights, offset = network(*drawn)
     broken = weights.copy()
     broken[:, channel] = 0
+
     def plain(logits):
         return logits
+
     if np.abs(x[:, channel, None] * weights[None, :, channel]).max() > 1e-2:
         assert not judged(plain, x, weights, offset, forwards(x, broken, offset))
 

@@ -30,24 +30,34 @@ def test_the_reference_is_exact_for_mixed_signs(layer: LayerModel) -> None:
 
 
 @pytest.mark.parametrize("given_zeros", [True, False])
-@pytest.mark.parametrize(("x_kind", "w_kind"), [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8")])
+@pytest.mark.parametrize(
+    ("x_kind", "w_kind"), [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8")]
+)
 @pytest.mark.parametrize("op", ["MatMulInteger", "ConvInteger"])
 def test_the_reference_of_plain_sums_is_exact(op: str, x_kind: str, w_kind: str, given_zeros: bool) -> None:
     random = np.random.default_rng(2)
-    x, w = (random.integers(*[int(v) for v in (np.iinfo(k).min, np.iinfo(k).max)], s).astype(k) for k, s in ((x_kind, (5, 40)), (w_kind, (40, 6))))
+    x, w = (
+        random.integers(*[int(v) for v in (np.iinfo(k).min, np.iinfo(k).max)], s).astype(k)
+        for k, s in ((x_kind, (5, 40)), (w_kind, (40, 6)))
+    )
     zeros = {"xz": np.asarray(7, x_kind), "wz": np.asarray(9, w_kind)} if given_zeros else {}
     shift = (7, 9) if given_zeros else (0, 0)
     expected = (x.astype(np.int64) - shift[0]) @ (w.astype(np.int64) - shift[1])
     if op == "ConvInteger":
         x, w, expected = x[:, :, None], np.ascontiguousarray(w.T)[:, :, None], expected[:, :, None]
     kinds = {"x": helper.np_dtype_to_tensor_dtype(x.dtype), "y": TensorProto.INT32}
-    model = model_of([node(op, ["x", "w", *zeros], ["y"], name="sums")], {"x": x.shape}, ["y"], {"w": w, **zeros}, dtypes=kinds)
+    model = model_of(
+        [node(op, ["x", "w", *zeros], ["y"], name="sums")], {"x": x.shape}, ["y"], {"w": w, **zeros}, dtypes=kinds
+    )
     np.testing.assert_array_equal(Reference(model)({"x": x})["y"], expected)
 
 
 def _between(*nodes) -> object:
     """Return a model of float nodes from `f` to `t` between two quantisations."""
-    ends = node("DequantizeLinear", ["x", "s"], ["f"], name="d"), node("QuantizeLinear", ["t", "s", "z"], ["y"], name="q")
+    ends = (
+        node("DequantizeLinear", ["x", "s"], ["f"], name="d"),
+        node("QuantizeLinear", ["t", "s", "z"], ["y"], name="q"),
+    )
     constants = {"s": np.float32(0.05), "z": np.int8(0)}
     return canonicalize(model_of([ends[0], *nodes, ends[1]], {"x": [1, 4, 4, 4]}, ["y"], constants, dtypes=KINDS))
 

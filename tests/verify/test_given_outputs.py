@@ -40,7 +40,7 @@ def test_units_and_decisions_are_counted(tmp_path: Path) -> None:
     path = quantised(tmp_path)
     _, found = outputs_of(path)
     outputs = [Reference(onnx.load(path))(each) for each in found.inputs]
-    (name, unit), = found.units.items()
+    ((name, unit),) = found.units.items()
     same = found.agreement(outputs)
     assert (same.max_lsb, same.differing, same.same_decisions) == (0, 0, 1)
     changed = outputs[1][name].copy()
@@ -87,7 +87,9 @@ def test_floats_that_no_scale_describes_have_decisions_alone(tmp_path: Path) -> 
         helper.make_node("Exp", ["e"], ["y"], name="exp"),
     ]  # fmt: skip
     constants = {"s": np.float32(0.02), "z": np.int8(0)}
-    model, found = outputs_of(save(model_of(nodes, {"x": [2, 4]}, ["y"], constants, dtypes={"x": TensorProto.INT8}), tmp_path))
+    model, found = outputs_of(
+        save(model_of(nodes, {"x": [2, 4]}, ["y"], constants, dtypes={"x": TensorProto.INT8}), tmp_path)
+    )
     (output,) = found.agreement([Reference(model)(each) for each in found.inputs]).outputs
     assert (output.max_lsb, output.differing) == (None, None) and output.decisions == output.same_decisions > 0
 

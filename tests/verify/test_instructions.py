@@ -56,7 +56,10 @@ def test_a_run_lasts_from_the_first_call_to_the_second():
 
 
 def test_a_block_translated_again_has_its_new_length():
-    again = LOG.replace(b"0x00400108:  d1000400  sub x0, x0, #1\n", b"0x00400108:  d1000400  sub x0, x0, #1\n0x0040010c:  d503201f  nop\n")
+    again = LOG.replace(
+        b"0x00400108:  d1000400  sub x0, x0, #1\n",
+        b"0x00400108:  d1000400  sub x0, x0, #1\n0x0040010c:  d503201f  nop\n",
+    )
     assert between((LOG + again + again).splitlines(keepends=True), "main", limit=9) == 1 + 1
     assert between((again + again).splitlines(keepends=True), "main", limit=9) == 2 + 2
 
@@ -68,7 +71,11 @@ def test_a_loop_takes_its_instructions_each_time(tmp_path):
     (tmp_path / "loop.c").write_text(LOOP)
     counts = []
     for number in (1000, 4000):
-        zig_cc(["-O1", "-nostdlib", "-ffreestanding", "-static", f"-DN={number}", "loop.c", "-o", "loop"], get_target("rpi4"), tmp_path)
+        zig_cc(
+            ["-O1", "-nostdlib", "-ffreestanding", "-static", f"-DN={number}", "loop.c", "-o", "loop"],
+            get_target("rpi4"),
+            tmp_path,
+        )
         with log_of(["qemu-aarch64-static"], [str(tmp_path / "loop")], tmp_path) as log:
             counts.append(between(log, "mark", limit=100_000))
     assert counts[1] - counts[0] == 3 * 3000

@@ -65,7 +65,9 @@ def test_the_small_libc_does_what_musl_does(name, tmp_path, monkeypatch):
         pytest.skip("qemu is not installed")
     linked_for = []
     zig_link = linking.zig_link
-    monkeypatch.setattr(linking, "zig_link", lambda *args, **named: (zig_link(*args, **named), linked_for.append(named)))
+    monkeypatch.setattr(
+        linking, "zig_link", lambda *args, **named: (zig_link(*args, **named), linked_for.append(named))
+    )
     (tmp_path / "main.c").write_text(PROGRAM, encoding="ascii")
     link_program(["main.c"], "main", target, tmp_path)
     assert linked_for == [{"zig_target": bare_target(target)}], "it was linked with musl"

@@ -46,7 +46,9 @@ def test_a_second_look_admits_another_rounding_and_no_wrong_layer(model):
     other = type(model)()
     other.CopyFrom(model)
     scale = next(each for each in other.graph.initializer if each.name.endswith("_scale"))
-    scale.CopyFrom(type(scale)(name=scale.name, data_type=1, dims=scale.dims, float_data=np.float32([1.5]) * _value(scale)))
+    scale.CopyFrom(
+        type(scale)(name=scale.name, data_type=1, dims=scale.dims, float_data=np.float32([1.5]) * _value(scale))
+    )
     with pytest.raises(NumericError):
         compare([Reference(other)(case.inputs)], [looked], 1e-4)
 

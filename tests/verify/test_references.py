@@ -21,7 +21,9 @@ from ..models import NodeBuilder, model_of, save
 
 
 def lines() -> onnx.ModelProto:
-    return model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": [1, 2, 8]}, ["y"], {"w": np.ones((3, 2, 3), np.float32)})
+    return model_of(
+        [helper.make_node("Conv", ["x", "w"], ["y"])], {"x": [1, 2, 8]}, ["y"], {"w": np.ones((3, 2, 3), np.float32)}
+    )
 
 
 def test_expected_outputs_are_those_of_the_file() -> None:
@@ -36,7 +38,11 @@ def test_expected_outputs_are_those_of_the_file() -> None:
 def test_a_file_that_onnx_runtime_cannot_run_is_evaluated_by_onnx() -> None:
     """Multiply in doubles: ONNX Runtime has no convolution of them."""
     model = model_of(
-        [helper.make_node("Conv", ["x", "w"], ["y"])], {"x": [1, 2, 8]}, ["y"], {"w": np.ones((3, 2, 3))}, dtype=TensorProto.DOUBLE
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        {"x": [1, 2, 8]},
+        ["y"],
+        {"w": np.ones((3, 2, 3))},
+        dtype=TensorProto.DOUBLE,
     )
     with pytest.raises(NoReference):
         Reference(model)
@@ -73,7 +79,9 @@ def test_integers_of_rounded_floats_have_witnesses_and_others_none() -> None:
 
 
 def test_side_files_and_shapes_are_inside_the_model_as_given(tmp_path: Path) -> None:
-    model = model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": ["n", 300]}, ["y"], {"w": np.ones(300, np.float32)})
+    model = model_of(
+        [helper.make_node("Add", ["x", "w"], ["y"])], {"x": ["n", 300]}, ["y"], {"w": np.ones(300, np.float32)}
+    )
     plain = save(model, tmp_path, "plain.onnx")
     onnx.save(model, tmp_path / "large.onnx", save_as_external_data=True, location="large.bin", size_threshold=0)
     for path in (plain, tmp_path / "large.onnx"):
@@ -105,7 +113,10 @@ def test_the_first_value_that_an_import_changed_is_named(tmp_path: Path) -> None
     canonical, given = import_model(path), given_model(path)
     assert blame_import(canonical, given, 0) == ""
     canonical.graph.node[1].op_type = "Neg"
-    assert blame_import(canonical, given, 0) == "The import is at fault: it changes the value 't1_0', made by the Neg node 'relu1'."
+    assert (
+        blame_import(canonical, given, 0)
+        == "The import is at fault: it changes the value 't1_0', made by the Neg node 'relu1'."
+    )
     assert blame_import(canonical, None, 0) == ""
 
 
@@ -115,10 +126,18 @@ def test_the_first_value_that_an_import_changed_is_named(tmp_path: Path) -> None
         (helper.make_node("Hardmax", ["x"], ["y"], axis=1), [2, 3, 4], 11),
         (helper.make_node("LpPool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER"), [1, 1, 5, 5], 18),
         (helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=3, clip=0.5), [2, 1, 4], 14),
-        (helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="align_corners"), [1, 1, 3, 3], 19),
+        (
+            helper.make_node(
+                "Resize", ["x", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="align_corners"
+            ),
+            [1, 1, 3, 3],
+            19,
+        ),
     ],
 )
-def test_forms_that_onnxs_evaluator_computes_wrongly_are_not_evaluated_by_it(node: onnx.NodeProto, shape: list[int], opset: int) -> None:
+def test_forms_that_onnxs_evaluator_computes_wrongly_are_not_evaluated_by_it(
+    node: onnx.NodeProto, shape: list[int], opset: int
+) -> None:
     constants = {"w": np.ones((1, 3, 4)), "r": np.ones((1, 3, 3)), "s": np.float32([1, 1, 1.5, 2])}
     used = {name: value for name, value in constants.items() if name in node.input}
     with pytest.raises(NoReference, match=f"computes {node.op_type} wrongly"):

@@ -21,7 +21,11 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 
 
 #: one target of each core and emulator
-CORES = list({(each.triple, each.cpu, each.features, each.emulator): name for name, each in reversed(load_catalogue().items())}.values())
+CORES = list(
+    {
+        (each.triple, each.cpu, each.features, each.emulator): name for name, each in reversed(load_catalogue().items())
+    }.values()
+)
 
 
 def library(model, folder: Path, target=HOST):

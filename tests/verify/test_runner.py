@@ -42,7 +42,7 @@ GARBAGE = {
     "nothing": "printf aaaabbbbcccc > outputs.bin",
     "half a report": f"printf aaaabbbbcccc > outputs.bin; echo '{REPORT[:20]}'",
     "a list": "printf aaaabbbbcccc > outputs.bin; echo '[[[['",
-    "another object": "printf aaaabbbbcccc > outputs.bin; echo '{\"runs\": \"many\"}'",
+    "another object": 'printf aaaabbbbcccc > outputs.bin; echo \'{"runs": "many"}\'',
     "bytes": "printf aaaabbbbcccc > outputs.bin; printf '\\377\\376\\000'",
     "deep": "printf aaaabbbbcccc > outputs.bin; head -c 200000 /dev/zero | tr '\\000' '['",
     "no outputs": f"echo '{REPORT}'",

@@ -32,7 +32,8 @@ def squared(factor: float = 2.0):
 def equal(one: Case, other: Case) -> bool:
     tensors = [(getattr(one, each), getattr(other, each)) for each in ("inputs", "expected", "optimized", "double")]
     return (one.no_double, one.units) == (other.no_double, other.units) and all(
-        list(mine) == list(theirs) and all(mine[name].dtype == theirs[name].dtype and np.array_equal(mine[name], theirs[name]) for name in mine)
+        list(mine) == list(theirs)
+        and all(mine[name].dtype == theirs[name].dtype and np.array_equal(mine[name], theirs[name]) for name in mine)
         for mine, theirs in tensors
     )
 
@@ -50,13 +51,21 @@ def test_cases_are_chosen_once_and_stay_as_they_are(monkeypatch: pytest.MonkeyPa
 
 
 def test_another_model_or_setting_has_cases_of_its_own(folder: Path) -> None:
-    for arguments in ((squared(), 0, 3, 1e-4), (squared(3.0), 0, 3, 1e-4), (squared(), 1, 3, 1e-4), (squared(), 0, 2, 1e-4), (squared(), 0, 3, 1e-5)):
+    for arguments in (
+        (squared(), 0, 3, 1e-4),
+        (squared(3.0), 0, 3, 1e-4),
+        (squared(), 1, 3, 1e-4),
+        (squared(), 0, 2, 1e-4),
+        (squared(), 0, 3, 1e-5),
+    ):
         found, chosen = stored.stored_cases(*arguments), choose_cases(*arguments)
         assert all(equal(one, other) for one, other in zip(found, chosen, strict=True))
     assert len(list(folder.iterdir())) == 5
 
 
-@pytest.mark.parametrize("damage", [lambda old: b"", lambda old: old[: len(old) // 2], lambda old: old.replace(old[200:230], bytes(30))])
+@pytest.mark.parametrize(
+    "damage", [lambda old: b"", lambda old: old[: len(old) // 2], lambda old: old.replace(old[200:230], bytes(30))]
+)
 def test_a_damaged_file_is_made_again(folder: Path, damage) -> None:
     expected = stored.stored_cases(squared(), 0, 1, 1e-4)
     (file,) = folder.iterdir()
@@ -72,7 +81,9 @@ def test_cases_of_the_latest_models_are_kept(folder: Path) -> None:
     assert len(list(folder.iterdir())) == SUBJECTS
 
 
-def test_large_cases_and_dtypes_that_files_do_not_hold_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_cases_and_dtypes_that_files_do_not_hold_are_not_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (case,) = choose_cases(squared(), 0, 1, 1e-4)
     strange = {name: value.astype(ml_dtypes.bfloat16) for name, value in case.expected.items()}
     monkeypatch.setattr(stored, "choose_cases", lambda *_: [Case(case.inputs, strange, strange)])
@@ -83,7 +94,9 @@ def test_large_cases_and_dtypes_that_files_do_not_hold_are_not_kept(folder: Path
     assert not folder.exists()
 
 
-def test_a_store_that_is_off_or_full_loses_no_error_and_no_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_off_or_full_loses_no_error_and_no_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cases").write_bytes(b"no folder")
     assert len(stored.stored_cases(squared(), 0, 2, 1e-4)) == 2
     with pytest.raises(ModelError):

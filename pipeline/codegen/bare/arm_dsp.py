@@ -37,13 +37,17 @@ _DECLARED = re.compile(rf"^declare i32 @({'|'.join(_FUNCTIONS)})\(.*$", re.MULTI
 def has_smlad(kernel: PrimFunc) -> bool:
     """Tell whether a kernel's target is a Cortex-M with these instructions."""
     target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
-    return str(target.get("mtriple", "")).startswith("thumb") and "+dsp" in {str(each) for each in target.get("mattr", ())}
+    return str(target.get("mtriple", "")).startswith("thumb") and "+dsp" in {
+        str(each) for each in target.get("mattr", ())
+    }
 
 
 def smlad_products(total: Expr, weights: Expr, values: Expr, signed: bool = True) -> Expr:
     """Add the products of four int8 with four others, or with four uint8: both factors are int32 of four bytes, weights a load."""
     address, offset = _address(weights, _LDR)
-    return tirx.call_extern("int32", "passfit_smlad_bytes", total, *(_spread(values, turn, signed) for turn in (0, 8)), address, offset)
+    return tirx.call_extern(
+        "int32", "passfit_smlad_bytes", total, *(_spread(values, turn, signed) for turn in (0, 8)), address, offset
+    )
 
 
 def smlad_halves(total: Expr, weights: Expr, first: TensorLoad, moved: int, whole: bool) -> Expr:
@@ -56,7 +60,9 @@ def smlad_halves(total: Expr, weights: Expr, first: TensorLoad, moved: int, whol
         first, offset = tirx.BufferLoad(first.source, [first.indices[0] + moved]), 0
     name = "passfit_smlad_pairs" if whole and offset <= _LDRD else "passfit_smlad_halves"
     address = tirx.address_of(first)
-    return tirx.call_extern("int32", name, total, *(_spread(weights, turn, signed=True) for turn in (0, 8)), address, offset)
+    return tirx.call_extern(
+        "int32", name, total, *(_spread(weights, turn, signed=True) for turn in (0, 8)), address, offset
+    )
 
 
 def smlad(total: Expr, one: Expr, other: Expr) -> Expr:

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 #: attributes of the module's own functions, not those of LLVM's
 _ATTRIBUTES = re.compile(r'^(attributes #\d+ = \{)(?= .*"target-cpu")', re.MULTILINE)
-_FLAGS = ("-g0", "-fno-sanitize=all", "-fno-pic", "-ffunction-sections", "-fdata-sections", "-fstack-size-section", "-Wno-override-module")
+_FLAGS = (
+    "-g0",
+    "-fno-sanitize=all",
+    "-fno-pic",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fstack-size-section",
+    "-Wno-override-module",
+)
 
 
 def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path) -> None:

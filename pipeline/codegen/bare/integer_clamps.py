@@ -40,7 +40,11 @@ def with_integer_clamps(kernel: PrimFunc) -> PrimFunc:
 
 def _clamped(call: Call, converts: bool) -> Expr:
     """Return a rounded, clamped float as bits; `converts` if the core has an instruction that rounds to an integer."""
-    rounded = call.args[0] if getattr(call.op, "name", "") == "tirx.reinterpret" and str(getattr(call.ty, "dtype", "")) == "int32" else None
+    rounded = (
+        call.args[0]
+        if getattr(call.op, "name", "") == "tirx.reinterpret" and str(getattr(call.ty, "dtype", "")) == "int32"
+        else None
+    )
     if not isinstance(rounded, Add) or _number(rounded.b) != _ROUND:
         return call
     low, inner = _bound(rounded.a, Max)
@@ -54,7 +58,9 @@ def _clamped(call: Call, converts: bool) -> Expr:
     factors = None if converts else _scaled_integer(value)
     if factors is not None and all(each == int(each) and abs(each) < 1 << 22 for each in (low, high)):
         whole = tirx.call_extern("int32", PRODUCT, *factors)
-        return tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32")) + tirx.const(_ROUND_BITS, "int32")
+        return tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32")) + tirx.const(
+            _ROUND_BITS, "int32"
+        )
     if low != 0.0 or high <= 0:
         return call
     (most,) = struct.unpack("<i", struct.pack("<f", high))

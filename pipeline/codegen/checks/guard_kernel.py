@@ -197,7 +197,16 @@ class _Guard:
         body, checks = self._stmt(stmt.body)
         written = _written(stmt.body)
         inside = [check for check in checks if check.reads & written]
-        loop = For(stmt.loop_var, least, extent, stmt.kind, _after(inside, body), stmt.thread_binding, stmt.annotations, stmt.step)
+        loop = For(
+            stmt.loop_var,
+            least,
+            extent,
+            stmt.kind,
+            _after(inside, body),
+            stmt.thread_binding,
+            stmt.annotations,
+            stmt.step,
+        )
         if inside and stmt.kind == tirx.ForKind.VECTORIZED:
             raise Unknown("a vectorised loop that computes its own indices")
         return loop, _distinct([*own, *(_looped(stmt, check) for check in checks if not check.reads & written)])
@@ -221,7 +230,9 @@ class _Guard:
                 inside.append(check)
             else:
                 moved = check.with_values(axes)
-                above.append(moved if is_true(stmt.predicate) else _Check.of(IfThenElse(stmt.predicate, moved.stmt, None)))
+                above.append(
+                    moved if is_true(stmt.predicate) else _Check.of(IfThenElse(stmt.predicate, moved.stmt, None))
+                )
         return _realized(stmt, init, _after(inside, body)), _distinct(above)
 
     def _branches(self, stmt: IfThenElse) -> tuple[Stmt, list[_Check]]:
@@ -254,7 +265,15 @@ def _realized(stmt: SBlockRealize, init: Stmt | None, body: Stmt) -> SBlockReali
     """Return a block with another body."""
     old = stmt.block
     block = SBlock(
-        old.iter_vars, old.reads, old.writes, old.name_hint, body, init, old.alloc_buffers, old.match_buffers, old.annotations
+        old.iter_vars,
+        old.reads,
+        old.writes,
+        old.name_hint,
+        body,
+        init,
+        old.alloc_buffers,
+        old.match_buffers,
+        old.annotations,
     )
     return SBlockRealize(stmt.iter_values, stmt.predicate, block)
 

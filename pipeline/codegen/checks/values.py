@@ -100,7 +100,9 @@ class Values:
             return tirx.if_then_else(condition, value, other)
         if all(one.same_as(each) for one, each in zip(choice, (condition, value, other))):
             return expr
-        return Select(condition, value, other) if isinstance(expr, Select) else tirx.if_then_else(condition, value, other)
+        return (
+            Select(condition, value, other) if isinstance(expr, Select) else tirx.if_then_else(condition, value, other)
+        )
 
     def _bounded(self, value: Expr, low: int, high: int, reason: str, conditions: tuple[Expr, ...]) -> Expr:
         """Demand a value from `low` to `high`, as far as that is not known; clamp it where that is asked for."""
@@ -126,7 +128,11 @@ class Values:
             if self._mode == "clamp":
                 divisor = Select(EQ(divisor, tirx.const(0, dtype)), tirx.const(1, dtype), divisor)
         bits = expr.ty.dtype.bits
-        if dtype.startswith("int") and least <= -1 <= greatest and self._proofs.bounds(expr.a, conditions)[0] <= 1 - (1 << (bits - 1)):
+        if (
+            dtype.startswith("int")
+            and least <= -1 <= greatest
+            and self._proofs.bounds(expr.a, conditions)[0] <= 1 - (1 << (bits - 1))
+        ):
             if bits < _WIDEST:  # TVM takes an int32 never to be its least value, and drops a comparison
                 wide = f"int{max(32, 2 * bits)}"
                 return Cast(dtype, type(expr)(Cast(wide, expr.a), Cast(wide, divisor)))

@@ -58,7 +58,8 @@ def _group(call: Call, neon: str | None) -> Expr:
     sums, weights, values, *rest = call.args
     numbers = list(map(_number, rest))
     factors = [
-        (_half(_run(weights, half // 2), half % 2), _half(_run(values, run), half % 2)) for half, run in zip(numbers[::2], numbers[1::2])
+        (_half(_run(weights, half // 2), half % 2), _half(_run(values, run), half % 2))
+        for half, run in zip(numbers[::2], numbers[1::2])
     ]
     products = products_of(factors, neon)
     first = isinstance(sums, Broadcast) and isinstance(sums.value, IntImm)
@@ -79,7 +80,9 @@ def _load_near(load: Expr, offset: int, lanes: int, step: int = 1) -> Expr:
     assert isinstance(load, TensorLoad)
     at = load.indices[-1]
     assert isinstance(at, Ramp) and int(at.stride) == step, "a vector has another step"
-    return tirx.BufferLoad(load.source, [*load.indices[:-1], Ramp(at.base + offset, tirx.const(1, at.base.ty.dtype), lanes)])
+    return tirx.BufferLoad(
+        load.source, [*load.indices[:-1], Ramp(at.base + offset, tirx.const(1, at.base.ty.dtype), lanes)]
+    )
 
 
 def _run(load: Expr, number: int) -> Expr:
@@ -118,7 +121,12 @@ def _added(one: Expr, other: Expr, neon: str | None) -> Expr:
     if neon == "aarch64":
         return tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.addp.v4i32", one, other)
     if neon == "arm":
-        halves = [tirx.call_llvm_pure_intrin("int32x2", "llvm.arm.neon.vpadd.v2i32", taken([each], (0, 1)), taken([each], (2, 3))) for each in (one, other)]
+        halves = [
+            tirx.call_llvm_pure_intrin(
+                "int32x2", "llvm.arm.neon.vpadd.v2i32", taken([each], (0, 1)), taken([each], (2, 3))
+            )
+            for each in (one, other)
+        ]
         return taken(halves, range(SUMS))
     even, odd = (taken([one, other], range(first, 2 * SUMS, 2)) for first in (0, 1))
     return even + odd

@@ -24,7 +24,9 @@ for _name in (WIDEN, NARROW):
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max)
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 #: calls that move float16 and compute nothing
-_MOVES = frozenset({"tirx.if_then_else", "tirx.reinterpret", "tirx.vectorlow", "tirx.vectorhigh", "tirx.vectorcombine", WIDEN, NARROW})
+_MOVES = frozenset(
+    {"tirx.if_then_else", "tirx.reinterpret", "tirx.vectorlow", "tirx.vectorhigh", "tirx.vectorcombine", WIDEN, NARROW}
+)
 #: features with instructions of their own, by architecture
 _NATIVE = {
     "arm": frozenset({"+fp16", "+fullfp16"}), "thumb": frozenset({"+fp16", "+fullfp16"}),
@@ -101,8 +103,12 @@ def widen(half: Expr, keep: Callable[[Expr], Expr]) -> Expr:
     number = _numbers(words)
     bits = keep(tirx.Cast(words, tirx.reinterpret(_other(half.ty.dtype, "uint16"), half)))
     unsigned = keep(tirx.shift_left(bits, number(17)))
-    normal = tirx.reinterpret(single, tirx.shift_right(unsigned, number(4)) + number(0xE0 << 23)) * tirx.const(2.0**-112, single)
-    small = tirx.reinterpret(single, tirx.bitwise_or(tirx.shift_right(unsigned, number(17)), number(126 << 23))) - tirx.const(0.5, single)
+    normal = tirx.reinterpret(single, tirx.shift_right(unsigned, number(4)) + number(0xE0 << 23)) * tirx.const(
+        2.0**-112, single
+    )
+    small = tirx.reinterpret(
+        single, tirx.bitwise_or(tirx.shift_right(unsigned, number(17)), number(126 << 23))
+    ) - tirx.const(0.5, single)
     sign = tirx.shift_left(tirx.bitwise_and(bits, number(0x8000)), number(16))
     magnitude = Select(unsigned < number(1 << 27), tirx.reinterpret(words, small), tirx.reinterpret(words, normal))
     return tirx.reinterpret(single, tirx.bitwise_or(sign, magnitude))
@@ -116,12 +122,22 @@ def narrow(single: Expr, keep: Callable[[Expr], Expr]) -> Expr:
     sign = keep(tirx.bitwise_and(bits, number(0x80000000)))
     unsigned = keep(tirx.shift_left(bits, number(1)))
     # out of range becomes an infinity here
-    scaled = tirx.reinterpret(wide, tirx.bitwise_xor(bits, sign)) * tirx.const(2.0**112, wide) * tirx.const(2.0**-110, wide)
+    scaled = (
+        tirx.reinterpret(wide, tirx.bitwise_xor(bits, sign)) * tirx.const(2.0**112, wide) * tirx.const(2.0**-110, wide)
+    )
     exponent = tirx.Max(tirx.bitwise_and(unsigned, number(0xFF000000)), number(0x71000000))
     # the sum rounds at the last bit of a float16 of this exponent
-    rounded = keep(tirx.reinterpret(words, tirx.reinterpret(wide, tirx.shift_right(exponent, number(1)) + number(0x07800000)) + scaled))
-    magnitude = tirx.bitwise_and(tirx.shift_right(rounded, number(13)), number(0x7C00)) + tirx.bitwise_and(rounded, number(0x0FFF))
-    whole = tirx.bitwise_or(tirx.shift_right(sign, number(16)), Select(unsigned > number(0xFF000000), number(0x7E00), magnitude))
+    rounded = keep(
+        tirx.reinterpret(
+            words, tirx.reinterpret(wide, tirx.shift_right(exponent, number(1)) + number(0x07800000)) + scaled
+        )
+    )
+    magnitude = tirx.bitwise_and(tirx.shift_right(rounded, number(13)), number(0x7C00)) + tirx.bitwise_and(
+        rounded, number(0x0FFF)
+    )
+    whole = tirx.bitwise_or(
+        tirx.shift_right(sign, number(16)), Select(unsigned > number(0xFF000000), number(0x7E00), magnitude)
+    )
     return tirx.reinterpret(_other(single.ty.dtype, "float16"), tirx.Cast(_other(single.ty.dtype, "uint16"), whole))
 
 

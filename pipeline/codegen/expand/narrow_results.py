@@ -69,7 +69,9 @@ def _parts(cast: tirx.Cast, each: int) -> tuple[tirx.Min, int, str] | None:
         return None
     zero = int(shift if isinstance(cast.value, tirx.Add) else -shift) + _ROUND_BITS
     bounds = tuple(bound - zero for bound in _BOUNDS[dtype])
-    sums = any(isinstance(each, tirx.Cast) and str(each.value.ty.dtype).startswith("int32") for each in (low.a.a, low.a.b))
+    sums = any(
+        isinstance(each, tirx.Cast) and str(each.value.ty.dtype).startswith("int32") for each in (low.a.a, low.a.b)
+    )
     return (low, zero, dtype) if sums and (least, _number(low.b)) == bounds else None
 
 
@@ -91,7 +93,9 @@ def _by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
         pair = halves[number : number + 2]
         both = taken([pair[0], pair[-1]], range(2 * _LANES))
         if zero:
-            both = tirx.call_llvm_pure_intrin("int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES))
+            both = tirx.call_llvm_pure_intrin(
+                "int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES)
+            )
         parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
     return parts[0] if lanes == 2 * _LANES else taken(parts, range(lanes))
 
@@ -123,7 +127,9 @@ def _with_zero(numbers: Expr, zero: int) -> Expr:
     lanes = numbers.ty.dtype.lanes
     if not zero:
         return numbers
-    return tirx.call_llvm_pure_intrin(f"int16x{lanes}", f"llvm.sadd.sat.v{lanes}i16", numbers, Broadcast(tirx.const(zero, "int16"), lanes))
+    return tirx.call_llvm_pure_intrin(
+        f"int16x{lanes}", f"llvm.sadd.sat.v{lanes}i16", numbers, Broadcast(tirx.const(zero, "int16"), lanes)
+    )
 
 
 #: lanes of the vectors that each set of instructions takes, and how

@@ -24,19 +24,28 @@ from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 #: vpmaddwd by its lanes, and the feature it needs
 _INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
 #: vpdpbusd by its lanes, and the features that have it
-_DOTS = {8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")), 16: ("llvm.x86.avx512.vpdpbusd.512", ("avx512vnni",))}
+_DOTS = {
+    8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")),
+    16: ("llvm.x86.avx512.vpdpbusd.512", ("avx512vnni",)),
+}
 
 
 def with_pair_products(kernel: PrimFunc) -> PrimFunc:
     """Expand these operators in a lowered, vectorised kernel, by the features of its attribute `target`."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS, HALVES, COUPLES) else None))
+    tvm_ffi.structural_walk(
+        kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS, HALVES, COUPLES) else None)
+    )
     if not found:
         return kernel
     target = kernel.attrs["target"]
     known = {lanes: name for lanes, (name, feature) in _INTRINSICS.items() if target_has_features(feature, target)}
 
-    dots = {lanes: name for lanes, (name, features) in _DOTS.items() if any(target_has_features(each, target) for each in features)}
+    dots = {
+        lanes: name
+        for lanes, (name, features) in _DOTS.items()
+        if any(target_has_features(each, target) for each in features)
+    }
 
     def expanded(call: Call) -> Expr:
         if _name(call) == FOURS:
@@ -72,7 +81,9 @@ def _product(weights: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
     dtype = "int32" if lanes == 1 else f"int32x{lanes}"
     short, byte = dtype.replace("32", "16"), dtype.replace("32", "8")
     low = halves.astype(short).astype(dtype) * weights.astype(byte).astype(dtype)
-    return low + tirx.shift_right(halves, tirx.const(16, dtype)) * tirx.shift_right(weights, tirx.const(8, short)).astype(dtype)
+    return low + tirx.shift_right(halves, tirx.const(16, dtype)) * tirx.shift_right(
+        weights, tirx.const(8, short)
+    ).astype(dtype)
 
 
 def _dots(total: Expr, weights: Expr, values: Expr, known: Mapping[int, str]) -> Expr:

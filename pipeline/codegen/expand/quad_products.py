@@ -55,7 +55,9 @@ def _couple(call: Call) -> Expr:
         if joined is not None:
             return tirx.reinterpret(call.ty.dtype, joined)
         if lanes == _LANES and bits == 8:  # LLVM knows no vectors of four bytes
-            low, high = (tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high))
+            low, high = (
+                tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high)
+            )
             places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
             joined = taken([low, high], places)
             return tirx.reinterpret(call.ty.dtype, joined)
@@ -72,7 +74,9 @@ def _in_one_vector(low: Expr, high: Expr) -> Expr | None:
         one, other = low.indices[-1], high.indices[-1]
         if not isinstance(one, Ramp) or not isinstance(other, Ramp) or int(one.stride) != 2 or int(other.stride) != 2:
             return None
-        if not tvm_ffi.structural_equal(sym.Analyzer().simplify(other.base - one.base), tirx.const(1, one.base.ty.dtype)):
+        if not tvm_ffi.structural_equal(
+            sym.Analyzer().simplify(other.base - one.base), tirx.const(1, one.base.ty.dtype)
+        ):
             return None
         return tirx.BufferLoad(low.source, [*low.indices[:-1], Ramp(one.base, one.stride // 2, 2 * int(one.lanes))])
     if isinstance(low, Broadcast) and isinstance(high, Broadcast) and tvm_ffi.structural_equal(low, high):
@@ -138,7 +142,9 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, neon: str | None
         parts.append((_part(total, first), less_products(w, x_, v, y_, neon)))
     if neon == "arm":
         return _joined([with_neighbour_sums(*each, neon) for each in parts])
-    return total + _joined([neighbour_sums(products, neon) for _, products in parts])  # added at once: else LLVM spills more
+    return total + _joined(
+        [neighbour_sums(products, neon) for _, products in parts]
+    )  # added at once: else LLVM spills more
 
 
 def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:
@@ -150,7 +156,11 @@ def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:
     parts = []
     for first in range(0, lanes, _LANES):
         factors = [tirx.reinterpret("int8x16", _part(each, first)) for each in (weights, values)]
-        parts.append(tirx.call_llvm_pure_intrin(f"int32x{_LANES}", "llvm.aarch64.neon.sdot.v4i32.v16i8", _part(total, first), *factors))
+        parts.append(
+            tirx.call_llvm_pure_intrin(
+                f"int32x{_LANES}", "llvm.aarch64.neon.sdot.v4i32.v16i8", _part(total, first), *factors
+            )
+        )
     return _joined(parts)
 
 

@@ -22,7 +22,9 @@ def with_row_elements(kernel: PrimFunc) -> PrimFunc:
 
 def _shuffled(call: Call) -> Expr:
     first, _, place, extent = call.args
-    assert isinstance(first, Broadcast) and isinstance(place, Ramp) and isinstance(extent, Broadcast), "the loop is vectorised"
+    assert isinstance(first, Broadcast) and isinstance(place, Ramp) and isinstance(extent, Broadcast), (
+        "the loop is vectorised"
+    )
     lanes, width = call.ty.dtype.lanes, int(extent.value)
     places = [int(place.base) + lane * int(place.stride) for lane in range(lanes)]
     inside = [0 <= at < width for at in places]

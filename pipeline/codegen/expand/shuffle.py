@@ -13,7 +13,9 @@ from tvm.tirx import PrimFunc
 def taken(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
     """Return a vector of the lanes at `places` of all `vectors`, one after the other."""
     chosen = [tirx.const(place, "int32") for place in places]
-    times = -(-len(chosen) // sum(vector.ty.dtype.lanes for vector in vectors))  # TVM takes no more lanes than it is given
+    times = -(
+        -len(chosen) // sum(vector.ty.dtype.lanes for vector in vectors)
+    )  # TVM takes no more lanes than it is given
     return tirx.Shuffle(list(vectors) * times, chosen)
 
 

@@ -30,7 +30,9 @@ def with_strided_loads(kernel: PrimFunc) -> PrimFunc:
     tvm_ffi.structural_walk(kernel.body, (TensorLoad, lambda load: found.append(load) if _stride(load) else None))
     if not found:
         return kernel
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffled(load) if _stride(load) else load)))
+    return kernel.with_body(
+        tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffled(load) if _stride(load) else load))
+    )
 
 
 def _stride(load: TensorLoad) -> int:
@@ -51,14 +53,20 @@ def _shuffled(load: TensorLoad) -> Expr:
     known: dict[int, int] = {}
     for start in starts:
         vector = tirx.BufferLoad(load.source, [Ramp(at.base + start, tirx.const(1, at.base.ty.dtype), lanes)])
-        fresh = {lane: place - start for lane, place in enumerate(places) if lane not in known and start <= place < start + lanes}
+        fresh = {
+            lane: place - start
+            for lane, place in enumerate(places)
+            if lane not in known and start <= place < start + lanes
+        }
         if made is None:
             made, known = vector, fresh
             first = True
             continue
         # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
         taken_up = [known.get(lane, 0) if first else lane for lane in range(lanes)]
-        made = taken([made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)])
+        made = taken(
+            [made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)]
+        )
         known, first = known | fresh, False
     assert made is not None and len(known) == lanes
     return made

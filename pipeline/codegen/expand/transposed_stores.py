@@ -79,11 +79,19 @@ def _is_strided(stmt: Stmt) -> bool:
     if not isinstance(stmt, BufferStore) or len(stmt.indices) != 1 or not isinstance(stmt.indices[0], Ramp):
         return False
     at, dtype = stmt.indices[0], stmt.value.ty.dtype
-    if not isinstance(at.stride, IntImm) or not isinstance(at.lanes, (int, IntImm)) or str(dtype.with_lanes(1)) not in _DTYPES:
+    if (
+        not isinstance(at.stride, IntImm)
+        or not isinstance(at.lanes, (int, IntImm))
+        or str(dtype.with_lanes(1)) not in _DTYPES
+    ):
         return False
     # a value may read the result where it is stored itself, but not what another row stores
     own = [each for each in loads(stmt.value) if each.source.same_as(stmt.buffer)]
-    return int(at.stride) >= _BLOCK and int(at.lanes) % _BLOCK == 0 and all(tvm_ffi.structural_equal(each.indices[0], at) for each in own)
+    return (
+        int(at.stride) >= _BLOCK
+        and int(at.lanes) % _BLOCK == 0
+        and all(tvm_ffi.structural_equal(each.indices[0], at) for each in own)
+    )
 
 
 def _is_index(stmt: Stmt) -> bool:
@@ -146,7 +154,11 @@ def _blocks(rows: Sequence[_Row]) -> list[list[_Row]]:
     group: list[_Row] = []
     for row in [*sorted(rows, key=lambda row: (row.stride, row.lanes, row.offset)), None]:
         last = group[-1] if group else None
-        if row is not None and last is not None and (row.stride, row.lanes, row.offset) == (last.stride, last.lanes, last.offset + 1):
+        if (
+            row is not None
+            and last is not None
+            and (row.stride, row.lanes, row.offset) == (last.stride, last.lanes, last.offset + 1)
+        ):
             group.append(row)
             continue
         size = _BLOCK if len(group) >= _BLOCK else 2
@@ -158,7 +170,11 @@ def _blocks(rows: Sequence[_Row]) -> list[list[_Row]]:
 
 
 def _strided_loads(value: Expr) -> list[TensorLoad]:
-    return [load for load in loads(value) if len(load.indices) == 1 and isinstance(load.indices[0], Ramp) and not _is_one(load.indices[0].stride)]
+    return [
+        load
+        for load in loads(value)
+        if len(load.indices) == 1 and isinstance(load.indices[0], Ramp) and not _is_one(load.indices[0].stride)
+    ]
 
 
 def _is_one(stride: Expr) -> bool:
@@ -176,14 +192,24 @@ def _read(block: Sequence[_Row], bound: Mapping[Var, Expr]) -> Generator[Stmt, N
         first, at = alike[0], alike[0].indices[0]
         bases = [_resolved(each.indices[0].base, bound) for each in alike]
         steps = [analyzer.simplify(base - bases[0]) for base in bases]
-        same = all(each.source.same_as(first.source) and tvm_ffi.structural_equal(each.indices[0].stride, at.stride) for each in alike)
-        if not same or str(first.ty.dtype) != str(block[0].store.value.ty.dtype) or [int(each) if isinstance(each, IntImm) else None for each in steps] != list(range(_BLOCK)):
+        same = all(
+            each.source.same_as(first.source) and tvm_ffi.structural_equal(each.indices[0].stride, at.stride)
+            for each in alike
+        )
+        if (
+            not same
+            or str(first.ty.dtype) != str(block[0].store.value.ty.dtype)
+            or [int(each) if isinstance(each, IntImm) else None for each in steps] != list(range(_BLOCK))
+        ):
             return {}
         base = Var("base", at.base.ty)
         yield Bind(base, at.base)
         fours = []
         for number in range(_BLOCK):
-            channels = [tirx.BufferLoad(first.source, [Ramp(base + channel * at.stride, tirx.const(1, base.ty.dtype), _BLOCK)]) for channel in range(number, block[0].lanes, _BLOCK)]
+            channels = [
+                tirx.BufferLoad(first.source, [Ramp(base + channel * at.stride, tirx.const(1, base.ty.dtype), _BLOCK)])
+                for channel in range(number, block[0].lanes, _BLOCK)
+            ]
             fours.append(Var("four", first.ty))
             yield Bind(fours[-1], channels[0] if len(channels) == 1 else taken(channels, range(block[0].lanes)))
         rows = yield from _turned(fours, block[0].lanes)
@@ -234,7 +260,11 @@ def _turned(vectors: Sequence[Expr], lanes: int) -> Generator[Stmt, None, list[E
 
     def shuffled(one: Expr, other: Expr, places: Sequence[int]) -> Bind:
         """Take `places` of each four of two vectors; those of the second count from four."""
-        both = [four + place if place < _BLOCK else lanes + four + place - _BLOCK for four in range(0, lanes, _BLOCK) for place in places]
+        both = [
+            four + place if place < _BLOCK else lanes + four + place - _BLOCK
+            for four in range(0, lanes, _BLOCK)
+            for place in places
+        ]
         made.append(Var("turned", one.ty))
         return Bind(made[-1], taken([one, other], both))
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 #: exporters' words for "some size": two dimensions of such a name need not be equal
 _ANONYMOUS = frozenset({"", "?", "None", "none", "unk", "unknown", "-1"})
 #: words and letters that name a length of data instead of a batch
-_LENGTHS, _LETTERS = ("seq", "len", "time", "frame", "step", "token", "sample", "point", "row", "width", "height"), frozenset("TLStls")
+_LENGTHS, _LETTERS = (
+    ("seq", "len", "time", "frame", "step", "token", "sample", "point", "row", "width", "height"),
+    frozenset("TLStls"),
+)
 #: example sizes in the hint for an open dimension
 _EXAMPLE_IMAGE, _EXAMPLE_OTHER = 224, 16
 
@@ -124,10 +127,17 @@ def _assume_batches(values: Collection[onnx.ValueInfoProto]) -> list[str]:
     for value in values:
         shape = shapes[value.name]
         name = shape[0] if len(shape) > 1 else 0
-        if isinstance(name, int) or name in elsewhere or name in _LETTERS or any(word in name.lower() for word in _LENGTHS):
+        if (
+            isinstance(name, int)
+            or name in elsewhere
+            or name in _LETTERS
+            or any(word in name.lower() for word in _LENGTHS)
+        ):
             continue
         _write(value, [1, *shape[1:]])
-        assumed.append(f"'{value.name}' ({_times(shape)}) has a batch of 1: --shape {value.name}={_times([2, *shape[1:]])} would make it 2")
+        assumed.append(
+            f"'{value.name}' ({_times(shape)}) has a batch of 1: --shape {value.name}={_times([2, *shape[1:]])} would make it 2"
+        )
     return assumed
 
 

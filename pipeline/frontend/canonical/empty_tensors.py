@@ -51,9 +51,7 @@ def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def _replaced(
-    graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int
-) -> list[onnx.NodeProto]:
+def _replaced(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int) -> list[onnx.NodeProto]:
     """Return the nodes in the place of `node`; add constants to `graph` and `context`."""
     results = [name for name in node.output if name]
     if results and all(_is_empty(context, name) for name in results):

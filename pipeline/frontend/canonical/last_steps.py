@@ -130,14 +130,23 @@ class _Graph:
         if node.op_type == "Gather":
             indices = self.constants.get(node.input[1])
             own = int(attributes_of(node).get("axis", 0)) % len(shape)
-            return own == axis and indices is not None and indices.size == 1 and int(indices.item()) % shape[axis] == step
+            return (
+                own == axis and indices is not None and indices.size == 1 and int(indices.item()) % shape[axis] == step
+            )
         if node.op_type == "Slice":
             given = [self.constants.get(each) if each else None for each in node.input[1:]]
             after = self.shapes.get(node.output[0])
-            if given[0] is None or len(given) < 3 or given[2] is None or after != (*shape[:axis], 1, *shape[axis + 1 :]):
+            if (
+                given[0] is None
+                or len(given) < 3
+                or given[2] is None
+                or after != (*shape[:axis], 1, *shape[axis + 1 :])
+            ):
                 return False
             starts = {int(each) % len(shape): int(start) for each, start in zip(given[2], given[0])}
-            return axis in starts and min(max(starts[axis] + shape[axis] * (starts[axis] < 0), 0), shape[axis] - 1) == step
+            return (
+                axis in starts and min(max(starts[axis] + shape[axis] * (starts[axis] < 0), 0), shape[axis] - 1) == step
+            )
         return False
 
     def _of_one_step(self, reader: _Reader) -> NodeBuilder:

@@ -49,7 +49,13 @@ def _word(kind: onnx.TypeProto | None) -> str:
         return "a value of unknown type" if kind is None else "no tensor"
     number = kind.tensor_type.elem_type
     known = number in TensorProto.DataType.values() and number not in (TensorProto.UNDEFINED, TensorProto.STRING)
-    dtype = str(helper.tensor_dtype_to_np_dtype(number)) if known else "string" if number == TensorProto.STRING else "unknown"
+    dtype = (
+        str(helper.tensor_dtype_to_np_dtype(number))
+        if known
+        else "string"
+        if number == TensorProto.STRING
+        else "unknown"
+    )
     if not kind.tensor_type.HasField("shape"):
         return dtype
     sizes = [str(dim.dim_value) if dim.HasField("dim_value") else "?" for dim in kind.tensor_type.shape.dim]

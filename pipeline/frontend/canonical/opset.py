@@ -42,7 +42,9 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
             model = inliner.inline_local_functions(model)
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
-            raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
+            raise ModelError(
+                f"The functions of the model cannot be inlined: {said}.", "Export the model again."
+            ) from error
     version = operator_set(model.opset_import)
     _count_positions_from_zero(model.graph)
     for node in all_nodes(model.graph):
@@ -53,7 +55,9 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     names = EXPANDED.difference(node.op_type for node in nodes if not all(node.input))
     if names.isdisjoint(node.op_type for node in nodes):
         return model
-    return inliner.inline_selected_functions(model, [("", name) for name in sorted(names)], inline_schema_functions=True)
+    return inliner.inline_selected_functions(
+        model, [("", name) for name in sorted(names)], inline_schema_functions=True
+    )
 
 
 def _write_defaults(node: onnx.NodeProto, version: int) -> None:

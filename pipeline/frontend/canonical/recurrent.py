@@ -44,7 +44,11 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
         model = infer_shapes(fold(shorter))
     types = value_types(model.graph)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
-    made = {index: _replacement(node, index, types, read) for index, node in enumerate(model.graph.node) if node.op_type in RECURRENT}
+    made = {
+        index: _replacement(node, index, types, read)
+        for index, node in enumerate(model.graph.node)
+        if node.op_type in RECURRENT
+    }
     return spliced(model, made)
 
 
@@ -78,7 +82,10 @@ def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypePro
     half = dtype == np.float16
     if half:  # states too stay in float32 over all steps, as in ONNX Runtime
         dtype = np.dtype(np.float32)
-        inputs = [build.node("Cast", name, to=TensorProto.FLOAT) if name and place != _LENGTHS else name for place, name in enumerate(inputs)]
+        inputs = [
+            build.node("Cast", name, to=TensorProto.FLOAT) if name and place != _LENGTHS else name
+            for place, name in enumerate(inputs)
+        ]
     if batch_first:
         for place in (0, *_STATES):
             if inputs[place]:
@@ -90,7 +97,9 @@ def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypePro
         perm = [2, 0, 1, 3] if place == 0 else [1, 0, 2]
         if name:
             value = build.node("Transpose", value, perm=perm) if batch_first else value
-            build.node("Cast" if half else "Identity", value, result=name, **({"to": TensorProto.FLOAT16} if half else {}))
+            build.node(
+                "Cast" if half else "Identity", value, result=name, **({"to": TensorProto.FLOAT16} if half else {})
+            )
     return build
 
 
@@ -107,7 +116,11 @@ class _Writer:
             self._check_lengths()
         self.directions = range(len(layer.reverse))
         self.operands = [
-            {name: Value(*each, self.element) for name, each in parameters(build, layer, n, w, r, bias, peephole).items()} for n in self.directions
+            {
+                name: Value(*each, self.element)
+                for name, each in parameters(build, layer, n, w, r, bias, peephole).items()
+            }
+            for n in self.directions
         ]
         self.starts = [self._start(number) for number in self.directions]
 
@@ -156,10 +169,17 @@ class _Writer:
                 rows += made
             return after, rows
 
-        states, held = ({name: each for n in self.directions for name, each in _numbered(n, group[n]).items()} for group in (self.starts, self.operands))
+        states, held = (
+            {name: each for n in self.directions for name, each in _numbered(n, group[n]).items()}
+            for group in (self.starts, self.operands)
+        )
         sequences = {f"x_{n}": Value(x, shape, self.element, backwards) for n, backwards in enumerate(layer.reverse)}
         last, rows = build_scan(build, states, held, sequences, write)
-        y = build.node("Reshape", self._joined(rows, 2), build.integers(layer.steps, -1, *self._row[1:])) if every else ""
+        y = (
+            build.node("Reshape", self._joined(rows, 2), build.integers(layer.steps, -1, *self._row[1:]))
+            if every
+            else ""
+        )
         return [_of(n, last) for n in self.directions], y
 
     def _steps(
@@ -170,11 +190,16 @@ class _Writer:
         `given` are states and operands by name. W is multiplied by x of all steps `at_once`, else step by step.
         """
         layer, backwards = self.layer, self.layer.reverse[number]
-        states, held = ({name: each._replace(name=given[name]) for name, each in known[number].items()} for known in (self.starts, self.operands))
+        states, held = (
+            {name: each._replace(name=given[name]) for name, each in known[number].items()}
+            for known in (self.starts, self.operands)
+        )
         read = Value(x, (steps, layer.batch, layer.inputs), self.element, backwards)
         if at_once:
             columns = GATES[layer.op] * layer.hidden
-            read = Value(self._cell(build, number, given).shares(x), (steps, layer.batch, columns), self.element, backwards)
+            read = Value(
+                self._cell(build, number, given).shares(x), (steps, layer.batch, columns), self.element, backwards
+            )
             held = {name: each for name, each in held.items() if name not in ("w", "bias")}
 
         def write(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:

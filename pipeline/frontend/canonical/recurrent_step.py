@@ -64,7 +64,9 @@ class Operand(NamedTuple):
     shape: tuple[int, ...]
 
 
-def parameters(build: NodeBuilder, layer: Layer, number: int, w: str, r: str, bias: str, peephole: str) -> dict[str, Operand]:
+def parameters(
+    build: NodeBuilder, layer: Layer, number: int, w: str, r: str, bias: str, peephole: str
+) -> dict[str, Operand]:
     """Build the operands of a direction's steps; constants are folded later.
 
     `w` becomes (inputs, gates · hidden), `r` (hidden, gates · hidden), `bias` the sum of both, (gates · hidden). A GRU has
@@ -94,7 +96,10 @@ def parameters(build: NodeBuilder, layer: Layer, number: int, w: str, r: str, bi
             made["late"] = Operand(part(of_r, 2, 3), (size,))
         made["bias"] = Operand(both, (gates * size,))
     if peephole:
-        made |= {f"peephole_{gate}": Operand(part(own(peephole), place, place + 1), (size,)) for place, gate in enumerate("iof")}
+        made |= {
+            f"peephole_{gate}": Operand(part(own(peephole), place, place + 1), (size,))
+            for place, gate in enumerate("iof")
+        }
     return made
 
 
@@ -147,7 +152,10 @@ class Cell:
     def _parts(self, sums: str, count: int) -> list[str]:
         """Slice the sums of gates: unlike those of a Split, these are no values of their own."""
         size = self.layer.hidden
-        return [self.build.node("Slice", sums, *map(self.build.integers, (place * size, (place + 1) * size, -1))) for place in range(count)]
+        return [
+            self.build.node("Slice", sums, *map(self.build.integers, (place * size, (place + 1) * size, -1)))
+            for place in range(count)
+        ]
 
     def _seen(self, sums: str, gate: str, c: str) -> str:
         """Add the peephole of a gate."""
@@ -160,6 +168,8 @@ class Cell:
     def _activated(self, place: int, value: str) -> str:
         """Build the activation of this place, behind the limits if it is a gate's: a cell's state is none."""
         if self.layer.clip and place < 2:
-            limits = (self.build.constant(np.asarray(each, self.layer.dtype)) for each in (-self.layer.clip, self.layer.clip))
+            limits = (
+                self.build.constant(np.asarray(each, self.layer.dtype)) for each in (-self.layer.clip, self.layer.clip)
+            )
             value = self.build.node("Clip", value, *limits)
         return self.activations[place].build(self.build, value, self.layer.dtype)

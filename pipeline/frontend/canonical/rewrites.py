@@ -77,11 +77,11 @@ def _in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
 
     halves = [bool(name) and context.dtype(name) == np.float16 for name in node.input]
     if halves[0]:
-        wide = [build.node("Cast", name, to=TensorProto.FLOAT) if half else name for name, half in zip(node.input, halves)]
+        wide = [
+            build.node("Cast", name, to=TensorProto.FLOAT) if half else name for name, half in zip(node.input, halves)
+        ]
         result = build.node(node.op_type, *wide, **attributes)
         build.node("Cast", result, result=node.output[0], to=TensorProto.FLOAT16)
-
-
 
 
 def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

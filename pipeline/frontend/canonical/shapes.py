@@ -46,7 +46,9 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
         try:
             return shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
         except failures as error:
-            raise ModelError(f"The shapes of the model do not agree: {_culprit(model)}.", "Check the shapes given.") from error
+            raise ModelError(
+                f"The shapes of the model do not agree: {_culprit(model)}.", "Check the shapes given."
+            ) from error
 
 
 def _inference_failures() -> tuple[type[Exception], ...]:
@@ -61,7 +63,9 @@ def _culprit(model: onnx.ModelProto) -> str:
 
     from .node_form import first_refused, form_of
 
-    node = first_refused(model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), _inference_failures())
+    node = first_refused(
+        model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), _inference_failures()
+    )
     if node is None:
         return "its outputs are declared otherwise than its nodes make them"
     try:
@@ -85,7 +89,9 @@ def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
         try:
             return _typed(model, shape_inference.infer_shapes(bare))
         except failures as error:
-            raise ModelError(f"The shapes of the model do not agree: {_culprit(bare)}.", "Check the shapes given.") from error
+            raise ModelError(
+                f"The shapes of the model do not agree: {_culprit(bare)}.", "Check the shapes given."
+            ) from error
 
 
 def without_values(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,6 +1,6 @@
 """Express fused attention, in floats or on quantised inputs: Attention, QAttention, MultiHeadAttention.
 
-    softmax(q · kᵀ · scale + mask) · v, for each head
+softmax(q · kᵀ · scale + mask) · v, for each head
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def _attend(
         if kept is None:
             return "the shape of its mask is not a known one"
         if kept:
-            zero, forbidden = (build.constant(np.asarray(each, kind)) for each in (0, attributes.get("mask_filter_value", _FORBIDDEN)))
+            zero, forbidden = (
+                build.constant(np.asarray(each, kind)) for each in (0, attributes.get("mask_filter_value", _FORBIDDEN))
+            )
             scores = build.node("Add", scores, build.node("Where", kept, zero, forbidden))
     if attributes.get("unidirectional", 0):
         lowest = build.constant(np.asarray(np.finfo(kind).min, kind))
@@ -66,7 +68,9 @@ def _attend(
 
 def _count(value: str, axis: int, build: NodeBuilder) -> str:
     """Build the size of a dimension, a scalar."""
-    return build.node("Squeeze", build.node("Gather", build.node("Shape", value), build.integers(axis)), build.integers(0))
+    return build.node(
+        "Squeeze", build.node("Gather", build.node("Shape", value), build.integers(axis)), build.integers(0)
+    )
 
 
 def _numbers(count: str, build: NodeBuilder) -> str:
@@ -102,7 +106,8 @@ def _kept(heads: _Heads, k: str, around: Surroundings, build: NodeBuilder) -> st
             kept = build.node("Less", keys, ends)
         else:  # of 3 batch + 2 numbers, too, the first are ends; the others are for packed tokens
             first, second = (
-                build.node("Slice", ends, *(build.integers(each) for each in (start * batch, (start + 1) * batch, 0))) for start in (0, 1)
+                build.node("Slice", ends, *(build.integers(each) for each in (start * batch, (start + 1) * batch, 0)))
+                for start in (0, 1)
             )
             kept = build.node("Less", keys, first)
             if size == 2 * batch:
@@ -183,7 +188,10 @@ def _multi_head(node: onnx.NodeProto, attributes: _Attributes, around: Surroundi
     if around.rank(k) == 4 and around.rank(v) == 4:
         if bias:
             return "it takes keys of four dimensions beside its input 'bias'"
-        k, v = (build.node("Reshape", build.node("Transpose", each, perm=[0, 2, 1, 3]), build.integers(0, 0, -1)) for each in (k, v))
+        k, v = (
+            build.node("Reshape", build.node("Transpose", each, perm=[0, 2, 1, 3]), build.integers(0, 0, -1))
+            for each in (k, v)
+        )
         values = (around.extent(node.input[2], 1) or 0) * (around.extent(node.input[2], 3) or 0) or None
     else:
         values = around.extent(v, 2)

@@ -32,7 +32,13 @@ class Surroundings:
         from onnx import helper
 
         kind = self.types.get(name)
-        number = self.constants[name].data_type if name in self.constants else kind.tensor_type.elem_type if kind is not None else 0
+        number = (
+            self.constants[name].data_type
+            if name in self.constants
+            else kind.tensor_type.elem_type
+            if kind is not None
+            else 0
+        )
         return np.dtype(helper.tensor_dtype_to_np_dtype(number)) if number else np.dtype(np.float32)
 
     def extent(self, name: str, axis: int) -> int | None:

@@ -28,7 +28,9 @@ def declare_sets(model: onnx.ModelProto) -> None:
         model.opset_import.add(domain=CONTRIB, version=1)
     version = operator_set(model.opset_import)
     if version < 1:
-        raise ModelError(f"The model declares ONNX's operator set {version}, which does not exist.", "Export the model again.")
+        raise ModelError(
+            f"The model declares ONNX's operator set {version}, which does not exist.", "Export the model again."
+        )
     others = [each for each in model.opset_import if each.domain not in ONNX_DOMAINS]
     del model.opset_import[:]
     model.opset_import.add(domain="", version=version)

@@ -27,6 +27,7 @@ _NEEDS_BLOCKS = frozenset({"DequantizeLinear", "MatMulNBits", "QuantizeLinear"})
 #: the operator set of LayerNormalization, and that of means along an input's axes
 _OF_NORMS = 18
 
+
 def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace every node of ONNX Runtime's domain that a rule knows; others stay, for their refusal.
 
@@ -48,7 +49,9 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
         if not _expand(model.graph, Surroundings({}, types), refused):
             break
     for node, why in refused:
-        raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", "Export the model with ONNX's own operators only.")
+        raise ModelError(
+            f"The {node_title(node)} cannot be compiled: {why}.", "Export the model with ONNX's own operators only."
+        )
     return model
 
 

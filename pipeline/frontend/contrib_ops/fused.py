@@ -76,7 +76,9 @@ def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings,
         build.node("MatMul", *operands, result=node.output[0])
     else:
         product = build.node("MatMul", *operands)
-        build.node("Mul", product, build.constant(np.asarray(alpha, around.dtype(node.input[0]))), result=node.output[0])
+        build.node(
+            "Mul", product, build.constant(np.asarray(alpha, around.dtype(node.input[0]))), result=node.output[0]
+        )
     return None
 
 

@@ -57,7 +57,13 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     quantised = _quantised(build, x)
     layer = layer_of("LSTM", attributes, (0, 0, 0), hidden, np.dtype(np.float32))  # its sizes are not known yet
     cells = [
-        _Cell(build, layer, layer.activations[number], *_parameters(build, arrays, number, (w, r), scales, bias, peephole), quantised)
+        _Cell(
+            build,
+            layer,
+            layer.activations[number],
+            *_parameters(build, arrays, number, (w, r), scales, bias, peephole),
+            quantised,
+        )
         for number in range(len(layer.reverse))
     ]
     states = {
@@ -65,13 +71,18 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
         for number in range(len(layer.reverse))
         for state, given_state in (("h", h), ("c", c))
     }
-    rows = {f"x_{number}": Value(quantised[0], None, TensorProto.UINT8, backwards) for number, backwards in enumerate(layer.reverse)}
+    rows = {
+        f"x_{number}": Value(quantised[0], None, TensorProto.UINT8, backwards)
+        for number, backwards in enumerate(layer.reverse)
+    }
 
     def step(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
         after, made = {}, []
         for number, cell in enumerate(cells):
             inside = replace(cell, build=body)
-            following = inside.next(inside.shares(values[f"x_{number}"]), {state: values[f"{state}_{number}"] for state in layer.states})
+            following = inside.next(
+                inside.shares(values[f"x_{number}"]), {state: values[f"{state}_{number}"] for state in layer.states}
+            )
             after |= {f"{state}_{number}": value for state, value in following.items()}
             made.append(Value(body.node("Identity", following["h"]), None, TensorProto.FLOAT, layer.reverse[number]))
         return after, made
@@ -85,14 +96,24 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
 
 
 def _parameters(
-    build: NodeBuilder, arrays: Mapping[str, np.ndarray], number: int, weights: Sequence[str], scales: Sequence[str], bias: str, peephole: str
+    build: NodeBuilder,
+    arrays: Mapping[str, np.ndarray],
+    number: int,
+    weights: Sequence[str],
+    scales: Sequence[str],
+    bias: str,
+    peephole: str,
 ) -> tuple[dict[str, str], dict[str, _Weights]]:
     """Return the operands of a direction's cell by name, and the weights of its products."""
     products = {
-        each: _Weights(*(build.constant(np.asarray(arrays[name][number])) for name in (source, *scales[first : first + 2])))
+        each: _Weights(
+            *(build.constant(np.asarray(arrays[name][number])) for name in (source, *scales[first : first + 2]))
+        )
         for each, source, first in zip(("w", "r"), weights, (0, 2))
     }
-    held = dict(zip(("peephole_i", "peephole_o", "peephole_f"), np.split(arrays[peephole][number], 3))) if peephole else {}
+    held = (
+        dict(zip(("peephole_i", "peephole_o", "peephole_f"), np.split(arrays[peephole][number], 3))) if peephole else {}
+    )
     if bias:
         held["bias"] = np.add(*np.split(arrays[bias][number], 2))
     return {name: build.constant(each) for name, each in held.items()}, products

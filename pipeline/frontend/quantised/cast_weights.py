@@ -43,7 +43,12 @@ def _build(node: onnx.NodeProto, value: str, scale: str, graph: Dataflow, build:
     if less is not None:
         zero, value = graph.context.constant(less.input[1]), less.input[0]
     cast, steps = graph.maker(value, "Cast"), graph.context.constant(scale)
-    if cast is None or steps is None or (less is not None and zero is None) or attributes_of(cast)["to"] != TensorProto.FLOAT:
+    if (
+        cast is None
+        or steps is None
+        or (less is not None and zero is None)
+        or attributes_of(cast)["to"] != TensorProto.FLOAT
+    ):
         return False
     numbers = graph.context.constant(cast.input[0])
     if numbers is None or numbers.dtype.name not in EIGHT_BITS or not numbers.size or steps.dtype != np.float32:

@@ -91,7 +91,9 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     if not in_order or largest_sum(reach(found["xz"].dtype.name, zeros[:1]), filters, biases) >= LIMIT:
         return None
     weights = filters.astype(np.int16).reshape(len(w), w.shape[1], -1)  # -255 to 255: layers are held together
-    return Convolution(weights, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded)
+    return Convolution(
+        weights, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded
+    )
 
 
 def channel_ranges(model: onnx.ModelProto, forms: Sequence[Convolution | None], context: Context) -> dict[str, Ranges]:
@@ -101,7 +103,9 @@ def channel_ranges(model: onnx.ModelProto, forms: Sequence[Convolution | None], 
     """
     found: dict[str, Ranges] = {}
     for node, form in zip(model.graph.node, forms):
-        made = _ranges(node, found, context) if form is None else _convolved(node, form, found.get(node.input[0]), context)
+        made = (
+            _ranges(node, found, context) if form is None else _convolved(node, form, found.get(node.input[0]), context)
+        )
         shape = context.shape(node.output[0]) if made is not None else None
         if made is not None and shape is not None and len(shape) > 1 and shape[1] == len(made.low):
             found[node.output[0]] = made
@@ -137,7 +141,9 @@ def _convolved(node: onnx.NodeProto, form: Convolution, x: Ranges | None, contex
     least, most = ((each - form.x_zero).reshape(form.groups, 1, -1) for each in (low, high))
     if form.padded:
         least, most = np.minimum(least, 0), np.maximum(most, 0)
-    more, less = (take(form.weights, 0).sum(2).reshape(form.groups, -1, least.shape[2]) for take in (np.maximum, np.minimum))
+    more, less = (
+        take(form.weights, 0).sum(2).reshape(form.groups, -1, least.shape[2]) for take in (np.maximum, np.minimum)
+    )
     sums = ((more * one + less * other).sum(2).ravel() for one, other in ((least, most), (most, least)))
     return Ranges(*(form.numbers(each) for each in sums))
 

@@ -75,7 +75,11 @@ class _Groups:
     """Join values with the same channels; find the channels to keep of each group."""
 
     def __init__(
-        self, model: onnx.ModelProto, forms: Sequence[Convolution | None], ranges: Mapping[str, Ranges], context: Context
+        self,
+        model: onnx.ModelProto,
+        forms: Sequence[Convolution | None],
+        ranges: Mapping[str, Ranges],
+        context: Context,
     ):
         self.context, self.ranges = context, ranges
         self.layers: dict[int, _Layer] = {}

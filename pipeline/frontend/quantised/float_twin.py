@@ -166,7 +166,10 @@ def _constants_by_scale(
         elif node.op_type in (*_LAYERS, "Cast", "DequantizeLinear"):
             continue
         else:
-            found, moved = next((known[name] for name in node.input if name in known), None), (*node.input, *node.output)
+            found, moved = (
+                next((known[name] for name in node.input if name in known), None),
+                (*node.input, *node.output),
+            )
         if found is not None:
             known |= {name: found for name in moved if name in floats and name not in known}
     return known
@@ -184,7 +187,9 @@ def _dequantised(name: str, scale: str, zero: str, axis: int, context: Context, 
             line[axis] = by.size
         shift = context.constant(zero) if zero else None
         less = np.zeros(1) if shift is None else shift
-        values = (values - less.astype(np.float32).reshape(line if less.size > 1 else ())) * by.reshape(line if by.size > 1 else ())
+        values = (values - less.astype(np.float32).reshape(line if less.size > 1 else ())) * by.reshape(
+            line if by.size > 1 else ()
+        )
     return build.constant(values.astype(np.float32))
 
 

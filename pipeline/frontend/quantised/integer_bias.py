@@ -23,7 +23,12 @@ _OF_UNIT = 1 / 32
 
 
 def integer_bias(
-    name: str, axis: int, channels: int, rank: int, scales: tuple[Quantisation, Quantisation, Quantisation], graph: Dataflow
+    name: str,
+    axis: int,
+    channels: int,
+    rank: int,
+    scales: tuple[Quantisation, Quantisation, Quantisation],
+    graph: Dataflow,
 ) -> np.ndarray | None:
     """Return the bias `name` as int32, one for each of `channels` of the result's dimension `axis` of `rank`.
 

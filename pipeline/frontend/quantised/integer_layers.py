@@ -59,7 +59,9 @@ def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:
         made = _product_with_bias(layer, graph, build, made)
     if layer.clips:
         dtype = layer.y.quantisation.dtype
-        build.node("Clip", made, *(build.constant(np.asarray(each, dtype)) for each in (layer.low, layer.high)), result=result)
+        build.node(
+            "Clip", made, *(build.constant(np.asarray(each, dtype)) for each in (layer.low, layer.high)), result=result
+        )
 
 
 def _convolution(layer: Layer, x: str, w: str, build: NodeBuilder, result: str, **attributes: object) -> str:
@@ -81,7 +83,9 @@ def _transposed_convolution(layer: Layer, phases: Phases, graph: Dataflow, build
         w = replace(w, scale=build.constant(scale), zero=build.constant(zero))
     bias = phases.per_filter(layer.bias) if layer.bias is not None else None
     last = phases.number == 1 and not phases.cropped
-    made = _convolution(replace(layer, w=w, bias=bias), layer.x.name, w.name, build, result if last else "", **phases.attributes())
+    made = _convolution(
+        replace(layer, w=w, bias=bias), layer.x.name, w.name, build, result if last else "", **phases.attributes()
+    )
     if last:
         return made
     batch, channels = (graph.context.shape(layer.node.output[0]) or ())[:2]

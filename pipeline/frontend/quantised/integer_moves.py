@@ -55,7 +55,12 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
 def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow, build: NodeBuilder) -> None:
     """Build an Identity for a quantisation that gives the dequantised numbers back."""
     target = quantised_by(node, graph.context)
-    if source is not None and target is not None and source.quantisation == target.quantisation and source.quantisation.returns:
+    if (
+        source is not None
+        and target is not None
+        and source.quantisation == target.quantisation
+        and source.quantisation.returns
+    ):
         build.node("Identity", source.name, result=node.output[0])
 
 
@@ -88,7 +93,9 @@ def _moved(
     return moved
 
 
-def _axis_after(node: onnx.NodeProto, attributes: _Attributes, quantisation: Quantisation, graph: Dataflow) -> int | None:
+def _axis_after(
+    node: onnx.NodeProto, attributes: _Attributes, quantisation: Quantisation, graph: Dataflow
+) -> int | None:
     """Return the axis of the channels after a node; None if there is none."""
     axis = quantisation.axis
     if axis is None:
@@ -202,7 +209,11 @@ def _concat(
 ) -> list[str]:
     """Build the concatenation of tensors of one quantisation."""
     parts = [sources[name] for name in node.input if name in sources]
-    if len(parts) < len(node.input) or len({part.quantisation for part in parts}) > 1 or parts[0].quantisation.axis is not None:
+    if (
+        len(parts) < len(node.input)
+        or len({part.quantisation for part in parts}) > 1
+        or parts[0].quantisation.axis is not None
+    ):
         return []
     return build.many("Concat", [part.name for part in parts], 1, **attributes)
 
@@ -212,7 +223,18 @@ _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 _ANY_DTYPE = _VIEWS | {"Identity", "Transpose"}
 _MOVES: dict[str, _Move] = {
     **dict.fromkeys(
-        (*sorted(_VIEWS), "DepthToSpace", "Expand", "Gather", "GatherElements", "Identity", "Slice", "Split", "Tile", "Transpose"),
+        (
+            *sorted(_VIEWS),
+            "DepthToSpace",
+            "Expand",
+            "Gather",
+            "GatherElements",
+            "Identity",
+            "Slice",
+            "Split",
+            "Tile",
+            "Transpose",
+        ),
         _same,
     ),
     "Clip": _clip,

@@ -1,7 +1,7 @@
 """Recognise a quantised layer in floats.
 
-    x ─► DequantizeLinear ─┐
-    w ─► DequantizeLinear ─┴► Conv, ConvTranspose, Gemm, MatMul ─► [Add bias] ─► [Relu, Clip] ─► QuantizeLinear ─► y
+x ─► DequantizeLinear ─┐
+w ─► DequantizeLinear ─┴► Conv, ConvTranspose, Gemm, MatMul ─► [Add bias] ─► [Relu, Clip] ─► QuantizeLinear ─► y
 """
 
 from __future__ import annotations
@@ -80,11 +80,17 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     phases = None
     if node.op_type == "ConvTranspose":
         phases = phases_of(node, of_x, of_w, of_y)
-        of_group = phases is not None and phases.groups > 1 and w.quantisation.axis is not None  # channels of all groups share scales
+        of_group = (
+            phases is not None and phases.groups > 1 and w.quantisation.axis is not None
+        )  # channels of all groups share scales
         if phases is None or of_group or graph.context.constant(w.name) is None:
             return None
     axis = _channels_of(node, len(of_w))
-    if axis is None or w.quantisation.axis not in (None, axis) or (w.quantisation.axis is not None and _batched(node, of_w)):
+    if (
+        axis is None
+        or w.quantisation.axis not in (None, axis)
+        or (w.quantisation.axis is not None and _batched(node, of_w))
+    ):
         return None
     bias = None
     if addend:
@@ -100,7 +106,10 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     if largest_sum(reach(x.quantisation.dtype, x.quantisation.zero), filters, of_channels) >= LIMIT:
         return None
     least, most = y.quantisation.limits
-    ends = (least if low == -math.inf else y.quantisation.quantise(low), most if high == math.inf else y.quantisation.quantise(high))
+    ends = (
+        least if low == -math.inf else y.quantisation.quantise(low),
+        most if high == math.inf else y.quantisation.quantise(high),
+    )
     return Layer(node, x, w, y, bias, *ends, phases)
 
 

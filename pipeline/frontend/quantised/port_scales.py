@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 #: operators that pass elements on, unchanged: the scale of their result is that of their first operand
 _MOVES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 _TWO_OPERANDS = ("QGemm", "QLinearAdd", "QLinearMatMul", "QLinearMul")
-_ONE_OPERAND = ("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax")
+_ONE_OPERAND = (
+    "QLinearAveragePool",
+    "QLinearGlobalAveragePool",
+    "QLinearLeakyRelu",
+    "QLinearSigmoid",
+    "QLinearSoftmax",
+)
 #: places of scale and zero point among an operator's inputs: of a value that it reads, by the value's place
 _READS = {
     **{name: {0: (1, 2)} for name in ("DequantizeLinear", "QLinearConv", *_ONE_OPERAND)},
@@ -30,7 +36,13 @@ def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
     from onnx import TensorProto, numpy_helper
 
     constants = {each.name: each for each in model.graph.initializer if each.data_location != TensorProto.EXTERNAL}
-    constants |= {node.output[0]: each.t for node in model.graph.node if node.op_type == "Constant" for each in node.attribute if each.name == "value"}
+    constants |= {
+        node.output[0]: each.t
+        for node in model.graph.node
+        if node.op_type == "Constant"
+        for each in node.attribute
+        if each.name == "value"
+    }
 
     def scale(node: onnx.NodeProto, places: tuple[int, int]) -> tuple[float, int] | None:
         names = [node.input[place] if place < len(node.input) else "" for place in places]

@@ -95,4 +95,6 @@ def quantised_by(node: onnx.NodeProto, context: Context) -> Quantised | None:
             return None
         axis = attributes.get("axis", 1) % len(shape)
     values = tuple(float(each) for each in scale.ravel())
-    return Quantised(integer, node.input[1], zero_name, Quantisation(values, tuple(numbers.ravel().tolist()), dtype, axis))
+    return Quantised(
+        integer, node.input[1], zero_name, Quantisation(values, tuple(numbers.ravel().tolist()), dtype, axis)
+    )

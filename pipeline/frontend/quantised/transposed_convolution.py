@@ -113,7 +113,9 @@ class Phases:
             order = [0, 1, 2 + rank, *(place for axis in range(rank) for place in (3 + rank + axis, 2 + axis))]
             turned = build.node("Transpose", split, perm=order)
             whole = [count * stride for count, stride in zip(counts, strides, strict=True)]
-            value = build.node("Reshape", turned, build.integers(batch, channels, *whole), result="" if self.cropped else result)
+            value = build.node(
+                "Reshape", turned, build.integers(batch, channels, *whole), result="" if self.cropped else result
+            )
         if not self.cropped:
             return value
         starts = build.integers(*(axis.crop for axis in self.axes))

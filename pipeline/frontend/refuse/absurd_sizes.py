@@ -29,7 +29,9 @@ def refuse_large_tensors(model: onnx.ModelProto) -> None:
         limit = PORT_LIMIT if name in ports else TENSOR_LIMIT
         if nbytes > limit:
             word = ports.get(name, "tensor")
-            raise ModelError(f"The {word} '{name}' takes {_gibibytes(nbytes)}; {_gibibytes(limit)} is the most.", _SMALLER)
+            raise ModelError(
+                f"The {word} '{name}' takes {_gibibytes(nbytes)}; {_gibibytes(limit)} is the most.", _SMALLER
+            )
 
 
 def refuse_long_ranges(model: onnx.ModelProto) -> None:

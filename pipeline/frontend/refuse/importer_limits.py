@@ -58,7 +58,9 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
     for name, number in found:
         word = TensorProto.DataType.Name(number)
         if number == TensorProto.STRING:
-            raise ModelError(f"'{name}' holds strings, which cannot be compiled.", "Export the model without text processing.")
+            raise ModelError(
+                f"'{name}' holds strings, which cannot be compiled.", "Export the model without text processing."
+            )
         if names.get(word, word.lower()) not in DTYPES:
             raise ModelError(
                 f"'{name}' holds {word.lower()} numbers, which cannot be compiled.", "Export the model in float32."
@@ -88,7 +90,11 @@ def _gemm(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) ->
 
 
 def _grid_sample(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return None if context.dtype(node.input[0]).kind == "f" else "it samples other numbers than floats, which ONNX Runtime does not"
+    return (
+        None
+        if context.dtype(node.input[0]).kind == "f"
+        else "it samples other numbers than floats, which ONNX Runtime does not"
+    )
 
 
 def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:

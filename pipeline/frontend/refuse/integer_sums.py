@@ -26,7 +26,9 @@ def refuse_large_sum(node: onnx.NodeProto, known: KnownValues) -> None:
     """Refuse a node of integer sums beyond int32, as far as its weights are known: raise ModelError."""
     if node.op_type not in _PLACES:
         return
-    names = [node.input[place] if place is not None and place < len(node.input) else "" for place in _PLACES[node.op_type]]
+    names = [
+        node.input[place] if place is not None and place < len(node.input) else "" for place in _PLACES[node.op_type]
+    ]
     x, x_zero, w, w_zero, bias = names
     shape = known.shape(w)
     if shape is None or len(shape) < 2 or 0 in shape:

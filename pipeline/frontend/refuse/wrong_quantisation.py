@@ -127,7 +127,9 @@ def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) ->
         if axis is not None and -rank <= axis < rank:
             blocks = math.ceil(shape[axis] / operand.block) if operand.block else shape[axis]
             expected = (*shape[:axis], blocks, *shape[axis % rank + 1 :]) if operand.block else (blocks,)
-        fits = of_name == expected or (expected is not None and not operand.block and _one_per_row(node, of_name, shape, axis))
+        fits = of_name == expected or (
+            expected is not None and not operand.block and _one_per_row(node, of_name, shape, axis)
+        )
         if not fits:
             along = f"dimension {axis}" if axis is not None else "the whole"
             raise ModelError(

@@ -51,7 +51,8 @@ class NodeImporter(ONNXGraphImporter):
         """Import the graph; close TVM's open block if a node fails."""
         self._operator_set = opset
         self._shapes = {
-            value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in (*graph.value_info, *graph.output)
+            value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            for value in (*graph.value_info, *graph.output)
         }
         self._joins = joins_of(graph, self._shapes)
         try:
@@ -67,7 +68,9 @@ class NodeImporter(ONNXGraphImporter):
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         """Pass over the operators converted here, which TVM does not know."""
-        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in INTEGER | NARROW_WEIGHTS | {"Scan"}])
+        others = onnx.GraphProto(
+            node=[node for node in graph.node if node.op_type not in INTEGER | NARROW_WEIGHTS | {"Scan"}]
+        )
         super()._check_for_unsupported_ops(others)
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:

@@ -98,7 +98,9 @@ class _Reader:
         if not isinstance(expr, relax.Call):
             return self._known(expr)
         if isinstance(expr.op, GlobalVar):
-            self._steps.append(BodyStep(str(expr.op.name_hint), self._module[expr.op], tuple(map(self._one, expr.args))))
+            self._steps.append(
+                BodyStep(str(expr.op.name_hint), self._module[expr.op], tuple(map(self._one, expr.args)))
+            )
             return ()
         if isinstance(expr.op, Op) and expr.op.name == "relax.builtin.alloc_tensor":
             return self._value(expr.ty)

@@ -130,7 +130,9 @@ def _stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:
 
 
 def _copied(source: Place, to: Place) -> Stmt:
-    axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)]
+    axes = [
+        IterVar(Range(0, int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)
+    ]
     at = [axis.var for axis in axes]
     store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, source.at(at)), to.at(at))
     block = SBlock(axes, [_all_of(source.buffer)], [_all_of(to.buffer)], "copy", store)
@@ -155,4 +157,3 @@ def int64(value: int) -> Expr:
 
 def _sequence(parts: Sequence[Stmt]) -> Stmt:
     return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
-

@@ -36,15 +36,22 @@ class Join(NamedTuple):
 
 def joins_of(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Join]:
     """Find the sequences of Scans that only a Concat reads, with all others of its operands from one Scan."""
-    makers = {name: number for number, node in enumerate(graph.node) if node.op_type == "Scan" for name in _sequences(node)}
+    makers = {
+        name: number for number, node in enumerate(graph.node) if node.op_type == "Scan" for name in _sequences(node)
+    }
     readers = Counter(name for node in graph.node for name in node.input)
     readers.update(each.name for each in graph.output)
     found: dict[str, Join] = {}
     for node in graph.node:
         axis = int(attributes_of(node)["axis"]) if node.op_type == "Concat" else 0
-        alone = all(name in makers and readers[name] == 1 and len(shapes.get(name, ())) > axis > 0 and shapes[name][axis] == 1 for name in node.input)
+        alone = all(
+            name in makers and readers[name] == 1 and len(shapes.get(name, ())) > axis > 0 and shapes[name][axis] == 1
+            for name in node.input
+        )
         if alone and len({makers[name] for name in node.input}) == 1:
-            found |= {name: Join(node.output[0], axis, len(node.input), number) for number, name in enumerate(node.input)}
+            found |= {
+                name: Join(node.output[0], axis, len(node.input), number) for number, name in enumerate(node.input)
+            }
     return found
 
 
@@ -54,7 +61,11 @@ def _sequences(node: onnx.NodeProto) -> Sequence[str]:
 
 
 def convert_loop(
-    builder: relax.BlockBuilder, inputs: Sequence[relax.Expr], node: onnx.NodeProto, import_body: ImportBody, joins: Mapping[str, Join]
+    builder: relax.BlockBuilder,
+    inputs: Sequence[relax.Expr],
+    node: onnx.NodeProto,
+    import_body: ImportBody,
+    joins: Mapping[str, Join],
 ) -> relax.Expr:
     """Emit the kernel of a Scan along leading axes; return its results in the node's order, or the only one.
 
@@ -62,12 +73,20 @@ def convert_loop(
     """
     attributes = attributes_of(node)
     states = len(inputs) - int(attributes["num_scan_inputs"])
-    loop = _Loop(lower_body(import_body(attributes["body"])), states, inputs, attributes, [joins.get(name) for name in _sequences(node)])
+    loop = _Loop(
+        lower_body(import_body(attributes["body"])),
+        states,
+        inputs,
+        attributes,
+        [joins.get(name) for name in _sequences(node)],
+    )
     kernel = builder.add_func(loop.kernel(), "loop")
     shapes = [relax.TensorType([int(extent) for extent in each.ty.shape], str(each.ty.dtype)) for each in loop.results]
     operands = [builder.normalize(each) for each in loop.operands]
     made = builder.emit(relax.call_tir(kernel, relax.Tuple(operands), shapes if len(shapes) > 1 else shapes[0]))
-    got = [builder.emit(relax.TupleGetItem(made, number)) for number in range(len(shapes))] if len(shapes) > 1 else [made]
+    got = (
+        [builder.emit(relax.TupleGetItem(made, number)) for number in range(len(shapes))] if len(shapes) > 1 else [made]
+    )
     found = [inputs[place] if result is None else got[result] for place, result in enumerate(loop.order)]
     return relax.Tuple(found) if len(found) > 1 else found[0]
 
@@ -97,7 +116,9 @@ class _Loop:
         self.wholes: dict[str | int, list[int]] = {}
         for number, join in enumerate(joins):
             self.wholes.setdefault(number if join is None else join.whole, []).append(number)
-        held = {number: place for place, group in enumerate(self.wholes.values(), len(self.changed)) for number in group}
+        held = {
+            number: place for place, group in enumerate(self.wholes.values(), len(self.changed)) for number in group
+        }
         self.order += [held[number] for number in range(outputs)]
         self.results: list[Var] = []
 
@@ -106,7 +127,10 @@ class _Loop:
         body = self.body
         trips = int(self.inputs[self.states].ty.shape[0])
         loop = LoopKernel(trips)
-        given = [loop.param(f"operand{n}", [int(e) for e in each.ty.shape], str(each.ty.dtype)) for n, each in enumerate(self.inputs)]
+        given = [
+            loop.param(f"operand{n}", [int(e) for e in each.ty.shape], str(each.ty.dtype))
+            for n, each in enumerate(self.inputs)
+        ]
         places: dict[int, Place] = dict(enumerate(given))
         for value in body.constants:
             places[value] = loop.param(f"weight{value}", body.shapes[value], body.dtypes[value])

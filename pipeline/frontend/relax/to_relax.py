@@ -48,7 +48,11 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
         ) as error:  # fmt: skip
             if importer.node is None:
                 raise
-            why = str(error) if isinstance(error, UnsupportedForm) else f"its form is not supported ({form_of(importer.node, value_types(model.graph))})"
+            why = (
+                str(error)
+                if isinstance(error, UnsupportedForm)
+                else f"its form is not supported ({form_of(importer.node, value_types(model.graph))})"
+            )
             raise ModelError(
                 f"The {node_title(importer.node)} cannot be compiled: {why}.",
                 "Replace it by simpler operators before exporting the model.",

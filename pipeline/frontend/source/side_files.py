@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 _MARK = b"location"
 #: messages that hold tensors, directly or not
 _HOLDERS = frozenset(
-    {"AttributeProto", "FunctionProto", "GraphProto", "NodeProto", "SparseTensorProto", "TensorProto", "TrainingInfoProto"}
+    {
+        "AttributeProto",
+        "FunctionProto",
+        "GraphProto",
+        "NodeProto",
+        "SparseTensorProto",
+        "TensorProto",
+        "TrainingInfoProto",
+    }
 )
 #: the name of a file in a cache: a digest, or the rest of one
 _BY_CONTENT = re.compile(r"[0-9a-f]{30,64}")
@@ -90,7 +98,9 @@ def in_one_file(path: Path) -> bytes:
     try:
         return model.SerializeToString(deterministic=True)
     except (google.protobuf.message.EncodeError, ValueError) as error:
-        raise ModelError(f"The model '{path.name}' does not fit into one file of 2 GiB.", "Choose a smaller model.") from error
+        raise ModelError(
+            f"The model '{path.name}' does not fit into one file of 2 GiB.", "Choose a smaller model."
+        ) from error
 
 
 def _outside(message: Any) -> Iterator[onnx.TensorProto]:
@@ -114,20 +124,26 @@ def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]
     name = posixpath.normpath(said.get("location") or "/")
     if posixpath.isabs(name) or name in (".", "..") or name.startswith("../") or "\0" in name:
         where = said.get("location", "")
-        raise ModelError(f"The model '{model}' keeps '{tensor.name}' in '{where}', outside of its own folder.", _COMPLETE)
+        raise ModelError(
+            f"The model '{model}' keeps '{tensor.name}' in '{where}', outside of its own folder.", _COMPLETE
+        )
     try:
         offset, length = int(said.get("offset") or 0), int(said["length"]) if said.get("length") else None
     except ValueError:
         offset, length = -1, None
     if offset < 0 or (length is not None and length < 0):
-        raise ModelError(f"The model '{model}' keeps '{tensor.name}' at no place of '{name}'.", "Export the model again.")
+        raise ModelError(
+            f"The model '{model}' keeps '{tensor.name}' at no place of '{name}'.", "Export the model again."
+        )
     return name, offset, length
 
 
 def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) -> bytes:
     target = (model.parent / name).resolve()
     if not (target.is_relative_to(model.parent.resolve()) or _BY_CONTENT.fullmatch(target.name)):
-        raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE)
+        raise ModelError(
+            f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE
+        )
     if target.exists() and not target.is_file():
         raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', which is no regular file.", _COMPLETE)
     try:
@@ -137,8 +153,11 @@ def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) 
             content = opened.read(rest if length is None else min(length, rest))
     except OSError as error:
         raise ModelError(
-            f"The model '{model}' keeps tensors in a side file that cannot be read: '{name}': {error.strerror}.", _COMPLETE
+            f"The model '{model}' keeps tensors in a side file that cannot be read: '{name}': {error.strerror}.",
+            _COMPLETE,
         ) from error
     if length is not None and len(content) < length:
-        raise ModelError(f"The model '{model}' keeps '{tensor}' in the side file '{name}', which is cut short.", _COMPLETE)
+        raise ModelError(
+            f"The model '{model}' keeps '{tensor}' in the side file '{name}', which is cut short.", _COMPLETE
+        )
     return content

@@ -1,8 +1,8 @@
 """Hoist choices by the number of a call out of its loops: a row of a concatenation comes from one operand, or from the other.
 
-    for y, x: result[c, y, x] = a[c, y, x] if c < 24 else b[c - 24, y, x]      c is the number of the call
-    if c < 24: for y, x: result[c, y, x] = a[c, y, x]
-    else:      for y, x: result[c, y, x] = b[c - 24, y, x]                      loops over one operand have vectors
+for y, x: result[c, y, x] = a[c, y, x] if c < 24 else b[c - 24, y, x]      c is the number of the call
+if c < 24: for y, x: result[c, y, x] = a[c, y, x]
+else:      for y, x: result[c, y, x] = b[c - 24, y, x]                      loops over one operand have vectors
 """
 
 from __future__ import annotations
@@ -43,8 +43,19 @@ def _decided(nest: Stmt, number: Var) -> Stmt:
         single.update({axis.var: axis.dom.min for axis in each.iter_vars if _is_one(axis.dom.extent)})
 
     choices: list[Expr] = []
-    tvm_ffi.structural_walk(nest, [(For, loop), (SBlock, block), (Call, lambda each: choices.append(each.args[0]) if _of_operands(each) else None)])
-    asked = [condition for condition in (replaced(each, single) for each in choices) if {*undefined_vars(condition)} == {number}]
+    tvm_ffi.structural_walk(
+        nest,
+        [
+            (For, loop),
+            (SBlock, block),
+            (Call, lambda each: choices.append(each.args[0]) if _of_operands(each) else None),
+        ],
+    )
+    asked = [
+        condition
+        for condition in (replaced(each, single) for each in choices)
+        if {*undefined_vars(condition)} == {number}
+    ]
     if not asked:
         return nest
 

@@ -28,7 +28,9 @@ def divide_kernels(lowered: Lowered) -> Lowered:
     Kernels of rows whose result replaces an operand, or continues a sum, stay as they are.
     """
     private = repackable_parameters(lowered.program)
-    kept = {call.step.kernel for call in lowered.program.calls() if call.step.in_place} | {name for name, each in lowered.rows.items() if each.continues}
+    kept = {call.step.kernel for call in lowered.program.calls() if call.step.in_place} | {
+        name for name, each in lowered.rows.items() if each.continues
+    }
     free = {name: frozenset[int]() if name in lowered.rows else private[name] for name in sorted(private.keys() - kept)}
     found = {name: stages for name, own in free.items() if (stages := faster_stages(lowered.kernels[name], own))}
     return _Division(lowered, found).lowered() if found else lowered
@@ -51,7 +53,9 @@ class _Division:
                 self.names[name].append(own)
                 if name in lowered.rows:
                     places.append(lowered.rows[name].places[-1] if part is parts[-1] else None)
-                    self.rows[own] = replace(lowered.rows[name], places=(*(places[each] for each in part.reads), places[-1]))
+                    self.rows[own] = replace(
+                        lowered.rows[name], places=(*(places[each] for each in part.reads), places[-1])
+                    )
 
     def lowered(self) -> Lowered:
         program = self._divided(self.given.program)
@@ -72,7 +76,9 @@ class _Division:
                 if part is not parts[-1]:
                     result = part.kernel.params[-1].ty
                     written = (len(tensors),)
-                    tensors.append(Tensor(tuple(int(extent) for extent in result.shape), str(result.dtype), buffer=len(buffers)))
+                    tensors.append(
+                        Tensor(tuple(int(extent) for extent in result.shape), str(result.dtype), buffer=len(buffers))
+                    )
                     buffers.append(Buffer(free_name(name, {each.name for each in buffers}), tensors[-1].nbytes))
                 reads = [values[each] for each in part.reads]
                 read = (*(each.tensor for each in reads), *(each.fresh for each in reads if each.fresh is not None))

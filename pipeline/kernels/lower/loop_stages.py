@@ -69,9 +69,14 @@ def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel
     written = _written_by(block)
     buffers = [*(each for each in accesses if each not in written), *written]
     slices = {buffer: _slice(accesses[buffer], number, 1 + (buffer in rows)) for buffer in buffers}
-    alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
+    alone = {
+        buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]])
+        for buffer in buffers
+    }
     body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
-    kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr("tirx.noalias", True)
+    kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr(
+        "tirx.noalias", True
+    )
     if uses(kernel.body, number):
         raise Unknown("a kernel of a loop's body computes with the number of the iteration")
     return StageKernel(kernel, buffers, slices, len(written))
@@ -86,7 +91,8 @@ def read_in_rows(stages: Sequence[SBlock], number: Var) -> set[Var]:
     return {
         buffer
         for buffer, accesses in found.items()
-        if len(buffer.ty.shape) > 1 and all(uses(indices[0], number) and isinstance(indices[1], IntImm) for indices in accesses)
+        if len(buffer.ty.shape) > 1
+        and all(uses(indices[0], number) and isinstance(indices[1], IntImm) for indices in accesses)
     }
 
 
@@ -128,7 +134,9 @@ def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple
     if not any(sliced):
         return ()
     first = tuple(accesses[0][:depth])
-    if not all(sliced) or not all(tvm_ffi.structural_equal(one, other) for indices in accesses for one, other in zip(first, indices)):
+    if not all(sliced) or not all(
+        tvm_ffi.structural_equal(one, other) for indices in accesses for one, other in zip(first, indices)
+    ):
         raise Unknown("a buffer is read in slices of other iterations")
     return first
 

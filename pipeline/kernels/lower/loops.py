@@ -31,11 +31,14 @@ from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_
 
 def take_apart(program: Program, kernels: Mapping[str, PrimFunc]) -> tuple[Program, dict[str, PrimFunc]]:
     """Take the loop kernels of a program apart; one of another form stays a kernel."""
-    found = {name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None}
+    found = {
+        name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None
+    }
     left = {name: kernel for name, kernel in kernels.items() if name not in found}
     names = {name: _add_kernels(left, name, made.kernels) for name, made in found.items()}
     steps = tuple(
-        _placed(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step for step in program.steps
+        _placed(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step
+        for step in program.steps
     )
     return replace(program, steps=steps), dict(sorted(left.items()))
 
@@ -59,12 +62,18 @@ def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[st
         for window in loop.windows
         if window.place < len(step.reads) and not window.stride and tensors[step.reads[window.place]].weight is not None
     }
-    places = {window.place for window in loop.windows if window.tensor not in weights} | set(range(len(step.reads), len(step.reads) + len(step.writes)))
+    places = {window.place for window in loop.windows if window.tensor not in weights} | set(
+        range(len(step.reads), len(step.reads) + len(step.writes))
+    )
     numbers = {place: number for number, place in enumerate(sorted(places))}
     body = loop.body
-    inside = tuple(replace(each, buffer=None, weight=weights[n]) if n in weights else each for n, each in enumerate(body.tensors))
+    inside = tuple(
+        replace(each, buffer=None, weight=weights[n]) if n in weights else each for n, each in enumerate(body.tensors)
+    )
     steps = tuple(
-        _placed(own, own, inside, names) if isinstance(own, Loop) else replace(own, kernel=names[each.kernel], nodes=step.nodes)
+        _placed(own, own, inside, names)
+        if isinstance(own, Loop)
+        else replace(own, kernel=names[each.kernel], nodes=step.nodes)
         for each in body.steps
         for own in (replace(each, kernel=f"{step.kernel}_{each.kernel}"),)
     )
@@ -72,7 +81,16 @@ def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[st
     body = drop_empty_buffers(replace(body, steps=steps, tensors=inside, inputs=ports))
     windows = tuple(replace(each, place=numbers[each.place]) for each in loop.windows if each.tensor not in weights)
     reads = tuple(tensor for place, tensor in enumerate(step.reads) if place in places)
-    return replace(loop, kernel=step.kernel, reads=reads, writes=step.writes, nodes=step.nodes, guard=step.guard, body=body, windows=windows)
+    return replace(
+        loop,
+        kernel=step.kernel,
+        reads=reads,
+        writes=step.writes,
+        nodes=step.nodes,
+        guard=step.guard,
+        body=body,
+        windows=windows,
+    )
 
 
 @dataclass(frozen=True)
@@ -129,7 +147,11 @@ class _Reader:
         self._check_parts()
         params = set(self.kernel.params)
         made = {tensor for step in self.steps for tensor in step.writes}
-        carries = tuple((first[each], last) for each, last in self.present.items() if each.buffer in params and first.get(each, last) != last)
+        carries = tuple(
+            (first[each], last)
+            for each, last in self.present.items()
+            if each.buffer in params and first.get(each, last) != last
+        )
         if any(tensor in made for part, tensor in first.items() if part.buffer not in params):
             raise Unknown("a value between the stages is made once")
         given = [tensor for part, tensor in self.given.items() if part.buffer in params] + [one for one, _ in carries]
@@ -138,16 +160,23 @@ class _Reader:
         names = [buffer.name for buffer in self.buffers]
         inputs, outputs = (
             tuple(Port(names[self.tensors[tensor].buffer], tensor) for tensor in dict.fromkeys(group))
-            for group in (given, [tensor for part, tensor in self.present.items() if part.buffer in params and tensor in made])
+            for group in (
+                given,
+                [tensor for part, tensor in self.present.items() if part.buffer in params and tensor in made],
+            )
         )
         program = Program("body", tuple(self.steps), tuple(self.tensors), tuple(self.buffers), (), inputs, outputs)
-        return _Taken(Loop("", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries), self.kernels)
+        return _Taken(
+            Loop("", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries), self.kernels
+        )
 
     def _read(self, block: SBlock, once: bool) -> None:
         kernel, buffers, slices, results = stage_alone(block, self.number, self.rows)
         guard = Guard() if once else None
         reads = tuple(self._tensor(buffer, slices[buffer]) for buffer in buffers[: len(buffers) - results])
-        writes = tuple(self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :])
+        writes = tuple(
+            self._tensor(buffer, slices[buffer], written=True) for buffer in buffers[len(buffers) - results :]
+        )
         name = free_name(block.name_hint, {each.kernel for each in self.steps} | self.kernels.keys())
         if is_loop_body(block.body):
             inner = _Reader(kernel).taken()
@@ -169,7 +198,10 @@ class _Reader:
         parts: dict[Var, list[int | None]] = {}
         for part in self.numbers:
             parts.setdefault(part.buffer, []).append(part.row)
-        if any(len(parts[each]) > 1 and (None in parts[each] or len(set(parts[each])) < len(parts[each])) for each in read & written):
+        if any(
+            len(parts[each]) > 1 and (None in parts[each] or len(set(parts[each])) < len(parts[each]))
+            for each in read & written
+        ):
             raise Unknown("a value is used in several slices, or in slices and as a whole")
 
     def _tensor(self, buffer: Var, index: Sequence[Expr], written: bool = False) -> int:

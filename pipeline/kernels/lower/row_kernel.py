@@ -1,10 +1,10 @@
 """Bind a scheduled kernel of rows to the memory of its loop: whole tensors, rings, and rows just computed.
 
-    rows(first; x, y)        y[0, j] = Σ x[first + i, j] · …                x and y by all rows: what rules schedule
-    rows(number; ring, y)    y[number, j] = Σ ring[(number + i) % 3, j]     what a loop calls
+rows(first; x, y)        y[0, j] = Σ x[first + i, j] · …                x and y by all rows: what rules schedule
+rows(number; ring, y)    y[number, j] = Σ ring[(number + i) % 3, j]     what a loop calls
 
-    row r of a ring          at r modulo the rows it holds
-    rows just computed       in a value of the trip, if the tensor has one, until they are copied to the ring
+row r of a ring          at r modulo the rows it holds
+rows just computed       in a value of the trip, if the tensor has one, until they are copied to the ring
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class RowPlace:
         """Return the indices of an element among the rows just computed, of which `first` is the first."""
         assert self.fresh is not None
         found, rows = list(indices), self.fresh.rows
-        found[self.axis] = sym.Analyzer().simplify(tirx.floormod(found[self.axis] - first, rows)) if rows > 1 else int64(0)
+        found[self.axis] = (
+            sym.Analyzer().simplify(tirx.floormod(found[self.axis] - first, rows)) if rows > 1 else int64(0)
+        )
         return found
 
 
@@ -123,8 +125,14 @@ class _Binding:
         self.result = params[-1]
         so_far = params.pop(-2) if rows.continues else None
         self.places = {param: place for param, place in zip(params, rows.places, strict=True) if place is not None}
-        self.buffers = {param: self._buffer(param, place.memory) for param, place in self.places.items() if place.held != 0}
-        self.fresh = {param: self._buffer(param, place.fresh_memory) for param, place in self.places.items() if place.fresh is not None}
+        self.buffers = {
+            param: self._buffer(param, place.memory) for param, place in self.places.items() if place.held != 0
+        }
+        self.fresh = {
+            param: self._buffer(param, place.fresh_memory)
+            for param, place in self.places.items()
+            if place.fresh is not None
+        }
         if so_far is not None and self.result in self.places:
             self.places[so_far], self.buffers[so_far] = self.places[self.result], self.buffers[self.result]
         elif so_far is not None:
@@ -197,7 +205,11 @@ def chosen_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
     found: list[Select] = []
     tvm_ffi.structural_walk(store.value, (Select, found.append))
     alike = (_are_bytes(each) and tvm_ffi.structural_equal(each.condition, found[0].condition) for each in found)
-    if not found or not all(alike) or not any(tvm_ffi.structural_equal(each, found[0].condition) for each in conditions):
+    if (
+        not found
+        or not all(alike)
+        or not any(tvm_ffi.structural_equal(each, found[0].condition) for each in conditions)
+    ):
         return store
 
     def by(choice: str) -> BufferStore:
@@ -208,4 +220,7 @@ def chosen_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
 
 
 def _are_bytes(select: Select) -> bool:
-    return all(isinstance(each, TensorLoad) and str(each.ty.dtype) in ("int8", "uint8") for each in (select.true_value, select.false_value))
+    return all(
+        isinstance(each, TensorLoad) and str(each.ty.dtype) in ("int8", "uint8")
+        for each in (select.true_value, select.false_value)
+    )

@@ -47,38 +47,58 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
 
     def of_rows(name: str, kernel: PrimFunc, repackable: frozenset[int], rows: RowKernel) -> Schedule:
         by_rule[name] = found = row_schedule(kernel, repackable, machine, rows.continues)
-        request = ScheduleRequest(kernel, repackable, machine, True, found, max(found.workspace, machine.register_bytes), calls[name])
+        request = ScheduleRequest(
+            kernel, repackable, machine, True, found, max(found.workspace, machine.register_bytes), calls[name]
+        )
         return found if rows.continues or not rows.groups else tuning.schedule(request)
 
     in_rows, layouts = choose_rows(lowered, of_rows)
     lowered = in_layouts(lowered, layouts)
     plain, private = _plain_kernels(lowered), repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in plain.items()}
-    most = max(largest_default((plain[name], lambda each=each: each.default) for name, each in known.items()), _least(by_rule.values()))
+    most = max(
+        largest_default((plain[name], lambda each=each: each.default) for name, each in known.items()),
+        _least(by_rule.values()),
+    )
     chosen = by_rule | {name: each.within(most, machine.register_bytes) for name, each in known.items()}
     # the plan depends on the rules' choice alone: a tuning costs no byte of ram
     placed = _placed(chosen, machine)
     beside = max((each.workspace for name, each in chosen.items() if name not in placed), default=0)
     taken = in_rows | {
         name: tuning.schedule(
-            ScheduleRequest(kernel, private[name], machine, False, chosen[name], max(placed.get(name, beside), machine.register_bytes), calls[name])
+            ScheduleRequest(
+                kernel,
+                private[name],
+                machine,
+                False,
+                chosen[name],
+                max(placed.get(name, beside), machine.register_bytes),
+                calls[name],
+            )
         )
         for name, kernel in plain.items()
     }
     program, weights = repack_weights(lowered.program, lowered.weights, {name: taken[name].repacks for name in plain})
     program = _planned(program, chosen, placed, lowered.rows)
-    kernels = {name: _finished(taken[name].kernel, lowered.rows.get(name), placed.get(name), machine) for name in _called(program, taken)}
+    kernels = {
+        name: _finished(taken[name].kernel, lowered.rows.get(name), placed.get(name), machine)
+        for name in _called(program, taken)
+    }
     return Lowered(program, dict(sorted(kernels.items())), weights, machine=machine), _beside(taken.values(), machine)
 
 
 def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
     """Predict sharing and workspace of `schedule_program` without tuning; keep kernels unscheduled."""
     machine = lowered.machine
-    in_rows, layouts = choose_rows(lowered, lambda _, kernel, own, rows: summaries.of_rows(kernel, own, machine, rows.continues))
+    in_rows, layouts = choose_rows(
+        lowered, lambda _, kernel, own, rows: summaries.of_rows(kernel, own, machine, rows.continues)
+    )
     if layouts:
         weights = lowered.weights  # shapes suffice: values are packed once, by `schedule_program`
         lowered = in_layouts(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
-    chosen = in_rows | summaries.chosen(_plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values()))
+    chosen = in_rows | summaries.chosen(
+        _plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values())
+    )
     program = _planned(lowered.program, chosen, _placed(chosen, machine), lowered.rows)
     kernels = {name: lowered.kernels[name] for name in _called(program, lowered.kernels)}
     return replace(lowered, program=program, kernels=kernels), _beside(chosen.values(), machine)
@@ -101,12 +121,16 @@ def figures_of_schedules(
         def made() -> Any:
             return figure(finished(row_schedule(kernel, repackable, machine, rows.continues), rows))
 
-        found[kernel_name] = summaries.remembered(f"{name} {structural_key(kernel, rows, sorted(repackable), machine)}", made)
+        found[kernel_name] = summaries.remembered(
+            f"{name} {structural_key(kernel, rows, sorted(repackable), machine)}", made
+        )
         return summaries.of_rows(kernel, repackable, machine, rows.continues)
 
     in_rows, _ = choose_rows(planned, of_rows)
     least, private = _least(in_rows.values()), repackable_parameters(planned.program)
-    return found | summaries.figures(_plain_kernels(planned), private, machine, name, lambda each: figure(finished(each)), least)
+    return found | summaries.figures(
+        _plain_kernels(planned), private, machine, name, lambda each: figure(finished(each)), least
+    )
 
 
 def _plain_kernels(lowered: Lowered) -> dict[str, PrimFunc]:

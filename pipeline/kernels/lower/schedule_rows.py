@@ -1,7 +1,7 @@
 """Schedule the kernels of rows of a program, in the order they are called: the first to read a weight chooses its layout.
 
-    conv of 4 rows      weight[f, c] ─► weight[f / 16, c, f % 16]
-    conv of 1 row left                  reads weight[f / 16, c, f % 16]
+conv of 4 rows      weight[f, c] ─► weight[f / 16, c, f % 16]
+conv of 1 row left                  reads weight[f / 16, c, f % 16]
 """
 
 from __future__ import annotations

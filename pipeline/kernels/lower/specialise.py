@@ -56,7 +56,10 @@ def with_slices_in_place(program: Program) -> Program:
 
     Copies between the two go away, and leave views.
     """
-    return replace(program, steps=tuple(_with_slices_in_place(program, step) if isinstance(step, Loop) else step for step in program.steps))
+    return replace(
+        program,
+        steps=tuple(_with_slices_in_place(program, step) if isinstance(step, Loop) else step for step in program.steps),
+    )
 
 
 def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
@@ -71,9 +74,17 @@ def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
                     own = buffers[moved.buffer]
                     buffers[moved.buffer] = replace(own, nbytes=max(own.nbytes, overlay.shift + moved.nbytes))
     used = {each.buffer for each in tensors}
-    body = replace(body, tensors=tuple(tensors), buffers=tuple(each if n in used else replace(each, nbytes=0) for n, each in enumerate(buffers)))
+    body = replace(
+        body,
+        tensors=tuple(tensors),
+        buffers=tuple(each if n in used else replace(each, nbytes=0) for n, each in enumerate(buffers)),
+    )
     gone = [step for step in body.steps if step.copies and all(body.is_in_place(step, each) for each in step.copies)]
-    views = tuple(View(step.writes[each.write], step.reads[each.read], each.shift, elided=True) for step in gone for each in step.copies)
+    views = tuple(
+        View(step.writes[each.write], step.reads[each.read], each.shift, elided=True)
+        for step in gone
+        for each in step.copies
+    )
     steps = tuple(step for step in body.steps if step not in gone)
     return replace(loop, body=with_slices_in_place(replace(body, steps=steps, views=body.views + views)))
 
@@ -82,7 +93,9 @@ def _calls(program: Program, alignments: Sequence[int]) -> Iterator[tuple[Kernel
     """Yield the variant of each call, its step, and the bytes that tensors around it are aligned to."""
     for step in program.steps:
         if isinstance(step, Loop):
-            yield from _calls(step.body, _inner_alignments(step, [alignments[tensor] for tensor in (*step.reads, *step.results)]))
+            yield from _calls(
+                step.body, _inner_alignments(step, [alignments[tensor] for tensor in (*step.reads, *step.results)])
+            )
         else:
             yield variant_of(program, step), step, alignments
 
@@ -98,7 +111,9 @@ def _names(variants: Iterable[KernelVariant], taken: Iterable[str]) -> dict[Kern
     for variant in variants:
         name = variant.kernel
         if variant.in_place:
-            name = free_name("_".join([variant.kernel, "in_place", *(str(overlay.read) for overlay in variant.in_place)]), used)
+            name = free_name(
+                "_".join([variant.kernel, "in_place", *(str(overlay.read) for overlay in variant.in_place)]), used
+            )
             used.add(name)
         names[variant] = name
     return names

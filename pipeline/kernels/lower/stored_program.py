@@ -52,7 +52,9 @@ class StoredPrograms:
         for name, key in keys.items():
             if key not in self._kernels:
                 self._kernels[key] = lowered.kernels[name]
-                self._store.get_or_make(f"kernel {key}", lambda name=name: _packed(to_json_graph_str(lowered.kernels[name])))
+                self._store.get_or_make(
+                    f"kernel {key}", lambda name=name: _packed(to_json_graph_str(lowered.kernels[name]))
+                )
         return [_packed(json.dumps(program_to_json(lowered.program))), keys]
 
     def _kernel(self, key: str, once: _Once) -> PrimFunc:

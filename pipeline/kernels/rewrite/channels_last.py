@@ -109,7 +109,9 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
 
 
 def rewritable(
-    lowered: Lowered, writers: Mapping[int, int], possible: Callable[[Lowered, str, frozenset[int], frozenset[int]], bool]
+    lowered: Lowered,
+    writers: Mapping[int, int],
+    possible: Callable[[Lowered, str, frozenset[int], frozenset[int]], bool],
 ) -> set[int]:
     """Choose among results, by tensor, the steps whose result all kernels can write and read with channels last.
 

@@ -1,6 +1,6 @@
 """Choose channels last for the rings of a region that takes columns: a few columns of planes fill no vector.
 
-    ring[n, c, y, 0:3]  ─►  ring[n, y, 0:3, c]       vectors along channels, in depthwise convolutions too
+ring[n, c, y, 0:3]  ─►  ring[n, y, 0:3, c]       vectors along channels, in depthwise convolutions too
 """
 
 from __future__ import annotations

@@ -37,7 +37,16 @@ from .channels_last import (
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
-_PRODUCTS: tuple[Rule, ...] = (channel_windows, channel_taps, word_runs, dot_runs, long_runs, run_products, byte_runs, quad_products)
+_PRODUCTS: tuple[Rule, ...] = (
+    channel_windows,
+    channel_taps,
+    word_runs,
+    dot_runs,
+    long_runs,
+    run_products,
+    byte_runs,
+    quad_products,
+)
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
@@ -79,9 +88,13 @@ def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: fr
     if any("float" in each for each in sums):
         return False
     free = weights - {each.parameter for each in repacks}
-    planes = (*_PRODUCTS, sliding_windows) if lowered.machine.lanes > 1 else _PRODUCTS  # lines of planes are for vectors
-    return not sums or any(_matches(rule, moved, free, lowered.machine) for rule in _PRODUCTS) or not any(
-        _matches(rule, plain, weights, lowered.machine) for rule in planes
+    planes = (
+        (*_PRODUCTS, sliding_windows) if lowered.machine.lanes > 1 else _PRODUCTS
+    )  # lines of planes are for vectors
+    return (
+        not sums
+        or any(_matches(rule, moved, free, lowered.machine) for rule in _PRODUCTS)
+        or not any(_matches(rule, plain, weights, lowered.machine) for rule in planes)
     )
 
 

@@ -1,8 +1,8 @@
 """Rewrite a reduction to take its operand a few rows at a time: reduction split, the result as accumulator.
 
-    for c in 0…64: sum[f, y, x] += data[c, y, x] * weight[f, c];  result = max(sum + bias, 0)    the kernel
-    first ─► result[f, y, x] = (result or 0) + Σ data[first + c, y, x] * …                       a part of the sum
-             result[f, y, x] = max(result + bias, 0)                                             once, after the last
+for c in 0…64: sum[f, y, x] += data[c, y, x] * weight[f, c];  result = max(sum + bias, 0)    the kernel
+first ─► result[f, y, x] = (result or 0) + Σ data[first + c, y, x] * …                       a part of the sum
+         result[f, y, x] = max(result + bias, 0)                                             once, after the last
 """
 
 from __future__ import annotations
@@ -87,7 +87,11 @@ class _Reduction:
         for block in reversed(self.padding):
             found.follow(block)
         late = [] if self.last is None else loads(self.last.body.value)
-        if not found.is_followed(param) or found.dims[param] != axis or any(load.source.same_as(param) for load in late):
+        if (
+            not found.is_followed(param)
+            or found.dims[param] != axis
+            or any(load.source.same_as(param) for load in late)
+        ):
             raise Unknown("the operand is needed whole")
         follows, extent = found.follows(param), int(param.ty.shape[axis])
         if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):

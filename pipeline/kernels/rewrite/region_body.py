@@ -85,8 +85,25 @@ class RegionBody:
         self.steps += last
         places = {tensor: number for number, tensor in enumerate((*own.reads, *own.writes))}
         windows = tuple(Window(inside, places[tensor]) for tensor, inside in self._inside.items() if tensor in places)
-        body = Program("body", tuple(self.steps), tuple(self._tensors), tuple(self._buffers), (), tuple(self._given), tuple(self._made))
-        return Loop(own.kernel, own.reads, own.writes, own.nodes, own.in_place, trips=len(self.region.ticks), body=body, windows=windows)
+        body = Program(
+            "body",
+            tuple(self.steps),
+            tuple(self._tensors),
+            tuple(self._buffers),
+            (),
+            tuple(self._given),
+            tuple(self._made),
+        )
+        return Loop(
+            own.kernel,
+            own.reads,
+            own.writes,
+            own.nodes,
+            own.in_place,
+            trips=len(self.region.ticks),
+            body=body,
+            windows=windows,
+        )
 
     def _calls(self, stage: Stage, step: Step) -> list[Step]:
         """Add the calls of a stage at its ticks; return the one at the end of the last tick, if there is one."""
@@ -98,26 +115,66 @@ class RegionBody:
                 finish = made.finish
                 rows = RowKernel((), piece.group, piece.extent, piece.groups, row, continues=True)
                 guard = self._guard(piece, row // stage.group * stage.period)
-                self._call(f"{step.kernel}_part", made.part, stage, guard, rows, last=stage.extent - stage.group if row else None)
+                self._call(
+                    f"{step.kernel}_part",
+                    made.part,
+                    stage,
+                    guard,
+                    rows,
+                    last=stage.extent - stage.group if row else None,
+                )
             if finish is None:
                 return []
-            return [self._made_call(f"{step.kernel}_finish", finish, stage, Guard(offset=len(self.region.ticks) - 1), RowKernel((), continues=True))]
+            return [
+                self._made_call(
+                    f"{step.kernel}_finish",
+                    finish,
+                    stage,
+                    Guard(offset=len(self.region.ticks) - 1),
+                    RowKernel((), continues=True),
+                )
+            ]
         rows = RowKernel((), stage.group, stage.extent, stage.groups, windowed=True)
         if not stage.leads:
-            self._call(f"{step.kernel}_rows", row_window(kernel, stage.axis, stage.group), stage, self._guard(stage), rows)
+            self._call(
+                f"{step.kernel}_rows", row_window(kernel, stage.axis, stage.group), stage, self._guard(stage), rows
+            )
         for number, lead in enumerate(stage.leads):
             made = tap_window(kernel, stage.axis, number)
-            self._call(f"{step.kernel}_tap", made, stage, self._guard(stage, -lead), replace(rows, continues=number > 0), lead=lead)
+            self._call(
+                f"{step.kernel}_tap",
+                made,
+                stage,
+                self._guard(stage, -lead),
+                replace(rows, continues=number > 0),
+                lead=lead,
+            )
         return []
 
     def _guard(self, stage: Stage, late: int = 0) -> Guard:
         return Guard(stage.period, stage.offset - self._start + late, stage.groups, numbered=True)
 
-    def _call(self, name: str, kernel: PrimFunc, stage: Stage, guard: Guard, rows: RowKernel, lead: int = 0, last: int | None = None) -> None:
+    def _call(
+        self,
+        name: str,
+        kernel: PrimFunc,
+        stage: Stage,
+        guard: Guard,
+        rows: RowKernel,
+        lead: int = 0,
+        last: int | None = None,
+    ) -> None:
         self.steps.append(self._made_call(name, kernel, stage, guard, rows, lead, last))
 
     def _made_call(
-        self, name: str, kernel: PrimFunc, stage: Stage, guard: Guard, rows: RowKernel, lead: int = 0, last: int | None = None
+        self,
+        name: str,
+        kernel: PrimFunc,
+        stage: Stage,
+        guard: Guard,
+        rows: RowKernel,
+        lead: int = 0,
+        last: int | None = None,
     ) -> Step:
         """Return the call of a kernel of a stage, whose rows are `rows`.
 
@@ -136,12 +193,29 @@ class RegionBody:
         overlays: tuple[Overlay, ...] = ()
         if self._over is not None and self._over.result == result and self._waiting is None:
             shift = self._over.growth.shift if self._over.growth is not None else 0
-            overlays = tuple(Overlay(n, 0, shift) for n, tensor in enumerate(step.reads) if tensor in self._over.operands)
-        writes = self._fresh[result] if own is None else self._inside[result] if self._waits_for(result) is None else self._waiting
-        return self._added(name, kernel, replace(rows, places=(*places, own)), guard, (*reads, *more), (writes,), step.nodes, overlays)
+            overlays = tuple(
+                Overlay(n, 0, shift) for n, tensor in enumerate(step.reads) if tensor in self._over.operands
+            )
+        writes = (
+            self._fresh[result]
+            if own is None
+            else self._inside[result]
+            if self._waits_for(result) is None
+            else self._waiting
+        )
+        return self._added(
+            name, kernel, replace(rows, places=(*places, own)), guard, (*reads, *more), (writes,), step.nodes, overlays
+        )
 
     def _added(
-        self, name: str, kernel: PrimFunc, rows: RowKernel, guard: Guard, reads: Sequence[int], writes: Sequence[int], nodes: tuple[str, ...] = (),
+        self,
+        name: str,
+        kernel: PrimFunc,
+        rows: RowKernel,
+        guard: Guard,
+        reads: Sequence[int],
+        writes: Sequence[int],
+        nodes: tuple[str, ...] = (),
         overlays: tuple[Overlay, ...] = (),
     ) -> Step:
         name = free_name(name, self.lowered.kernels.keys() | self.kernels.keys())
@@ -162,12 +236,17 @@ class RegionBody:
         stage = self._stages[tensor]
         rows = RowKernel((None, self._whole(tensor)), stage.group, stage.extent, stage.groups, windowed=True)
         kernel = self._copy(tensor, stage, whole=False)
-        self.steps.append(self._added("keep_rows", kernel, rows, self._guard(stage), [self._fresh[tensor]], [self._inside[tensor]]))
+        self.steps.append(
+            self._added("keep_rows", kernel, rows, self._guard(stage), [self._fresh[tensor]], [self._inside[tensor]])
+        )
 
     def _copy(self, tensor: int, stage: Stage, whole: bool) -> PrimFunc:
         """Build a kernel that copies the rows of a group; their source is `whole`, or they are all of it."""
         what, shape = self._program.tensors[tensor], self._resized(tensor, stage.axis, stage.group)
-        source, target = buffer_of("source", what.shape if whole else shape, what.dtype), buffer_of("target", shape, what.dtype)
+        source, target = (
+            buffer_of("source", what.shape if whole else shape, what.dtype),
+            buffer_of("target", shape, what.dtype),
+        )
         first = Var("first", "int64")
         axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{n}", "int64"), _SPATIAL) for n, extent in enumerate(shape)]
         at = [axis.var for axis in axes]
@@ -192,7 +271,10 @@ class RegionBody:
             return place if place is not None and place.turned else None
         place = self._waits_for(tensor) or self._whole(tensor)
         if stage.slot is not None:
-            scale, ahead = reader.period // stage.period, (reader.offset - lead - stage.offset) // stage.period * stage.group
+            scale, ahead = (
+                reader.period // stage.period,
+                (reader.offset - lead - stage.offset) // stage.period * stage.group,
+            )
             fresh = Fresh(stage.group, scale, ahead) if last is None else Fresh(stage.group, 0, last * scale + ahead)
             return replace(place, held=stage.kept, fresh=fresh)
         return place if place.held is not None or place.turned else None
@@ -202,12 +284,18 @@ class RegionBody:
         return None if tensor in self._fresh else self._waits_for(tensor) or self._whole(tensor)
 
     def _waits_for(self, tensor: int) -> RowPlace | None:
-        return self._waits() if self._waiting is not None and self._over is not None and tensor == self._over.result else None
+        return (
+            self._waits()
+            if self._waiting is not None and self._over is not None and tensor == self._over.result
+            else None
+        )
 
     def _waits(self) -> RowPlace:
         """Return the ring of a result that waits to replace an operand."""
         assert self._over is not None
-        return RowPlace(self._program.tensors[self._over.result].shape, self._stages[self._over.result].axis, self._over.held)
+        return RowPlace(
+            self._program.tensors[self._over.result].shape, self._stages[self._over.result].axis, self._over.held
+        )
 
     def _whole(self, tensor: int) -> RowPlace:
         """Return the memory of a tensor: all of it, or its ring."""

@@ -1,8 +1,8 @@
 """Split kernels (loop fission) at a value every row of the result needs whole: a gate computed from means, say.
 
-    result[c, y, x] = data[c, y, x] * sigmoid(Σ weight[c, k] * mean[k])          one kernel, by TVM's fusion
-    gate[c] = sigmoid(Σ weight[c, k] * mean[k])                                  needed whole by every row
-    result[c, y, x] = data[c, y, x] * gate[c]                                    can be computed row by row
+result[c, y, x] = data[c, y, x] * sigmoid(Σ weight[c, k] * mean[k])          one kernel, by TVM's fusion
+gate[c] = sigmoid(Σ weight[c, k] * mean[k])                                  needed whole by every row
+result[c, y, x] = data[c, y, x] * gate[c]                                    can be computed row by row
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ class _Cut:
 
 def split_reductions(lowered: Lowered) -> Lowered:
     """Split every kernel with a sum that each row of its result needs whole."""
-    cuts = {step.kernel: cut for step in lowered.program.steps if (kernel := lowered.kernels.get(step.kernel)) and (cut := _cut(kernel)) is not None}
+    cuts = {
+        step.kernel: cut
+        for step in lowered.program.steps
+        if (kernel := lowered.kernels.get(step.kernel)) and (cut := _cut(kernel)) is not None
+    }
     program, kernels = lowered.program, dict(lowered.kernels)
     steps: list[Loop | Step] = []
     for step in program.steps:

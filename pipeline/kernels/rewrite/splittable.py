@@ -1,6 +1,6 @@
 """Find all ways to split the kernels of a program, once per structure; kept in the store for other targets.
 
-    "splits 1f3a…": [[[2, 14, [[0, {"axis": 2, "low": [0, 2, …], …}]], []]], [[1, 1]], 6272]        rows, sums, work
+"splits 1f3a…": [[[2, 14, [[0, {"axis": 2, "low": [0, 2, …], …}]], []]], [[1, 1]], 6272]        rows, sums, work
 """
 
 from __future__ import annotations
@@ -31,14 +31,20 @@ def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]
     """Find the row windows and partial sums of all kernels, or of the steps `among`."""
     steps = {step.kernel: step for step in lowered.program.steps[among]}
     return {
-        name: _whole(lowered, step) if isinstance(step, Loop) or name in lowered.rows else _splits(lowered.kernels[name], len(step.writes))
+        name: _whole(lowered, step)
+        if isinstance(step, Loop) or name in lowered.rows
+        else _splits(lowered.kernels[name], len(step.writes))
         for name, step in steps.items()
     }
 
 
 def _whole(lowered: Lowered, step: Loop | Step) -> Splits:
     """Count the iterations of a loop's kernels, or of one that computes rows by number: neither is split again."""
-    return Splits((), (), sum(iterations(lowered.kernels[each.kernel].body) * runs for _, each, runs in lowered.program.calls_of(step)))
+    return Splits(
+        (),
+        (),
+        sum(iterations(lowered.kernels[each.kernel].body) * runs for _, each, runs in lowered.program.calls_of(step)),
+    )
 
 
 def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
@@ -60,7 +66,12 @@ def _splits(kernel: PrimFunc, results: int) -> Splits:
 
 def _written(splits: Splits) -> list:
     rows = [
-        [each.axis, each.extent, [[number, _fields(follows)] for number, follows in each.operands], list(map(_fields, each.taps))]
+        [
+            each.axis,
+            each.extent,
+            [[number, _fields(follows)] for number, follows in each.operands],
+            list(map(_fields, each.taps)),
+        ]
         for each in splits.rows
     ]
     return [rows, splits.sums, splits.work]
@@ -72,7 +83,12 @@ def _fields(follows: Follows) -> dict:
 
 def _read(line: list) -> Rows:
     axis, extent, operands, taps = line
-    return Rows(axis, extent, tuple((number, _follows(**each)) for number, each in operands), tuple(_follows(**each) for each in taps))
+    return Rows(
+        axis,
+        extent,
+        tuple((number, _follows(**each)) for number, each in operands),
+        tuple(_follows(**each) for each in taps),
+    )
 
 
 def _follows(axis: int, extent: int, low: list[int], high: list[int]) -> Follows:
@@ -91,4 +107,6 @@ def _found(kernel: PrimFunc, results: int) -> Splits:
         for axis, extent in enumerate(operand.ty.shape)
         if int(extent) > 1 and sums_over(kernel, number, axis)
     ]
-    return Splits(tuple(replace(each, taps=taps_along(kernel, each)) for each in rows if each is not None), tuple(sums), work)
+    return Splits(
+        tuple(replace(each, taps=taps_along(kernel, each)) for each in rows if each is not None), tuple(sums), work
+    )

@@ -36,4 +36,6 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     used = {step.kernel for _, step, _ in program.calls()}
     kernels = {name: function for name, function in (lowered.kernels | body.kernels | turns).items() if name in used}
     rows = {name: each for name, each in (*lowered.rows.items(), *body.rows.items()) if name in used}
-    return divide_kernels(replace(lowered, program=drop_empty_buffers(program), kernels=dict(sorted(kernels.items())), rows=rows))
+    return divide_kernels(
+        replace(lowered, program=drop_empty_buffers(program), kernels=dict(sorted(kernels.items())), rows=rows)
+    )

@@ -74,13 +74,17 @@ def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFu
             part, lane = Var("part", "int64"), Var("lane", "int64")
             place = int64(start) + part * int64(lanes) + lane
             store = BufferStore(to, tirx.BufferLoad(of, at_row(of_row, place)), at_row(to_row, place))
-            loops.append(For(part, int64(0), int64(extent // lanes), _SERIAL, For(lane, int64(0), int64(lanes), kind, store)))
+            loops.append(
+                For(part, int64(0), int64(extent // lanes), _SERIAL, For(lane, int64(0), int64(lanes), kind, store))
+            )
         return sequence(loops)
 
     follow = tirx.While(value(source) > first, put(source, before(value(source))))
     cycle = tirx.While(
         value(source) != first,
-        sequence([moved(result, value(at), result, value(source)), put(at, value(source)), put(source, before(value(at)))]),
+        sequence(
+            [moved(result, value(at), result, value(source)), put(at, value(source)), put(source, before(value(at)))]
+        ),
     )
     rotate = sequence([
         moved(held, None, result, first), put(at, first), put(source, before(first)), cycle, moved(result, value(at), held, None),

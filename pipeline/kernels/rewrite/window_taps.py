@@ -65,7 +65,8 @@ def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
     found = [
         each
         for each in total.iter_vars
-        if int(each.iter_type) == _REDUCE and any(uses(index, each.var) for index, moves in zip(indices, along) if moves)
+        if int(each.iter_type) == _REDUCE
+        and any(uses(index, each.var) for index, moves in zip(indices, along) if moves)
     ]
     if len(found) != 1 or not 2 <= int(found[0].dom.extent) <= MOST_TAPS:
         raise Unknown("the rows of the window are not one axis, or too many")

@@ -129,7 +129,13 @@ class _Direct(LineBuffer):
         if self.summed or self.filters:
             self.unrolled, self.at_once, most = self._block(registers, machine.lanes)
         else:
-            if taps > _SMALL and self.lanes == _FEW and len(self.starts) > self.chunks and not self.by_row and not takes_a_row(kernel):
+            if (
+                taps > _SMALL
+                and self.lanes == _FEW
+                and len(self.starts) > self.chunks
+                and not self.by_row
+                and not takes_a_row(kernel)
+            ):
                 raise Unknown("padded lines take fewer products")
             self.unrolled, self.at_once = 1, len(self.starts)
             if self.at_once > registers - 2 and not self.once:
@@ -138,7 +144,11 @@ class _Direct(LineBuffer):
             least = 2 if self.rows.taps > 1 and 2 * taps * self.at_once <= _MOST_PRODUCTS else 1
             most = max(min(registers // 2 // self.at_once, max(_PRODUCTS // (taps * self.at_once), least)), 1)
         held = aligned(self.unrolled * self.at_once * self.lanes * 4, ALIGNMENT)
-        if self.unrolled * self.at_once > registers - 2 or held > machine.register_bytes or taps * self.at_once > _MOST_PRODUCTS:
+        if (
+            self.unrolled * self.at_once > registers - 2
+            or held > machine.register_bytes
+            or taps * self.at_once > _MOST_PRODUCTS
+        ):
             raise Unknown("a row is more than registers hold, or than is unrolled")
         self.count = self._rows_at_once(most)
         self.acc = buffer_of("acc", (self.unrolled, self.count, self.at_once, self.lanes), self.dtype)
@@ -149,9 +159,13 @@ class _Direct(LineBuffer):
         filters = 1 if self.filter is None else self.axes[self.filter]
         taps, strides = (self.rows.taps, self.columns.taps), (self.rows.stride, self.columns.stride)
         steps = prod(taps) * prod(self.axes[axis] for axis in self.summed)
-        if self.columns.stride > 1 or (steps > _FEW_STEPS and _lanes_of(filters, widest) * len(self.starts) * _GAIN > self.width):
+        if self.columns.stride > 1 or (
+            steps > _FEW_STEPS and _lanes_of(filters, widest) * len(self.starts) * _GAIN > self.width
+        ):
             raise Unknown("vectors of filters take less")
-        block = best_block(Windows(self.height, len(self.starts), filters, taps, strides), registers, _PRODUCTS, whole=self.once)
+        block = best_block(
+            Windows(self.height, len(self.starts), filters, taps, strides), registers, _PRODUCTS, whole=self.once
+        )
         if block is None:
             raise Unknown("no block of rows fits registers")
         return block.filters, block.vectors, block.rows
@@ -183,7 +197,9 @@ class _Direct(LineBuffer):
             elif n == inner[0]:
                 var = Var("part", "int64")
                 first = (var + n) * (count * self.lanes)
-                yield For(var, int64(0), int64(len(inner)), _SERIAL, self._part([first + (start - part[0]) for start in part]))
+                yield For(
+                    var, int64(0), int64(len(inner)), _SERIAL, self._part([first + (start - part[0]) for start in part])
+                )
 
     def _is_inside(self, part: Sequence[int]) -> bool:
         return all(after == start + self.lanes for start, after in pairwise(part)) and all(
@@ -196,7 +212,9 @@ class _Direct(LineBuffer):
         for axis in reversed(self.summed):
             window = For(self.values[axis], int64(0), int64(self.axes[axis]), _SERIAL, window)
         ends = [self._finish, self._move] if self._continues else [self._store]
-        return sequence([*self._each(starts, self._start), window, *(stmt for made in ends for stmt in self._each(starts, made))])
+        return sequence(
+            [*self._each(starts, self._start), window, *(stmt for made in ends for stmt in self._each(starts, made))]
+        )
 
     def _real(self, j: int) -> tuple[int, int]:
         """Return first and end column of the result for which tap `j` of a row is no padding."""
@@ -247,7 +265,9 @@ class _Direct(LineBuffer):
         ]
         yield sequence(parts) if inside is None else IfThenElse(inside, sequence(parts), None)
 
-    def _updated(self, i: int, j: int, element: Callable[[Expr], Expr], place: _Place, lane: Expr, acc: TensorLoad) -> BufferStore:
+    def _updated(
+        self, i: int, j: int, element: Callable[[Expr], Expr], place: _Place, lane: Expr, acc: TensorLoad
+    ) -> BufferStore:
         """Add the products of a tap to a vector of a row, whose lanes move if it reaches into padding."""
         tap = {var: int64(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
         product = replaced(self.window.body.value, {**self._values(place), **tap})
@@ -262,7 +282,11 @@ class _Direct(LineBuffer):
                 if begin is place.start or begin == place.start:
                     return found
                 found, column = moved(found, begin - place.start), lane + place.start
-                return found if self.fill is None else tirx.Select(tirx.And(int64(first) <= column, column < int64(end)), found, self.fill)
+                return (
+                    found
+                    if self.fill is None
+                    else tirx.Select(tirx.And(int64(first) <= column, column < int64(end)), found, self.fill)
+                )
             return each
 
         return BufferStore(acc.source, tvm_ffi.structural_map(product, (TensorLoad, load)), acc.indices)
@@ -270,7 +294,12 @@ class _Direct(LineBuffer):
     @property
     def _continues(self) -> bool:
         """Tell whether the epilogue may read an element of the result that an overlapping vector writes: a sum so far."""
-        if self.last is None or not self.once or self.width % self.lanes == 0 or str(self.result.ty.dtype) != self.dtype:
+        if (
+            self.last is None
+            or not self.once
+            or self.width % self.lanes == 0
+            or str(self.result.ty.dtype) != self.dtype
+        ):
             return False
         shape = [int(extent) for extent in self.result.ty.shape]
         return any([int(extent) for extent in load.source.ty.shape] == shape for load in self.read_late)

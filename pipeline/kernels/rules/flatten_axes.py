@@ -165,7 +165,9 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
         for buffer, indices in accesses:
             pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if indices[dim : dim + 2] not in axes}
         for buffer, indices in accesses:
-            axes -= {pair for index in indices for pair in of_axis.get(index, ()) if not _stays(pair, indices, buffer, pairs)}
+            axes -= {
+                pair for index in indices for pair in of_axis.get(index, ()) if not _stays(pair, indices, buffer, pairs)
+            }
     return {(buffers[number], dim) for number, dim in pairs}
 
 

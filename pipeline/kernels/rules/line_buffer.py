@@ -74,7 +74,9 @@ class LineBuffer(Plane):
 
     def lines_of(self, rows: int) -> Var:
         """Declare the line buffer for so many rows of the result."""
-        return buffer_of("lines", (len(self.kept(rows)), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
+        return buffer_of(
+            "lines", (len(self.kept(rows)), self.columns.stride, self.phase_width), str(self.data.ty.dtype)
+        )
 
     def kept(self, rows: int) -> range:
         """Return the numbers of the lines, halo included, for so many rows of the result: of a whole plane, those not of padding."""
@@ -84,7 +86,12 @@ class LineBuffer(Plane):
         return self._kept[count]
 
     def _without_padding(self, count: int) -> range:
-        if not self.whole or self.padding is None or self.in_region or not has_skippable_padding(self.window, [self.padding]):
+        if (
+            not self.whole
+            or self.padding is None
+            or self.in_region
+            or not has_skippable_padding(self.window, [self.padding])
+        ):
             return range(count)
         inside = (self.row_at(self.rows.start + number).inside for number in range(count))
         there = [n for n, each in enumerate(inside) if each is None or not sym.Analyzer().can_prove_equal(each, False)]
@@ -107,7 +114,10 @@ class LineBuffer(Plane):
             first_end, last_start = max(first, min(_FEW, end)), min(end, max(wide - _FEW, first))
         else:
             first_end, last_start = first, end
-        empty = [(low, high) if some else None for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide))]
+        empty = [
+            (low, high) if some else None
+            for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide))
+        ]
         before, after = [[self._columns(lines, line, *each, lambda column: zero)] if each else [] for each in empty]
         copied = self._columns(lines, line, first, end, element)
         stmt = copied

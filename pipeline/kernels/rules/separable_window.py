@@ -63,7 +63,11 @@ class _Separable(LineBuffer):
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel, machine)
         store, start = self.window.body, self.window.init.value
-        if type(store.value).__name__ not in COMBINED or not isinstance(combined_term(store), TensorLoad) or loads(start):
+        if (
+            type(store.value).__name__ not in COMBINED
+            or not isinstance(combined_term(store), TensorLoad)
+            or loads(start)
+        ):
             raise Unknown("the window is no pooling")
         if self.summed or self.filters or self.dtype != "float32":
             raise Unknown("the window covers several planes, or is of other numbers")
@@ -99,11 +103,21 @@ class _Separable(LineBuffer):
         self.values[self.y] = row if self.height > 1 else int64(0)
         ends = [(low, high) for low, high in ((0, self.first), (self.end, self.needed)) if low < high]
         together = max(min(_MOST_STEPS // self.columns.taps, self.at_once), 1)
-        stmt = sequence([*self._vectors(self.first, self.end, self.at_once, self._down), *self._vectors(0, self.width, together, self._along)])
+        stmt = sequence(
+            [
+                *self._vectors(self.first, self.end, self.at_once, self._down),
+                *self._vectors(0, self.width, together, self._along),
+            ]
+        )
         stmt = loop_of(row, self.height, stmt)
         for axis, var in reversed(self.loops.items()):
             stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
-        return kernel_of(self.original.params, [sequence([*(self._emptied(*each) for each in ends), stmt])], [self.line, self.acc], self.original.attrs)
+        return kernel_of(
+            self.original.params,
+            [sequence([*(self._emptied(*each) for each in ends), stmt])],
+            [self.line, self.acc],
+            self.original.attrs,
+        )
 
     def _emptied(self, low: int, high: int) -> Stmt:
         place = Var("place", "int64")
@@ -114,7 +128,9 @@ class _Separable(LineBuffer):
         whole = (end - first) // (most * self.lanes)
         group = Var("group", "int64")
         if whole:
-            yield loop_of(group, whole, made([group * (most * self.lanes) + (first + n * self.lanes) for n in range(most)]))
+            yield loop_of(
+                group, whole, made([group * (most * self.lanes) + (first + n * self.lanes) for n in range(most)])
+            )
         begin = first + whole * most * self.lanes
         if begin < end:
             yield made([int64(each) for each in (*range(begin, end - self.lanes, self.lanes), end - self.lanes)])
@@ -124,7 +140,9 @@ class _Separable(LineBuffer):
         tap = Var("tap", "int64")
         row = self.values[self.y] * self.rows.stride + tap * self.rows.step + self.rows.start
         inside, _, _, _, element = self.row_at(row)
-        added = self._each(starts, lambda at, acc: BufferStore(acc.source, self._combined(acc, element(at)), acc.indices))
+        added = self._each(
+            starts, lambda at, acc: BufferStore(acc.source, self._combined(acc, element(at)), acc.indices)
+        )
         stmt = added if inside is None else IfThenElse(inside, added, None)
         return sequence([
             self._each(starts, lambda at, acc: BufferStore(acc.source, self.start, acc.indices)),
@@ -140,7 +158,11 @@ class _Separable(LineBuffer):
 
         steps = [self._each(starts, lambda at, acc: BufferStore(acc.source, load(at, 0), acc.indices))]
         for j in range(1, self.columns.taps):
-            steps.append(self._each(starts, lambda at, acc, j=j: BufferStore(acc.source, self._combined(acc, load(at, j)), acc.indices)))
+            steps.append(
+                self._each(
+                    starts, lambda at, acc, j=j: BufferStore(acc.source, self._combined(acc, load(at, j)), acc.indices)
+                )
+            )
         return sequence([*steps, self._each(starts, self._store)])
 
     def _combined(self, one: Expr, other: Expr) -> Expr:

@@ -1,6 +1,6 @@
 """Match windows that slide over planes in a kernel: for rules/sliding_window.py.
 
-    result[c, y, x] = max over i, j of data[c, 2 y + i, 2 x + j]               rows: 2 y + i, columns: 2 x + j
+result[c, y, x] = max over i, j of data[c, 2 y + i, 2 x + j]               rows: 2 y + i, columns: 2 x + j
 """
 
 from __future__ import annotations
@@ -140,7 +140,10 @@ class Plane:
             read = [load for load in loads(self.last.body.value) if load.source.same_as(self.window.body.buffer)]
             if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars):
                 raise Unknown("the epilogue is not element-wise")
-            if not all(are_axes(self.last, simple(self.last, each)) for each in [self.last.body.indices, *(load.indices for load in read)]):
+            if not all(
+                are_axes(self.last, simple(self.last, each))
+                for each in [self.last.body.indices, *(load.indices for load in read)]
+            ):
                 raise Unknown("the epilogue is not element-wise")
         elif not self.window.body.buffer.same_as(self.result):
             raise Unknown("the window does not write the result")

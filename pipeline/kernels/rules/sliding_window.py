@@ -127,7 +127,10 @@ class _ByLines(LineBuffer):
         line = self.columns.stride * self.phase_width * DTYPE_BYTES[str(self.data.ty.dtype)]
         if self.in_region:
             vectors = at_once * self.lanes * DTYPE_BYTES[self.dtype]
-            taken = {n: aligned(self.count_of(n) * line, ALIGNMENT) + aligned(n * vectors, ALIGNMENT) for n in range(rows, 0, -1)}
+            taken = {
+                n: aligned(self.count_of(n) * line, ALIGNMENT) + aligned(n * vectors, ALIGNMENT)
+                for n in range(rows, 0, -1)
+            }
             fitting = (n for n, nbytes in taken.items() if nbytes <= self.register_bytes)
             if (rows := next(fitting, 0)) == 0:
                 raise Unknown("a line is too long for registers")
@@ -212,7 +215,9 @@ class _ByLines(LineBuffer):
         assert isinstance(self.window.init, BufferStore)
         return BufferStore(self.acc, self.window.init.value, [int64(row), at])
 
-    def _update(self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
+    def _update(
+        self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr
+    ) -> Stmt:
         column = j * self.columns.step
         line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride - self.first_line)
         place = at + chunk * self.lanes + column // self.columns.stride
@@ -254,15 +259,16 @@ class _ByLines(LineBuffer):
         The loop parts it from the sums: in one block, LLVM sums up one accumulator after the other, each for its function.
         """
         number, lane = Var("vector", "int64"), Var("lane", "int64")
-        row, column = tirx.floordiv(number, int64(self.at_once)), tirx.floormod(number, int64(self.at_once)) * self.lanes + lane
+        row, column = (
+            tirx.floordiv(number, int64(self.at_once)),
+            tirx.floormod(number, int64(self.at_once)) * self.lanes + lane,
+        )
         indices = [*map(self.outside, self.outer), start + row, column + chunk * self.lanes]
         store = BufferStore(self.acc, self.epilogue(tirx.BufferLoad(self.acc, [row, column]), indices), [row, column])
         vector = For(lane, int64(0), int64(self.lanes), _VECTORIZED, store)
         return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
 
-    def _store(
-        self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: _Made
-    ) -> Stmt:
+    def _store(self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: _Made) -> Stmt:
         lane = Var("lane", "int64")
         at = lane + number * self.lanes
         indices = [*map(self.outside, self.outer), start + row, at + chunk * self.lanes]

@@ -1,7 +1,7 @@
 """Split kernels that select by position, as concatenations, into one branch-free nest per range.
 
-    result[c, x] = a[c, x] if c < 64 else b[c - 64, x]            for c in 0…64: result[c, x] = a[c, x]
-                                                                  for c in 64…96: result[c, x] = b[c - 64, x]
+result[c, x] = a[c, x] if c < 64 else b[c - 64, x]            for c in 0…64: result[c, x] = a[c, x]
+                                                              for c in 64…96: result[c, x] = b[c - 64, x]
 """
 
 from __future__ import annotations

@@ -61,7 +61,12 @@ class _Turned:
         store, start = self.sum.body, self.sum.init.value
         self.axes = {axis.var: int(axis.dom.extent) for axis in self.sum.iter_vars}
         reduced = [axis.var for axis in self.sum.iter_vars if int(axis.iter_type) == _REDUCE]
-        if type(store.value).__name__ != "Add" or type(store.value.b).__name__ != "Mul" or loads(start) or len(reduced) != 1:
+        if (
+            type(store.value).__name__ != "Add"
+            or type(store.value.b).__name__ != "Mul"
+            or loads(start)
+            or len(reduced) != 1
+        ):
             raise Unknown("no sum of products along one axis")
         (self.summed,) = reduced
         one, other = store.value.b.a, store.value.b.b
@@ -84,7 +89,11 @@ class _Turned:
         for load in (self.one, self.other):
             if load.source in weights or load.source.same_as(store.buffer):
                 raise Unknown("an operand is repacked, or the sum itself")
-            if not load.indices or not load.indices[-1].same_as(self.summed) or any(uses(each, self.summed) for each in load.indices[:-1]):
+            if (
+                not load.indices
+                or not load.indices[-1].same_as(self.summed)
+                or any(uses(each, self.summed) for each in load.indices[:-1])
+            ):
                 raise Unknown("an operand does not run along the sum")
         alone = [var for var in store.indices if var in self.axes and uses(self.one, var) and not uses(self.other, var)]
         if uses(self.one, self.column) or not uses(self.other, self.column) or not alone:
@@ -107,7 +116,10 @@ class _Turned:
     def kernel(self) -> PrimFunc:
         around = [axis.var for axis in self.sum.iter_vars if axis.var not in (self.row, self.column, self.summed)]
         self.values = {var: Var("plane", "int64") if self.axes[var] > 1 else int64(0) for var in around}
-        columns, rows = self._blocks("columns", self.axes[self.column], self.lanes), self._blocks("rows", self.axes[self.row], self.count)
+        columns, rows = (
+            self._blocks("columns", self.axes[self.column], self.lanes),
+            self._blocks("rows", self.axes[self.row], self.count),
+        )
         self.first_column, self.first_row = columns[1], rows[1]
         stmt = loop_of(columns[0], columns[2], sequence([self._turn(), loop_of(rows[0], rows[2], self._rows())]))
         for var in reversed(around):
@@ -125,7 +137,9 @@ class _Turned:
         k, lane = Var("k", "int64"), Var("lane", "int64")
         value = replaced(self.other, {**self.values, self.column: self.first_column + lane, self.summed: k})
         store = BufferStore(self.turned, value, [k, lane])
-        return For(lane, int64(0), int64(self.lanes), _SERIAL, For(k, int64(0), int64(self.axes[self.summed]), _SERIAL, store))
+        return For(
+            lane, int64(0), int64(self.lanes), _SERIAL, For(k, int64(0), int64(self.axes[self.summed]), _SERIAL, store)
+        )
 
     def _rows(self) -> Stmt:
         """Build the sums of a block of rows and columns."""

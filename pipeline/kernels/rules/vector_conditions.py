@@ -1,7 +1,7 @@
 """Decide conditions for whole vectors: padding and ends that no vector meets in part.
 
-    if 8 v + lane < 32: …              32 is a multiple of 8: one answer for all lanes, 8 v < 32
-    if 5 j + (8 v + lane) / 32 < 16: … the same: 8 neighbours have one quotient
+if 8 v + lane < 32: …              32 is a multiple of 8: one answer for all lanes, 8 v < 32
+if 5 j + (8 v + lane) / 32 < 16: … the same: 8 neighbours have one quotient
 """
 
 from __future__ import annotations

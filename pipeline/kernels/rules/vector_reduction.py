@@ -48,7 +48,9 @@ _VECTORS = 4
 _REDUCE = 2
 
 
-def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES, machine: Machine | None = None) -> PrimFunc | None:
+def vector_reduction(
+    kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES, machine: Machine | None = None
+) -> PrimFunc | None:
     """Vectorize the reductions of `kernel`; None if the rule does not match or TVM refuses a step.
 
     With a `machine`, rows that share an operand are summed side by side where its registers hold them.
@@ -104,7 +106,12 @@ def _lanes_of(machine: Machine) -> Sequence[int]:
 
 
 def _schedule(
-    schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], costly: SBlockRV | None, machine: Machine | None
+    schedule: Schedule,
+    kernel: PrimFunc,
+    one_operand: bool,
+    lanes: Sequence[int],
+    costly: SBlockRV | None,
+    machine: Machine | None,
 ) -> PrimFunc | None:
     name = None if costly is None else name_of(schedule, costly)
     for block in intermediate_blocks(schedule, result_names(schedule)):
@@ -170,7 +177,10 @@ def _at_same_place(block: SBlock, value: Var) -> bool:
     store = block.body
     if not isinstance(store, BufferStore) or block.init is not None:
         return False
-    same = [str(store.buffer.ty.dtype), *map(int, store.buffer.ty.shape)] == [str(value.ty.dtype), *map(int, value.ty.shape)]
+    same = [str(store.buffer.ty.dtype), *map(int, store.buffer.ty.shape)] == [
+        str(value.ty.dtype),
+        *map(int, value.ty.shape),
+    ]
     read = [load for load in loads(store.value) if load.source.same_as(value)]
     return same and all(all(map(tvm_ffi.structural_equal, load.indices, store.indices)) for load in read)
 
@@ -240,7 +250,9 @@ def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
     axes = schedule.get(partial).iter_vars
     loops = schedule.get_loops(partial)[-len(axes) :]
     values = iteration_values(schedule, partial)  # a result without axes leaves loops in another order than axes
-    bound = [(loop, axis) for loop in loops for axis, value in zip(axes, values) if uses(value, schedule.get(loop).loop_var)]
+    bound = [
+        (loop, axis) for loop in loops for axis, value in zip(axes, values) if uses(value, schedule.get(loop).loop_var)
+    ]
     reduce = [loop for loop, axis in bound if int(axis.iter_type) == _REDUCE]
     (lane,) = [loop for loop, axis in bound if _is_lane(schedule, partial, axis)]
     schedule.reorder(*reduce, lane)

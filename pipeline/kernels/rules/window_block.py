@@ -56,7 +56,11 @@ def best_block(windows: Windows, registers: int, products: int, *, whole: bool =
 
     With `whole`, its vectors are all of a row. None if none is worth it.
     """
-    found = (each for each in _blocks(windows, registers, products) if each.cycles <= _WORTH and (not whole or each.vectors == windows.vectors))
+    found = (
+        each
+        for each in _blocks(windows, registers, products)
+        if each.cycles <= _WORTH and (not whole or each.vectors == windows.vectors)
+    )
     return min(found, key=lambda each: (round(each.cycles, 3), each.accumulators), default=None)
 
 
@@ -80,5 +84,7 @@ def _cycles(windows: Windows, filters: int, vectors: int, rows: int) -> float:
     wanted = filters * vectors * rows * high * wide
     in_flight = max(filters * vectors * rows, IN_FLIGHT) / (filters * vectors * rows)
     # the last block of a row, and of a plane, overlaps the one before
-    again = -(-windows.vectors // vectors) * vectors / windows.vectors * -(-windows.height // rows) * rows / windows.height
+    again = (
+        -(-windows.vectors // vectors) * vectors / windows.vectors * -(-windows.height // rows) * rows / windows.height
+    )
     return max(wanted * in_flight / 2, loads) * again / wanted

@@ -141,9 +141,7 @@ def is_scheduled(kernel: PrimFunc) -> bool:
 
 
 @memoise_by_structure
-def schedules(
-    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
-) -> Schedules:
+def schedules(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False) -> Schedules:
     """List the schedules of `kernel`, fastest first.
 
     `repackable` are the parameters whose layout may be chosen. With `fixed_shapes` no axes are flattened: best if the

@@ -59,10 +59,16 @@ def faster_stages(kernel: PrimFunc, repackable: frozenset[int]) -> list[Stage]:
 def _are_faster(kernel: PrimFunc, stages: Sequence[Stage], repackable: frozenset[int]) -> bool:
     fixed = takes_a_row(kernel)
     uses = Counter(value for stage in stages for value in stage.reads)
-    free = (frozenset(n for n, value in enumerate(stage.reads) if value in repackable and uses[value] == 1) for stage in stages)
+    free = (
+        frozenset(n for n, value in enumerate(stage.reads) if value in repackable and uses[value] == 1)
+        for stage in stages
+    )
     try:
         whole = next(schedules(kernel, repackable, _MACHINE, fixed).candidates())
-        parts = (schedules(stage.kernel, own, _MACHINE, fixed).within(RULE_WORKSPACE, RULE_WORKSPACE) for stage, own in zip(stages, free))
+        parts = (
+            schedules(stage.kernel, own, _MACHINE, fixed).within(RULE_WORKSPACE, RULE_WORKSPACE)
+            for stage, own in zip(stages, free)
+        )
         return whole.speed is Speed.LOOPS and all(each.speed < Speed.LOOPS for each in parts)
     except REFUSALS:
         return False
@@ -88,7 +94,8 @@ class _Divider:
             raise Unknown("a buffer is written twice, or the kernel has more than one result")
         #: for each block, the blocks it reads
         self.reads = [
-            sorted({self.writer[load.source] for load in _others(block) if load.source in self.writer}) for block in self.blocks
+            sorted({self.writer[load.source] for load in _others(block) if load.source in self.writer})
+            for block in self.blocks
         ]
         if any(each >= number for number, reads in enumerate(self.reads) for each in reads):
             raise Unknown("a buffer is read before it is written")
@@ -98,13 +105,18 @@ class _Divider:
 
     def stages(self) -> list[Stage]:
         """Return the stages. Raises Unknown if two of them need one reduction."""
-        ends = sorted({end for number, block in enumerate(self.blocks) if block.init is not None for end in self._ends(number)})
+        ends = sorted(
+            {end for number, block in enumerate(self.blocks) if block.init is not None for end in self._ends(number)}
+        )
         ends.append(len(self.blocks) - 1)
         parts = [self._members(end, ends) for end in ends]
         summing = [number for part in parts for number in part if self.blocks[number].init is not None]
         if len(summing) > len(set(summing)):
             raise Unknown("a reduction belongs to two stages")
-        values = {value: n for n, value in enumerate((*tensors_of(self.kernel)[:-1], *(self.blocks[end].body.buffer for end in ends)))}
+        values = {
+            value: n
+            for n, value in enumerate((*tensors_of(self.kernel)[:-1], *(self.blocks[end].body.buffer for end in ends)))
+        }
         return [self._stage(part, values) for part in parts]
 
     def _ends(self, number: int) -> set[int]:
@@ -112,7 +124,9 @@ class _Divider:
         found = set()
         for each in self.reads[number]:
             if self.summed[each]:
-                again = self._moves(self.blocks[each]) or not repeats(self.blocks[number], self.blocks[each].body.buffer)
+                again = self._moves(self.blocks[each]) or not repeats(
+                    self.blocks[number], self.blocks[each].body.buffer
+                )
                 found |= self._smallest(each) if again else {each}
         return found
 

@@ -18,7 +18,9 @@ def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> in
     than the best so far.
     """
     most = 0
-    for bound, default in sorted(((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]):
+    for bound, default in sorted(
+        ((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]
+    ):
         if bound <= most:
             break
         most = max(most, default())

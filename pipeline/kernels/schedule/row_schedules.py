@@ -15,7 +15,9 @@ def row_schedule(kernel: PrimFunc, repackable: frozenset[int], machine: Machine,
     `continues`: the parameter before the result is the result so far, and lies in its place.
     """
     found = schedules(kernel, repackable, machine, True)
-    return schedule_in_place(found, len(kernel.params) - 2) if continues else found.within(RULE_WORKSPACE, RULE_WORKSPACE)
+    return (
+        schedule_in_place(found, len(kernel.params) - 2) if continues else found.within(RULE_WORKSPACE, RULE_WORKSPACE)
+    )
 
 
 def default_workspace(workspace: int, threads: int) -> int:

@@ -72,5 +72,7 @@ def _is_read_first(kernel: PrimFunc, operand: int) -> bool:
         found = stores(kernel.body)
     except Unknown:
         return False
-    reads = [(store, load, masks) for store in found for load, masks in masked_loads(store) if load.source.same_as(so_far)]
+    reads = [
+        (store, load, masks) for store in found for load, masks in masked_loads(store) if load.source.same_as(so_far)
+    ]
     return not takes_addresses(kernel.body) and end_shift(kernel.body, so_far, result, found, reads) == 0

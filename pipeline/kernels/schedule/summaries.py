@@ -1,6 +1,6 @@
 """Share schedule summaries between search workers, so each kernel is scheduled once.
 
-    ["first 1f3a…", [2560, 1, 1, [[0, 0, 0]], []]]       a line from one worker to the others
+["first 1f3a…", [2560, 1, 1, [[0, 0, 0]], []]]       a line from one worker to the others
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from .largest_default import largest_default
 from .row_schedules import row_schedule
 from .shared_log import SharedLog
 
-_REPACKS: dict[str, Callable[..., Repack]] = {each.__name__: each for each in (Repack, RepackPairs, RepackQuads, RepackRuns)}
+_REPACKS: dict[str, Callable[..., Repack]] = {
+    each.__name__: each for each in (Repack, RepackPairs, RepackQuads, RepackRuns)
+}
 #: name, key, and schedules on demand, of a kernel
 _Asked = tuple[str, str, Callable[[], Schedules]]
 
@@ -62,7 +64,9 @@ class ScheduleSummaries:
         most = max(least, self._most(kernels, asked))
         return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
 
-    def of_rows(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, continues: bool) -> ScheduleSummary:
+    def of_rows(
+        self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, continues: bool
+    ) -> ScheduleSummary:
         """Summarise the schedule of a kernel of rows, see `row_schedule`, with the repacks it asks for."""
 
         def written() -> list:
@@ -91,7 +95,11 @@ class ScheduleSummaries:
     ) -> list[_Asked]:
         """Return the name, the key and the schedules of each kernel, the latter on demand."""
         return [
-            (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
+            (
+                name,
+                _key(kernels[name], private[name], machine),
+                lambda name=name: schedules(kernels[name], private[name], machine),
+            )
             for name in sorted(kernels, reverse=self.backwards)
         ]
 
@@ -110,7 +118,9 @@ class ScheduleSummaries:
 
     def _default(self, kernel: PrimFunc, key: str, make: Callable[[], Schedules]) -> int:
         """Return the workspace of a kernel as TVM made it: the same for all machines, unless it is scheduled already."""
-        return self.remembered(f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default)
+        return self.remembered(
+            f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default
+        )
 
     def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
         first = self._first(key, make)
@@ -139,12 +149,19 @@ def _key(kernel: PrimFunc, private: frozenset[int], machine: Machine) -> str:
 
 def _written(schedule: Schedule) -> list:
     found = schedule.sharing
-    return [schedule.workspace, schedule.threads, found.results, *(list(map(astuple, each)) for each in (found.in_place, found.copies))]
+    return [
+        schedule.workspace,
+        schedule.threads,
+        found.results,
+        *(list(map(astuple, each)) for each in (found.in_place, found.copies)),
+    ]
 
 
 def _read(line: list) -> ScheduleSummary:
     workspace, threads, results, *overlays = line
-    return ScheduleSummary(workspace, threads, Sharing(results, *(tuple(Overlay(*each) for each in kind) for kind in overlays)))
+    return ScheduleSummary(
+        workspace, threads, Sharing(results, *(tuple(Overlay(*each) for each in kind) for kind in overlays))
+    )
 
 
 def _read_repack(kind: str, *fields: Any) -> Repack:

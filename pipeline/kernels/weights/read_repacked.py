@@ -1,6 +1,6 @@
 """Rewrite kernels to read weights that another kernel repacked: rematerialised steps read them twice.
 
-    weight[f, c] ─► weight[f / 16, c, f % 16]       see Repack; rules/tiles/tile_candidates.py recognises vectors in that form
+weight[f, c] ─► weight[f / 16, c, f % 16]       see Repack; rules/tiles/tile_candidates.py recognises vectors in that form
 """
 
 from __future__ import annotations

@@ -131,7 +131,12 @@ def free_weights(program: Program, fixed: frozenset[str]) -> frozenset[int]:
             if tensor.weight is not None:
                 shapes[tensor.weight].add(tensor.shape)
         taken |= {each.tensors[view.source].weight for view in each.views}
-    taken |= {owner.tensors[tensor].weight for owner, step, _ in program.calls() if step.kernel in fixed for tensor in step.reads}
+    taken |= {
+        owner.tensors[tensor].weight
+        for owner, step, _ in program.calls()
+        if step.kernel in fixed
+        for tensor in step.reads
+    }
     return frozenset({weight for weight, different in shapes.items() if len(different) == 1} - taken)
 
 
@@ -173,8 +178,13 @@ def repack_by_number(
 
 def _reshaped(program: Program, chosen: Mapping[int, Repack]) -> Program:
     """Return the program, and the bodies of its loops, with tensors of the new shapes of weights."""
-    tensors = tuple(replace(each, shape=chosen[each.weight].shape(each.shape)) if each.weight in chosen else each for each in program.tensors)
-    steps = tuple(replace(each, body=_reshaped(each.body, chosen)) if isinstance(each, Loop) else each for each in program.steps)
+    tensors = tuple(
+        replace(each, shape=chosen[each.weight].shape(each.shape)) if each.weight in chosen else each
+        for each in program.tensors
+    )
+    steps = tuple(
+        replace(each, body=_reshaped(each.body, chosen)) if isinstance(each, Loop) else each for each in program.steps
+    )
     return replace(program, tensors=tensors, steps=steps)
 
 

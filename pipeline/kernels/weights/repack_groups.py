@@ -48,7 +48,9 @@ class RepackGroups(RepackRuns):
     def index_map(self, *indices):
         """Return the new indices of an element."""
         f, c = indices[self.dimension], indices[self.channels]
-        unit = self.linear(indices, self.looped) * (self.extents[self.channels] // RUN // self.runs) + c // (RUN * self.runs)
+        unit = self.linear(indices, self.looped) * (self.extents[self.channels] // RUN // self.runs) + c // (
+            RUN * self.runs
+        )
         run = self.linear(indices, self.unrolled) * self.runs + c // RUN % self.runs
         return [f // self.width, ((unit * self.width + f % self.width) * self.size + run) * RUN + c % RUN]
 
@@ -81,7 +83,9 @@ class RepackGroups(RepackRuns):
         blocks = units.transpose(0, 2, 1, 3)
         starts = -units.astype(np.int64).sum((2, 3)) * self.zero
         ends = starts.astype(np.int32).astype("<i4").view(np.int8)
-        return np.concatenate([blocks.reshape(len(ends), -1), ends, self._grouped(blocks).reshape(len(ends), -1)], axis=1)
+        return np.concatenate(
+            [blocks.reshape(len(ends), -1), ends, self._grouped(blocks).reshape(len(ends), -1)], axis=1
+        )
 
     def _grouped(self, blocks: np.ndarray) -> np.ndarray:
         """Return the number of the first grouping that any values fit into, for each unit."""

@@ -78,7 +78,9 @@ class RepackQuads(Repack):
         if self.dots:
             split = moved.reshape(*blocks, moved[0].size // 4, 4).transpose(0, 3, 1, 2, 4)
         else:
-            split = moved.reshape(*blocks, moved[0].size // self.chunk, 2, self.chunk // 4, 2).transpose(0, 3, 5, 1, 4, 2, 6)
+            split = moved.reshape(*blocks, moved[0].size // self.chunk, 2, self.chunk // 4, 2).transpose(
+                0, 3, 5, 1, 4, 2, 6
+            )
         packed = split.reshape(filters // self.width, -1)
         ends = starts.astype(np.int32).astype("<i4").reshape(-1, self.width).view(np.int8)
         return np.ascontiguousarray(np.concatenate([packed, ends], axis=1))

@@ -50,7 +50,9 @@ def sum_of_tensors(program: Program) -> int:
     return tensors + sum(weight.nbytes for weight in program.weights)
 
 
-def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target, measured: Measured | None = None) -> Footprint:
+def footprint_of(
+    program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target, measured: Measured | None = None
+) -> Footprint:
     """Return the footprint of a program's library with known `workspace` and `code`, in bytes.
 
     The stack is part of ram once it is `measured`. Without an operating system, ram and flash are those of the linked image,
@@ -64,5 +66,7 @@ def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, t
         found = replace(found, ram=measured.ram, flash=measured.flash, code=measured.flash - found.weights)
     stack = measured.stack or 0
     first = next((region for region in measured.regions if region.kind == "ram"), None)
-    regions = tuple(replace(region, used=region.used + stack) if region is first else region for region in measured.regions)
+    regions = tuple(
+        replace(region, used=region.used + stack) if region is first else region for region in measured.regions
+    )
     return replace(found, ram=found.ram + stack, stack=stack, regions=regions)

@@ -20,7 +20,10 @@ def place_weights(program: Program, target: Target, code: int) -> tuple[str, ...
 
     Also empty without a second memory. What fits nowhere is in the last.
     """
-    rooms = [Room(each.name, each.usable - (0 if number else code + RESERVE)) for number, each in enumerate(of_kind(target.memories, "flash"))]
+    rooms = [
+        Room(each.name, each.usable - (0 if number else code + RESERVE))
+        for number, each in enumerate(of_kind(target.memories, "flash"))
+    ]
     if len(rooms) < 2 or program.weight_bytes <= rooms[0].size:
         return ()
     return homes_of(program, rooms)

@@ -64,7 +64,11 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
 
 def placed_buffers(program: Program) -> list[int]:
     """List the buffers that need a place: neither empty nor never alive."""
-    return [number for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True)) if buffer.nbytes and life.end > life.start]
+    return [
+        number
+        for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True))
+        if buffer.nbytes and life.end > life.start
+    ]
 
 
 def place_buffers(
@@ -131,7 +135,9 @@ def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement,
 
 
 def _workspaces(program: Program) -> frozenset[int]:
-    return frozenset(program.buffers_of(tuple(tensor for step in program.steps for tensor in step.writes[len(step.results) :])))
+    return frozenset(
+        program.buffers_of(tuple(tensor for step in program.steps for tensor in step.writes[len(step.results) :]))
+    )
 
 
 def _promoted(

@@ -103,11 +103,18 @@ def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment:
     busy = [moved[index] for index in chosen]
     # positions in units: bank k lies between walls k and k + 1, the last one is open
     walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
-    found = [_cut(boxes, [plan.offsets[index] // unit for index in chosen], walls), *_filled(boxes, busy, walls, rooms[-1].size // unit)]
-    return _banked(program, plan, rooms, alignment, unit, walls, _best(found, boxes, busy, walls, rooms[-1].size // unit))
+    found = [
+        _cut(boxes, [plan.offsets[index] // unit for index in chosen], walls),
+        *_filled(boxes, busy, walls, rooms[-1].size // unit),
+    ]
+    return _banked(
+        program, plan, rooms, alignment, unit, walls, _best(found, boxes, busy, walls, rooms[-1].size // unit)
+    )
 
 
-def _best(found: Sequence[Placement], boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int], room: int) -> Placement:
+def _best(
+    found: Sequence[Placement], boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int], room: int
+) -> Placement:
     """Return the placement with the least beyond the `room` in the last memory; of those about as low, the quickest."""
     heights, moved = [], []
     for placement in found:
@@ -119,7 +126,9 @@ def _best(found: Sequence[Placement], boxes: Sequence[Box], busy: Sequence[int],
         heights.append((max(0, tops[-1] - room), sum(tops)))
         moved.append(inside)
     excess, least = min(heights)
-    near = [number for number, (over, height) in enumerate(heights) if over == excess and height <= least + least // SLACK]
+    near = [
+        number for number, (over, height) in enumerate(heights) if over == excess and height <= least + least // SLACK
+    ]
     return found[min(near, key=lambda number: (moved[number], heights[number]))]
 
 
@@ -160,7 +169,9 @@ def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[i
     offsets = [-1] * len(boxes)
     for box in order:
         size, lowest, number = boxes[box].size, 0, 0
-        taken = sorted((offsets[other], offsets[other] + boxes[other].size) for other in near[box] if offsets[other] >= 0)
+        taken = sorted(
+            (offsets[other], offsets[other] + boxes[other].size) for other in near[box] if offsets[other] >= 0
+        )
         while True:
             wall = bisect_right(walls, lowest)
             if wall < len(walls) and walls[wall] < lowest + size:
@@ -176,13 +187,23 @@ def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[i
 
 
 def _banked(
-    program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int, unit: int, walls: Sequence[int], placement: Placement
+    program: Program,
+    plan: ArenaPlan,
+    rooms: Sequence[Room],
+    alignment: int,
+    unit: int,
+    walls: Sequence[int],
+    placement: Placement,
 ) -> ArenaPlan:
     """Plan each bank of a placement again as one block, no higher than it is used."""
     chosen, parts = placed_buffers(program), Parts(program, alignment)
     offsets, banks, start = [0] * len(program.buffers), [], 0
     for number, room in enumerate(rooms):
-        inside = {index: (low - walls[number]) * unit for index, low in zip(chosen, placement.offsets, strict=True) if _bank(walls, low) == number}
+        inside = {
+            index: (low - walls[number]) * unit
+            for index, low in zip(chosen, placement.offsets, strict=True)
+            if _bank(walls, low) == number
+        }
         if not inside:
             continue
         height = max(low + aligned(program.buffers[index].nbytes, alignment) for index, low in inside.items())

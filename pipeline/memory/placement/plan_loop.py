@@ -43,7 +43,10 @@ def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
     buffers = tuple(replace(each, nbytes=0) if number in rings else each for number, each in enumerate(inner.buffers))
     plan = plan_arena(replace(inner, tensors=tensors, buffers=buffers))
     values = max((offset + each.nbytes for offset, each in zip(plan.offsets, buffers) if each.nbytes), default=0)
-    pieces = tuple(rings.index(number) if number in rings else len(rings) if each.nbytes else 0 for number, each in enumerate(buffers))
+    pieces = tuple(
+        rings.index(number) if number in rings else len(rings) if each.nbytes else 0
+        for number, each in enumerate(buffers)
+    )
     sizes = [inner.buffers[ring].nbytes for ring in rings]
     return replace(loop, offsets=plan.offsets, pieces=pieces), (*sizes, values) if values else tuple(sizes)
 
@@ -66,13 +69,19 @@ def _copied_state(loop: Loop, first: int, last: int) -> int | None:
     if source is None or copy.guard is not None or source not in makers or makers[source] > makers[last]:
         return None
     shared = sum(each.buffer == body.tensors[source].buffer for each in body.tensors) > 1
-    if shared or body.tensors[source].buffer in loop.outside or body.tensors[source].nbytes != body.tensors[last].nbytes:
+    if (
+        shared
+        or body.tensors[source].buffer in loop.outside
+        or body.tensors[source].nbytes != body.tensors[last].nbytes
+    ):
         return None
     maker = body.steps[makers[source]]
     write = maker.writes.index(source)
     late = any(first in step.reads or last in step.reads for step in body.steps[makers[source] + 1 :])
     reads = (Overlay(read, write) for read, tensor in enumerate(maker.reads) if tensor == first)
-    return None if late or maker.guard is not None or any(each not in maker.in_place for each in reads) else makers[last]
+    return (
+        None if late or maker.guard is not None or any(each not in maker.in_place for each in reads) else makers[last]
+    )
 
 
 def _in_place(loop: Loop, first: int, last: int, copy: int) -> Loop:
@@ -100,8 +109,14 @@ def _apart(loop: Loop) -> Program:
 
     steps = []
     for step in body.steps:
-        kept = tuple(each for each in step.in_place if inside(step.reads, each.read) and inside(step.writes, each.write))
-        copies = step.copies if all(inside(step.reads, each.read) and inside(step.writes, each.write) for each in step.copies) else ()
+        kept = tuple(
+            each for each in step.in_place if inside(step.reads, each.read) and inside(step.writes, each.write)
+        )
+        copies = (
+            step.copies
+            if all(inside(step.reads, each.read) and inside(step.writes, each.write) for each in step.copies)
+            else ()
+        )
         steps.append(replace(step, in_place=kept, copies=copies))
     return replace(body, steps=tuple(steps))
 
@@ -116,9 +131,16 @@ def _arranged(program: Program) -> Iterator[Program]:
 def _refilled(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
     """Return the loop with the body `inner` and its plan, with all that lies outside in its size again."""
     before = {(step.kernel, step.writes): step for step in loop.body.steps}
-    steps = tuple(replace(step, in_place=own.in_place, copies=own.copies) for step in inner.steps for own in (before[step.kernel, step.writes],))
+    steps = tuple(
+        replace(step, in_place=own.in_place, copies=own.copies)
+        for step in inner.steps
+        for own in (before[step.kernel, step.writes],)
+    )
     outside = {window.tensor for window in loop.windows}
-    tensors = tuple(replace(each, shape=loop.body.tensors[n].shape) if n in outside else each for n, each in enumerate(inner.tensors))
+    tensors = tuple(
+        replace(each, shape=loop.body.tensors[n].shape) if n in outside else each
+        for n, each in enumerate(inner.tensors)
+    )
     sizes = {each.buffer: loop.body.tensors[n].nbytes for n, each in enumerate(tensors) if n in outside}
     buffers = tuple(replace(each, nbytes=sizes.get(n, each.nbytes)) for n, each in enumerate(inner.buffers))
     return replace(loop, body=replace(inner, steps=steps, tensors=tensors, buffers=buffers), offsets=plan.offsets)
@@ -182,5 +204,11 @@ def _takes_turns(loop: Loop, number: int, operand: _Use, result: _Use) -> bool:
     """Tell whether a step reads each element of an operand only to write the one in its place."""
     step = loop.body.steps[number]
     mine, theirs = ({window.tensor for window in use.windows} for use in (operand, result))
-    pairs = [(read, write) for read, tensor in enumerate(step.reads) if tensor in mine for write, other in enumerate(step.writes) if other in theirs]
+    pairs = [
+        (read, write)
+        for read, tensor in enumerate(step.reads)
+        if tensor in mine
+        for write, other in enumerate(step.writes)
+        if other in theirs
+    ]
     return all(Overlay(read, write) in step.in_place for read, write in pairs)

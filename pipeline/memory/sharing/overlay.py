@@ -34,12 +34,16 @@ def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program |
         return None
     places = {moved: shift + before, kept: before}
     tensors = tuple(
-        replace(tensor, buffer=kept, offset=tensor.offset + places[tensor.buffer]) if tensor.buffer in places else tensor
+        replace(tensor, buffer=kept, offset=tensor.offset + places[tensor.buffer])
+        if tensor.buffer in places
+        else tensor
         for tensor in program.tensors
     )
     if any(tensor.offset % DTYPE_BYTES[tensor.dtype] for tensor in tensors if tensor.buffer == kept):
         return None
-    buffers = tuple(replace(each, nbytes=before + outer + behind) if n == kept else each for n, each in enumerate(program.buffers))
+    buffers = tuple(
+        replace(each, nbytes=before + outer + behind) if n == kept else each for n, each in enumerate(program.buffers)
+    )
     return replace(program, tensors=tensors, buffers=buffers)
 
 

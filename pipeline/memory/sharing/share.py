@@ -128,7 +128,8 @@ def _without(program: Program, step: Step) -> Program | None:
         if merged is None:
             return None
     views = tuple(
-        View(step.writes[overlay.write], step.reads[overlay.read], overlay.shift, elided=True) for overlay in step.copies
+        View(step.writes[overlay.write], step.reads[overlay.read], overlay.shift, elided=True)
+        for overlay in step.copies
     )
     steps = tuple(each for each in merged.steps if each is not step)
     merged = replace(merged, steps=steps, views=merged.views + views)

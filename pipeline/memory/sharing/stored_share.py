@@ -1,7 +1,7 @@
 """Keep the merges of `share` in the store, by the form of their program: states, splits and targets share most of them.
 
-    "share 1f3a… 1 1 64": [[3], [[7, 2, 1024]], [[2, 4096]], [[7, 5, 0, true]]]     steps dropped; tensors moved, with
-                                                                                    buffer and offset; bytes; views
+"share 1f3a… 1 1 64": [[3], [[7, 2, 1024]], [[2, 4096]], [[7, 5, 0, true]]]     steps dropped; tensors moved, with
+                                                                                buffer and offset; bytes; views
 """
 
 from __future__ import annotations

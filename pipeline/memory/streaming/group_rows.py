@@ -47,7 +47,9 @@ def row_groups(extents: Sequence[int], again: Sequence[int] = ()) -> list[int]:
 
     def cost(group: int) -> int:
         own = (2 * group + 1) * (16 if group % 4 == 0 else 17)
-        return sum(-(-extent // group) * (own + 16 * more) for extent, more in zip(extents, again or [0] * len(extents)))
+        return sum(
+            -(-extent // group) * (own + 16 * more) for extent, more in zip(extents, again or [0] * len(extents))
+        )
 
     cheaper = [group for group in range(2, MOST_ROWS + 1) if cost(group) < cost(1)]
     return sorted(cheaper, key=lambda group: (cost(group), -group))

@@ -99,7 +99,11 @@ def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> in
         assert read.choice.rows is not None
         follows, stage = read.choice.rows.follows(read.place), read.stage
         assert follows is not None
-        found.add(_Reader(follows, stage.extent, stage.group, stage.offset - writer.offset, stage.period, stage.step < writer.step))
+        found.add(
+            _Reader(
+                follows, stage.extent, stage.group, stage.offset - writer.offset, stage.period, stage.step < writer.step
+            )
+        )
     return max(_ahead(row, written, writer.extent, writer.group, writer.period, each) for each in found)
 
 

@@ -148,11 +148,18 @@ class Replaceable:
         self._longest = longest
         #: by step: size and birth of the buffers it is the last to read, and the size of the largest it writes
         self._dying = [
-            [(sizes[buffer], births[buffer]) for buffer in program.buffers_of(step.reads) if deaths[buffer] == number + 1]
+            [
+                (sizes[buffer], births[buffer])
+                for buffer in program.buffers_of(step.reads)
+                if deaths[buffer] == number + 1
+            ]
             for number, step in enumerate(program.steps)
         ]
         given = program.input_buffers()
-        self._written = [max((sizes[b] for b in program.buffers_of(step.writes) if b not in given), default=0) for step in program.steps]
+        self._written = [
+            max((sizes[b] for b in program.buffers_of(step.writes) if b not in given), default=0)
+            for step in program.steps
+        ]
         #: by first step: the bounds asked for, and those to come
         self._known: dict[int, tuple[list[int], Iterator[int]]] = {}
 

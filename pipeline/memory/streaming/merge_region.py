@@ -19,11 +19,19 @@ def region_step(program: Program, region: Region) -> Step:
     """Return one step for all of the region, with its operands, results and name."""
     steps = [program.steps[stage.step] for stage in region.stages]
     made = {*region.results, *region.rings}
-    reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in made and program.tensors[t].weight is None))
+    reads = tuple(
+        dict.fromkeys(t for step in steps for t in step.reads if t not in made and program.tensors[t].weight is None)
+    )
     over = region.replacement
-    overlays = () if over is None else tuple(Overlay(reads.index(each), region.results.index(over.result)) for each in over.operands)
+    overlays = (
+        ()
+        if over is None
+        else tuple(Overlay(reads.index(each), region.results.index(over.result)) for each in over.operands)
+    )
     name = free_name(f"streamed_{steps[0].kernel}", {step.kernel for step in program.steps})
-    return Step(name, reads, region.results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)), overlays)
+    return Step(
+        name, reads, region.results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)), overlays
+    )
 
 
 def estimate_region(program: Program, region: Region) -> tuple[Program, Step]:
@@ -45,9 +53,15 @@ def merge_region(program: Program, region: Region, loop: _Step) -> tuple[Program
         own = tensors[tensor].buffer
         assert own is not None
         tensors[tensor], buffers[own] = replace(tensors[tensor], shape=(0,)), replace(buffers[own], nbytes=0)
-    program, before, loop, after = _turned(replace(program, tensors=tuple(tensors), buffers=tuple(buffers)), region, loop)
+    program, before, loop, after = _turned(
+        replace(program, tensors=tuple(tensors), buffers=tuple(buffers)), region, loop
+    )
     last = max(inside)
-    kept: Iterator[Step] = (each for n, one in enumerate(program.steps) for each in ((*before, loop, *after) if n == last else () if n in inside else (one,)))
+    kept: Iterator[Step] = (
+        each
+        for n, one in enumerate(program.steps)
+        for each in ((*before, loop, *after) if n == last else () if n in inside else (one,))
+    )
     return replace(program, steps=tuple(kept)), loop
 
 

@@ -54,7 +54,14 @@ class Partition:
 class Partitioner(AliveBytes):
     """Search partitions of a program; the bytes alive at each edge are computed once, on demand."""
 
-    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int, known: KnownForms | None = None, growing: bool = False):
+    def __init__(
+        self,
+        program: Program,
+        splits: Mapping[str, Splits],
+        alignment: int,
+        known: KnownForms | None = None,
+        growing: bool = False,
+    ):
         super().__init__(program, alignment, LONGEST)
         self.splits = splits
         self._growing = growing
@@ -149,7 +156,9 @@ class Partitioner(AliveBytes):
                 if bound + builder.least_bytes > most:
                     self.beyond = min(self.beyond, bound + builder.least_bytes)
                     continue
-                found = region_bytes(builder, self.alignment, self._last_uses if replaces else None, most - bound, self._growing)
+                found = region_bytes(
+                    builder, self.alignment, self._last_uses if replaces else None, most - bound, self._growing
+                )
                 if isinstance(found, int):
                     self._known.least[form] = found
                     self.beyond = min(self.beyond, bound + found)

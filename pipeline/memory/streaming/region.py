@@ -90,11 +90,19 @@ def region(
     found = region_of(builder, group, alignment)
     if in_place and any(choice.extent % group for choice in builder.choices.values()):
         return None  # rows would be computed again from operands that are overwritten
-    return replacing(builder, found, last_uses_of(program), alignment, in_place == GROWING) if in_place and found is not None else found
+    return (
+        replacing(builder, found, last_uses_of(program), alignment, in_place == GROWING)
+        if in_place and found is not None
+        else found
+    )
 
 
 def replacing(
-    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int = ALIGNMENT, growing: bool = False
+    builder: RegionBuilder,
+    found: Region,
+    last_uses: Mapping[int, int],
+    alignment: int = ALIGNMENT,
+    growing: bool = False,
 ) -> Region | None:
     """Return the region with the result in place of an operand that saves most; None if that saves nothing.
 
@@ -135,7 +143,9 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
     return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
 
 
-def _in_slots(program: Program, stages: tuple[Stage, ...], rings: Sequence[int]) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
+def _in_slots(
+    program: Program, stages: tuple[Stage, ...], rings: Sequence[int]
+) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
     """Put each ring's fresh group into a slot, if all its readers run at one tick.
 
     Returns the stages and the bytes of the slots.
@@ -146,7 +156,9 @@ def _in_slots(program: Program, stages: tuple[Stage, ...], rings: Sequence[int])
         if tensor not in rings or stage.leads or not 0 < stage.held < stage.extent:
             continue
         readers = [each for each in stages if tensor in program.steps[each.step].reads]
-        divided = all(each.extent % each.group == 0 for each in (stage, *readers)) or (stage.lockstep and stage.held == stage.group)
+        divided = all(each.extent % each.group == 0 for each in (stage, *readers)) or (
+            stage.lockstep and stage.held == stage.group
+        )
         if divided and all(at_ticks_of(stage.offset, stage.period, each.offset, each.period) for each in readers):
             what = program.tensors[tensor]
             last = max((each.step for each in readers), default=stage.step)
@@ -185,7 +197,14 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
             lockstep = bool(reading) and choice.extent % group > 0 and held == group and not whole
             lockstep = lockstep and all(_in_step(need, reader, choice.extent) for need, reader in reading)
             stage = Stage(
-                choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held, leads=leads,
+                choice.step,
+                choice.axis,
+                choice.extent,
+                group,
+                period,
+                offset,
+                choice.extent if whole else held,
+                leads=leads,
                 lockstep=lockstep,
             )
         for need in needs:

@@ -157,7 +157,9 @@ class RegionBuilder:
             return False
         self.waiting.remove(number)
         self.choices[number] = choice
-        self.paces[number] = paces = tuple(Pace(t, slope.numerator, slope.denominator, *rows) for t, slope, *rows in self._needed(choice, 1))
+        self.paces[number] = paces = tuple(
+            Pace(t, slope.numerator, slope.denominator, *rows) for t, slope, *rows in self._needed(choice, 1)
+        )
         for pace in paces:
             tensor = self.program.tensors[pace.tensor]
             extent = tensor.shape[self._axes[pace.tensor]]
@@ -220,13 +222,19 @@ class RegionBuilder:
             return None
         ((operand, follows),) = rows.operands
         tensor, result = self.program.tensors[step.reads[operand]], self.program.tensors[step.writes[0]]
-        if step.reads[operand] not in self._made or self._readers[step.reads[operand]] > 1 or self.is_kept(step.reads[operand]):
+        if (
+            step.reads[operand] not in self._made
+            or self._readers[step.reads[operand]] > 1
+            or self.is_kept(step.reads[operand])
+        ):
             return None
         slope, low, high = follows.pace(1)
         parts = [each.pace(1) for each in rows.taps]
         if any(each[0] != slope for each in parts) or [each[2] for each in parts] != sorted(each[2] for each in parts):
             return None
-        found = Taps(step.reads[operand], max(each[2] - each[1] for each in parts), tuple(high - each[2] for each in parts))
+        found = Taps(
+            step.reads[operand], max(each[2] - each[1] for each in parts), tuple(high - each[2] for each in parts)
+        )
         fewer = (high - low - found.width) * tensor.nbytes // tensor.shape[follows.axis]
         more, row = found.early[0] / slope, result.nbytes // rows.extent
         # rows begun early: at most one more for a reader that lags by part of a row
@@ -236,7 +244,9 @@ class RegionBuilder:
         """Tell whether later steps, the caller, or a view need a tensor made here."""
         return self._needed_last.get(tensor, 0) > self.last
 
-    def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:
+    def _by_rows(
+        self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None
+    ) -> StepSplit | None:
         step = self.program.steps[number]
         for rows in splits.rows:
             if result is not None and rows.axis != result:
@@ -259,7 +269,9 @@ class RegionBuilder:
                 return None
         return axes
 
-    def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:
+    def _by_sum(
+        self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None
+    ) -> StepSplit | None:
         if result is not None or len(inside) != 1:
             return None
         ((operand, tensor),) = inside

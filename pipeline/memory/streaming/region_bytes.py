@@ -30,7 +30,11 @@ class RegionBytes(NamedTuple):
 
 
 def region_bytes(
-    builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None, most: float = math.inf, growing: bool = False
+    builder: RegionBuilder,
+    alignment: int,
+    last_uses: Mapping[int, int] | None,
+    most: float = math.inf,
+    growing: bool = False,
 ) -> RegionBytes | int | None:
     """Measure the region of the steps taken in; None if it cannot run.
 
@@ -65,7 +69,12 @@ def region_bytes(
                 offset = min([at - period * (high - 1) for at, _, high, _, _ in reading])
                 # as region._held
                 begin = offset - max(leads_of(builder, choice), default=0)
-                held = max([((at - begin) // period if whole else -((begin - at) // period)) - low + 1 for at, low, _, whole, _ in reading])
+                held = max(
+                    [
+                        ((at - begin) // period if whole else -((begin - at) // period)) - low + 1
+                        for at, low, _, whole, _ in reading
+                    ]
+                )
             if builder.is_kept(tensor):
                 results.append(number)
             else:
@@ -73,7 +82,12 @@ def region_bytes(
                 at_once = (
                     0 < held < choice.extent
                     and not leads_of(builder, choice)
-                    and (period == 1 or all(at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ()))
+                    and (
+                        period == 1
+                        or all(
+                            at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ()
+                        )
+                    )
                 )
                 held = min(held, choice.extent)
                 if at_once:
@@ -115,13 +129,18 @@ def _in_place(
 
     def stage(number: int) -> Stage:
         choice, (offset, period) = builder.choices[number], offsets[number]
-        return Stage(number, choice.axis, choice.extent, 1, period, offset, 0, choice.operand, leads_of(builder, choice))
+        return Stage(
+            number, choice.axis, choice.extent, 1, period, offset, 0, choice.operand, leads_of(builder, choice)
+        )
 
     dying = [reads for buffer, reads in builder.read_outside.items() if last_uses[buffer] <= builder.last]
     if not dying or not results:
         return None
     readers = [
-        [Read(builder.choices[number], stage(number), place, program.steps[number].reads[place]) for number, place in reads]
+        [
+            Read(builder.choices[number], stage(number), place, program.steps[number].reads[place])
+            for number, place in reads
+        ]
         for reads in dying
     ]
     made = [Result(program.steps[number].writes[0], stage(number)) for number in results]

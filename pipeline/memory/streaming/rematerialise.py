@@ -79,7 +79,11 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
 def _changes(program: Program, step: Step) -> bool:
     """Tell whether a step may do something else later: not all trips run it, or what it uses is overwritten by then."""
     buffers = set(program.buffers_of(step.reads + step.writes))
-    tenants = {t for t in (*(port.tensor for port in program.inputs), *(t for each in program.steps for t in each.writes)) if program.tensors[t].buffer in buffers}
+    tenants = {
+        t
+        for t in (*(port.tensor for port in program.inputs), *(t for each in program.steps for t in each.writes))
+        if program.tensors[t].buffer in buffers
+    }
     return step.guard is not None or len(tenants) > len({program.tensors[t].buffer for t in tenants})
 
 
@@ -129,7 +133,11 @@ class _Tries:
 
 
 def best_repeats(
-    program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS,
+    program: Program,
+    splits: Mapping[str, Splits],
+    work: int,
+    alignment: int = ALIGNMENT,
+    steps: int = TRIED_STEPS,
     known: KnownForms | None = None,
 ) -> RepeatResult:
     """Search for repeats that lower the peak, within `work` more iterations in all.

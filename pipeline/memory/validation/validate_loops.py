@@ -24,7 +24,9 @@ def workspace_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
             continue
         own = loop.workspace_of(number) if loop.workspaces else None
         if own is None or offset < 0 or offset + buffer.nbytes > program.tensors[own].nbytes:
-            raise PlanError(f"Buffer '{buffer.name}' at offset {offset} ends outside the workspace of loop '{loop.kernel}'.")
+            raise PlanError(
+                f"Buffer '{buffer.name}' at offset {offset} ends outside the workspace of loop '{loop.kernel}'."
+            )
         offsets[number] += starts[own]
     return ArenaPlan(tuple(offsets), end, 0, 0, False)
 
@@ -49,7 +51,9 @@ def check_trips(program: Program, plan: ArenaPlan, loop: Loop, outside: frozense
     for step in loop.body.steps:
         for tensor in step.writes:
             own = [window for window in loop.windows if window.tensor == tensor]
-            if loop.body.tensors[tensor].buffer in loop.outside and not any(window.place >= len(loop.reads) for window in own):
+            if loop.body.tensors[tensor].buffer in loop.outside and not any(
+                window.place >= len(loop.reads) for window in own
+            ):
                 raise PlanError(f"Loop '{loop.kernel}' writes tensor {tensor} of its body, which is no result.")
     _check_results(program, loop, outside)
     if loop.is_numbered:
@@ -82,7 +86,11 @@ def _written(loop: Loop, place: int) -> Iterator[tuple[int, int]]:
         for step in loop.body.steps:
             for number, tensor in enumerate(step.writes):
                 if tensor == window.tensor:
-                    parts |= set(_written(step, len(step.reads) + number) if isinstance(step, Loop) else [(0, loop.body.tensors[tensor].nbytes)])
+                    parts |= set(
+                        _written(step, len(step.reads) + number)
+                        if isinstance(step, Loop)
+                        else [(0, loop.body.tensors[tensor].nbytes)]
+                    )
         for trip in range(loop.trips if window.stride else 1):
             start = window.offset + trip * window.stride
             yield from ((start + first, start + last) for first, last in parts)
@@ -103,11 +111,15 @@ def _check_carried(loop: Loop) -> None:
             for tensor in step.reads:
                 buffer = body.tensors[tensor].buffer
                 if buffer in loop.outside and held.get(buffer, set()).isdisjoint(_seen_through(body, tensor)):
-                    raise PlanError(f"'{step.kernel}' of loop '{loop.kernel}' reads tensor {tensor} in trip {trip}, which is not there.")
+                    raise PlanError(
+                        f"'{step.kernel}' of loop '{loop.kernel}' reads tensor {tensor} in trip {trip}, which is not there."
+                    )
             for read, write in product(range(len(step.reads)), range(len(step.results))):
                 own, other = (body.tensors[each].buffer for each in (step.reads[read], step.writes[write]))
                 if own == other and own in loop.outside and Overlay(read, write) not in step.in_place:
-                    raise PlanError(f"'{step.kernel}' of loop '{loop.kernel}' writes over its operand {read}, which it may still read.")
+                    raise PlanError(
+                        f"'{step.kernel}' of loop '{loop.kernel}' writes over its operand {read}, which it may still read."
+                    )
             held |= {body.tensors[tensor].buffer: {tensor} for tensor in step.writes}
         held |= {buffer: set(tensors) for buffer, tensors in given.items() if buffer in sliced}
         for first, last in loop.carries:
@@ -146,9 +158,13 @@ def _check_apart(program: Program, plan: ArenaPlan, loop: Loop, operand: Window,
                 after += [each for each in (trip + 1, loop.trips - 1) if trip < each < loop.trips]
                 for each in filter(reader.runs_in, after):
                     start, end = _bytes(loop, operand, starts[0], each)
-                    allowed = each == trip and read == write and start == low and _takes_turns(loop, read, operand, result)
+                    allowed = (
+                        each == trip and read == write and start == low and _takes_turns(loop, read, operand, result)
+                    )
                     if max(low, start) < min(high, end) and not allowed:
-                        raise PlanError(f"Trip {trip} of loop '{loop.kernel}' writes its result over operand {operand.place}, which trip {each} still reads.")
+                        raise PlanError(
+                            f"Trip {trip} of loop '{loop.kernel}' writes its result over operand {operand.place}, which trip {each} still reads."
+                        )
 
 
 def _takes_turns(loop: Loop, number: int, operand: Window, result: Window) -> bool:

@@ -71,13 +71,17 @@ def _check_banks(program: Program, plan: ArenaPlan, alignment: int) -> None:
     ends = list(accumulate(bank.size for bank in plan.banks))
     if ends[-1] != plan.arena or any(bank.size <= 0 or bank.size % alignment for bank in plan.banks):
         sizes = ", ".join(f"{bank.region} {bank.size}" for bank in plan.banks)
-        raise PlanError(f"The banks of '{program.name}' ({sizes} bytes) are no parts of an arena of {plan.arena} bytes.")
+        raise PlanError(
+            f"The banks of '{program.name}' ({sizes} bytes) are no parts of an arena of {plan.arena} bytes."
+        )
     if len({bank.region for bank in plan.banks}) < len(plan.banks):
         raise PlanError(f"Two banks of '{program.name}' are in one memory.")
     for buffer, offset in zip(program.buffers, plan.offsets, strict=True):
         for bank, end in zip(plan.banks, ends, strict=True):
             if offset < end < offset + _padded(buffer.nbytes, alignment):
-                raise PlanError(f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} crosses the end of bank {bank.region} at {end}.")
+                raise PlanError(
+                    f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} crosses the end of bank {bank.region} at {end}."
+                )
 
 
 def _check_reads(program: Program) -> None:
@@ -155,7 +159,13 @@ def _range(tensor: Tensor, alignment: int) -> tuple[int, int]:
 
 def _check_apart(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None:
     rows = [
-        (part.first, part.last, plan.offsets[part.buffer] + part.low, plan.offsets[part.buffer] + part.high, part.buffer)
+        (
+            part.first,
+            part.last,
+            plan.offsets[part.buffer] + part.low,
+            plan.offsets[part.buffer] + part.high,
+            part.buffer,
+        )
         for part in parts
     ]
     for position, (first, last, low, high, number) in enumerate(rows):
@@ -179,7 +189,9 @@ def _check_claims(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None
     if plan.bound != max(most):
         raise PlanError(f"The plan says its bound is {plan.bound}, but {max(most)} bytes are alive at one step.")
     if plan.floor != max(touched):
-        raise PlanError(f"The plan says its floor is {plan.floor}, but the largest kernel works on {max(touched)} bytes.")
+        raise PlanError(
+            f"The plan says its floor is {plan.floor}, but the largest kernel works on {max(touched)} bytes."
+        )
     if plan.proved != (plan.arena == plan.bound):
         raise PlanError(f"The plan says proved={plan.proved} of an arena of {plan.arena} and a bound of {plan.bound}.")
 

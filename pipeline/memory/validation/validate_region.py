@@ -40,7 +40,9 @@ class _Replay:
     def __init__(self, program: Program, splits: Mapping[str, Splits], region: Region):
         self.program, self.region, self.over = program, region, region.replacement
         self.made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
-        self.rows = {stage.step: self._split_of(splits[program.steps[stage.step].kernel], stage) for stage in region.stages}
+        self.rows = {
+            stage.step: self._split_of(splits[program.steps[stage.step].kernel], stage) for stage in region.stages
+        }
         self.room: dict[int, list[_Held]] = {tensor: [None] * (stage.kept or 1) for tensor, stage in self.made.items()}
         self.slots: dict[int, tuple[int, range]] = {}
         self.waiting: list[int | None] = [None] * (self.over.held if self.over else 0)
@@ -92,7 +94,11 @@ class _Replay:
             step = self.program.steps[stage.step]
             if self.done[tensor] != rows or set(rows) != set(range(stage.extent)):
                 raise self._error(step, "does not compute its rows in order")
-            if tensor in self.region.results and stage.operand is None and self.room[tensor] != list(range(stage.extent)):
+            if (
+                tensor in self.region.results
+                and stage.operand is None
+                and self.room[tensor] != list(range(stage.extent))
+            ):
                 raise self._error(step, "leaves its result incomplete")
             if self.over is not None and self.over.result == tensor and self.overwritten != list(range(stage.extent)):
                 raise self._error(step, "does not store its result in place once")
@@ -159,7 +165,9 @@ class _Replay:
         owner, fresh = self.slots.get(-1 if writer.slot is None else writer.slot, (None, range(0)))
         there = fresh if owner == tensor else range(0)
         room = self.room[tensor]
-        needed = set(chain.from_iterable(range(max(0, follows.low[row]), min(follows.high[row], writer.extent)) for row in taken))
+        needed = set(
+            chain.from_iterable(range(max(0, follows.low[row]), min(follows.high[row], writer.extent)) for row in taken)
+        )
         if writer.lockstep and needed and not needed <= set(self.done[tensor][-writer.group :]):
             raise self._error(step, f"reads rows of tensor {tensor} of another group")
         for row in needed:
@@ -212,7 +220,9 @@ class _Replay:
         rows = range(first, first + writer.group)
         assert writer.slot is not None
         if self.slots.get(writer.slot) != (tensor, rows):
-            raise self._error(self.program.steps[writer.step], f"loses rows of tensor {tensor} in a slot before they are read")
+            raise self._error(
+                self.program.steps[writer.step], f"loses rows of tensor {tensor} in a slot before they are read"
+            )
         for row in rows if writer.kept else ():
             self.room[tensor][row % writer.kept] = row
 

@@ -1,7 +1,7 @@
 """Divide a dataflow graph into single-result parts of bounded size.
 
-    a ─► b ─┬─► c ─┬─► d │ e ─► f        at the bar one value crosses: it is the result of the first part
-            └──────┘     │
+a ─► b ─┬─► c ─┬─► d │ e ─► f        at the bar one value crosses: it is the result of the first part
+        └──────┘     │
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], 
     while start < count:
         stop = start + _longest(
             count - start,
-            lambda length, start=start: size(range(start, start + length), _crossing(last, start, start + length)) <= limit,
+            lambda length, start=start: (
+                size(range(start, start + length), _crossing(last, start, start + length)) <= limit
+            ),
         )
         if stop < count:
             stop = _best_cut(graph, last, start, stop)

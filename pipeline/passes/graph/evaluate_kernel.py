@@ -37,7 +37,9 @@ def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list
         return None
     try:
         buffers = dict(zip(kernel.params, map(np.from_dlpack, arguments)))
-        results = {each: tvm.runtime.empty(_shape(each), str(_dtype(each))) for each in list(kernel.params)[len(arguments) :]}
+        results = {
+            each: tvm.runtime.empty(_shape(each), str(_dtype(each))) for each in list(kernel.params)[len(arguments) :]
+        }
         nests = nests_in(kernel)
         buffers |= {each: np.from_dlpack(tensor) for each, tensor in results.items()}
         buffers |= {each: np.empty(_shape(each), _dtype(each)) for each in kernel.body.block.alloc_buffers}

@@ -49,5 +49,7 @@ def constants_once(module: IRModule) -> IRModule:
     if not equal:
         return module
     changed = IRModule(module.functions, attrs=module.attrs)
-    changed.update_func(module.get_global_var("main"), tvm_ffi.structural_map(main, (GenericConst, lambda each: equal.get(each, each))))
+    changed.update_func(
+        module.get_global_var("main"), tvm_ffi.structural_map(main, (GenericConst, lambda each: equal.get(each, each)))
+    )
     return changed

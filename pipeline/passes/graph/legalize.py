@@ -43,7 +43,11 @@ class Legalize(ModulePass):
         own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
         own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
-        own |= {"relax.quantize": legalize_quantize, "relax.dequantize": legalize_dequantize, "relax.nn.batch_norm": legalize_batch_norm}
+        own |= {
+            "relax.quantize": legalize_quantize,
+            "relax.dequantize": legalize_dequantize,
+            "relax.nn.batch_norm": legalize_batch_norm,
+        }
         own |= {"relax.image.grid_sample": legalize_grid_sample, "relax.take": legalize_take}
         own |= dict.fromkeys(CUMULATIVE, legalize_cumulative)
         memoised = memoised_rules(module, own)

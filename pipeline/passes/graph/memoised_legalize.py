@@ -57,7 +57,9 @@ def memoised_rules(module: IRModule, own: Mapping[str, Rule] = {}) -> dict[str, 
         if isinstance(binding.value, relax.Call) and isinstance(binding.value.op, Op)
     }
     rules = {str(each.name): own.get(str(each.name)) or each.get_attr("FLegalize") for each in operators}
-    return {name: _remembering(rule, name in own) for name, rule in rules.items() if rule and not name.startswith(_CURIOUS)}
+    return {
+        name: _remembering(rule, name in own) for name, rule in rules.items() if rule and not name.startswith(_CURIOUS)
+    }
 
 
 def _remembering(rule: Rule, own: bool) -> Rule:
@@ -91,7 +93,10 @@ def _made(rule: Rule, call: relax.Call) -> _Made | None:
         return operands[-1]
 
     # a builder of its own, so that names do not depend on earlier calls
-    arguments = [relax.Tuple(list(map(stand_in, arg.fields))) if isinstance(arg, relax.Tuple) else stand_in(arg) for arg in call.args]
+    arguments = [
+        relax.Tuple(list(map(stand_in, arg.fields))) if isinstance(arg, relax.Tuple) else stand_in(arg)
+        for arg in call.args
+    ]
     alone = relax.BlockBuilder()
     try:
         result = rule(alone, relax.Call(call.op, arguments, call.attrs, call.ty_args, ret_ty=call.ty))

@@ -44,7 +44,9 @@ def program_at(program: Program, above: Sequence[int], spec: str) -> Program:
     for number in above:
         body = body_of(program, number)
         if body is None:
-            raise SequenceError(f"The pass '{spec}' does not fit: step {number} of '{program.name}' is not a loop.", "Search again.")
+            raise SequenceError(
+                f"The pass '{spec}' does not fit: step {number} of '{program.name}' is not a loop.", "Search again."
+            )
         program = body
     return program
 

@@ -56,7 +56,11 @@ def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lower
             for tensor in (one.reads[each.read], one.writes[each.write])
         }
         if not less:
-            return (plain, workspace) if needed > workspace or _needs_more(moved.program, plain.program) else (moved, needed)
+            return (
+                (plain, workspace)
+                if needed > workspace or _needs_more(moved.program, plain.program)
+                else (moved, needed)
+            )
         if less <= kept:
             return plain, workspace
         kept |= less

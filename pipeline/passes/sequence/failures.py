@@ -42,7 +42,11 @@ def failure_of(error: BaseException) -> PassFailure | None:
         return error
     if not isinstance(error, Exception):
         return None
-    counts = isinstance(error, _ALWAYS) or _raised_in_tvm(error) or not (strict() or isinstance(error, OSError | PassfitError))
+    counts = (
+        isinstance(error, _ALWAYS)
+        or _raised_in_tvm(error)
+        or not (strict() or isinstance(error, OSError | PassfitError))
+    )
     return PassFailure(error) if counts else None
 
 

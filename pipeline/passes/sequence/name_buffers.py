@@ -1,9 +1,9 @@
 """Name buffers after the ONNX tensors they hold, for people: `plan.json`, the pictures of the arena, `explain`.
 
-    node              kernels              buffers
-    conv (out: c) ──► conv2d + relu ─────► r
-    relu (out: r) ──┘
-    softmax (out: s) ► max, exp, divide ─► s#1, s#2, s
+node              kernels              buffers
+conv (out: c) ──► conv2d + relu ─────► r
+relu (out: r) ──┘
+softmax (out: s) ► max, exp, divide ─► s#1, s#2, s
 """
 
 from __future__ import annotations

@@ -35,7 +35,11 @@ class Block:
 
 def blocks_of(program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT) -> list[Block]:
     """Return the rectangles of a plan; parts of a buffer that lie and live side by side are one."""
-    peak, parts, makers = peak_step(program, plan, lifetimes(program), alignment), Parts(program, alignment), _makers(program)
+    peak, parts, makers = (
+        peak_step(program, plan, lifetimes(program), alignment),
+        Parts(program, alignment),
+        _makers(program),
+    )
     blocks: list[Block] = []
     for number, low, size, life in zip(parts.buffers, parts.lowers, parts.sizes, parts.lives, strict=True):
         buffer, offset = program.buffers[number], plan.offsets[number] + low
@@ -43,14 +47,28 @@ def blocks_of(program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT) -> 
         if nbytes <= 0 or life.end <= life.start:
             continue
         last = blocks[-1] if blocks else None
-        if last and (last.number, last.offset + last.nbytes, last.start, last.end) == (number, offset, life.start, life.end):
+        if last and (last.number, last.offset + last.nbytes, last.start, last.end) == (
+            number,
+            offset,
+            life.start,
+            life.end,
+        ):
             nbytes += last.nbytes
             blocks[-1] = replace(last, nbytes=nbytes, top=last.offset + aligned(nbytes, alignment))
             continue
         blocks.append(
             Block(
-                number, buffer.name, program.dtypes[number], nbytes, offset, offset + aligned(nbytes, alignment), life.start,
-                life.end, role_of(program, number), life.start <= peak < life.end, makers.get(number),
+                number,
+                buffer.name,
+                program.dtypes[number],
+                nbytes,
+                offset,
+                offset + aligned(nbytes, alignment),
+                life.start,
+                life.end,
+                role_of(program, number),
+                life.start <= peak < life.end,
+                makers.get(number),
             )
         )
     return blocks
@@ -60,8 +78,16 @@ def body_blocks(body: BodyExplained) -> list[Block]:
     """Return the rectangles of the values in the body of a loop: stages to the right, places in its workspaces upwards."""
     return [
         Block(
-            number, value.name, value.dtype, value.nbytes, value.offset, value.offset + aligned(value.nbytes), value.first,
-            value.last + 1, "result", value.first <= body.peak <= value.last,
+            number,
+            value.name,
+            value.dtype,
+            value.nbytes,
+            value.offset,
+            value.offset + aligned(value.nbytes),
+            value.first,
+            value.last + 1,
+            "result",
+            value.first <= body.peak <= value.last,
         )
         for number, value in enumerate(body.values)
     ]

@@ -1,6 +1,6 @@
 """Explain a model's arena: the buffers alive at the peak, their ONNX nodes, and the levers.
 
-    arena > bound > floor > ports        the lever lies between the first two of these that differ
+arena > bound > floor > ports        the lever lies between the first two of these that differ
 """
 
 from __future__ import annotations

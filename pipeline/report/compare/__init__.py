@@ -4,4 +4,14 @@ from .comparison import BufferChange, Comparison, Figure, compare
 from .formats import as_json, because, compare_table, markdown
 from .pairs import pairs_of
 
-__all__ = ["BufferChange", "Comparison", "Figure", "as_json", "because", "compare", "compare_table", "markdown", "pairs_of"]
+__all__ = [
+    "BufferChange",
+    "Comparison",
+    "Figure",
+    "as_json",
+    "because",
+    "compare",
+    "compare_table",
+    "markdown",
+    "pairs_of",
+]

@@ -1,6 +1,6 @@
 """Compare two results: figures, passes, and the buffers at the peak, whose changes add up to that of all bytes alive.
 
-    ram 9.6 KiB → 12.1 KiB    because    relu_3 +2.5 KiB at the peak, from the ONNX nodes Conv_12 and Relu_13
+ram 9.6 KiB → 12.1 KiB    because    relu_3 +2.5 KiB at the peak, from the ONNX nodes Conv_12 and Relu_13
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def compare(before: Result, after: Result) -> Comparison:
     then, now = before.explanation(), after.explanation()
     missing = [side for side, found in (("before", then), ("after", now)) if found is None]
     unknown = [f"buffers: there is no plan.json of the result {' and '.join(missing)}"] if missing else []
-    if (passless := [side for side, each in (("before", before), ("after", after)) if each.passes is None]):
+    if passless := [side for side, each in (("before", before), ("after", after)) if each.passes is None]:
         unknown.append(f"sequence: there is no sequence.json of the result {' and '.join(passless)}")
     one, two = before.passes or (), after.passes or ()
     known = not passless
@@ -123,7 +123,13 @@ def figures(before: FootprintReport, after: FootprintReport) -> Iterable[Figure]
         yield Figure(name, "bytes", getattr(before.best, name), getattr(after.best, name))
     yield Figure("kernels", "count", before.best.kernels, after.best.kernels)
     measured = tuple((_measured(each.measured)) for each in (before, after))
-    for name, unit in (("latency", "ms"), ("instructions", "count"), ("max error", "share"), ("elements that differ", "share"), ("same decisions", "share")):
+    for name, unit in (
+        ("latency", "ms"),
+        ("instructions", "count"),
+        ("max error", "share"),
+        ("elements that differ", "share"),
+        ("same decisions", "share"),
+    ):
         one, two = measured[0][name], measured[1][name]
         if one is not None or two is not None:
             yield Figure(name, unit, one, two)

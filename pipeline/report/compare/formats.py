@@ -64,7 +64,9 @@ def markdown(found: Comparison, before: str, after: str) -> str:
     if found.changed:
         lines += ["| | before | after | change |", "| --- | ---: | ---: | ---: |"]
         for each in found.changed:
-            lines.append(f"| {each.name} | {shown(each.before, each.unit)} | {shown(each.after, each.unit)} | {shown_change(each)} |")
+            lines.append(
+                f"| {each.name} | {shown(each.before, each.unit)} | {shown(each.after, each.unit)} | {shown_change(each)} |"
+            )
         lines.append("")
     for title, changes in (("buffer at the peak", found.buffers), ("weight", found.weights)):
         lines += _markdown_buffers(title, changes)

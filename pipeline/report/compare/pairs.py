@@ -26,5 +26,7 @@ def pairs_of(
         if (model, target) not in others
     ]
     if not both:
-        raise ConfigError(f"{names[0]} and {names[1]} have no model and target in common: {'; '.join(alone)}.", "Name other results.")
+        raise ConfigError(
+            f"{names[0]} and {names[1]} have no model and target in common: {'; '.join(alone)}.", "Name other results."
+        )
     return both, alone

@@ -24,14 +24,28 @@ HEIGHT = 300
 
 def arena_chart(rows: Sequence[dict[str, Any]], steps: int, most: int, peak: int | None, unit: str = "step") -> Spec:
     """Draw rectangles over `steps` and `most` bytes, so that two maps can have one scale; `peak` is a step."""
-    x = {"field": "from", "type": "quantitative", "title": unit, "scale": {"domain": [0, max(1, steps)], "nice": False}, "axis": {"format": "d", "tickMinStep": 1, "grid": False}}
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "title": unit,
+        "scale": {"domain": [0, max(1, steps)], "nice": False},
+        "axis": {"format": "d", "tickMinStep": 1, "grid": False},
+    }
     y = bytes_axis("low", most)
     place = {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "high"}}
     pointed = {"name": "pointed", "select": {"type": "point", "on": "pointerover", "clear": "pointerout"}}
     alive = {
-        "color": coloured("role", {role: colour for role, colour in COLOURS.items() if any(row["role"] == role for row in rows)}),
-        "fillOpacity": {"condition": [{"param": "pointed", "empty": False, "value": 1}, {"test": "datum.peak", "value": 0.9}], "value": 0.4},
-        "strokeWidth": {"condition": {"param": "pointed", "empty": False, "value": 2.5}, "value": _OUTLINE if steps <= _MANY else 0},
+        "color": coloured(
+            "role", {role: colour for role, colour in COLOURS.items() if any(row["role"] == role for row in rows)}
+        ),
+        "fillOpacity": {
+            "condition": [{"param": "pointed", "empty": False, "value": 1}, {"test": "datum.peak", "value": 0.9}],
+            "value": 0.4,
+        },
+        "strokeWidth": {
+            "condition": {"param": "pointed", "empty": False, "value": 2.5},
+            "value": _OUTLINE if steps <= _MANY else 0,
+        },
         "tooltip": tips(*_TIPS),
     }
     named = {
@@ -39,14 +53,19 @@ def arena_chart(rows: Sequence[dict[str, Any]], steps: int, most: int, peak: int
         "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11, "limit": {"expr": f"(datum.to - datum.from) / {max(1, steps)} * width - 8"}},
         "encoding": {"x": x, "y": {**y, "field": "middle"}, "text": {"field": "label"}, "color": {"condition": {"test": "datum.peak", "value": "#111111"}}, "tooltip": tips(*_TIPS)},
     }  # fmt: skip
-    layers: list[Spec] = [{"mark": {"type": "rect", "stroke": "#888888"}, "params": [pointed], "encoding": place | alive}, named]
+    layers: list[Spec] = [
+        {"mark": {"type": "rect", "stroke": "#888888"}, "params": [pointed], "encoding": place | alive},
+        named,
+    ]
     if peak is not None:
         at = {"data": {"values": [{"at": peak + 0.5}]}, "mark": {"type": "rule", "strokeDash": [5, 3], "size": 1.5}}
         layers.append(at | {"encoding": {"x": {**x, "field": "at"}}})
     return chart(rows, HEIGHT, *layers)
 
 
-def arena_rows(blocks: Sequence[Block], kernel: Callable[[int], tuple[str, str]], steps: int, most: int) -> list[dict[str, Any]]:
+def arena_rows(
+    blocks: Sequence[Block], kernel: Callable[[int], tuple[str, str]], steps: int, most: int
+) -> list[dict[str, Any]]:
     """List rectangles with the words of their tooltips; `kernel` names the kernel of a step, and its ONNX nodes."""
     rows = []
     for block in blocks:
@@ -54,10 +73,21 @@ def arena_rows(blocks: Sequence[Block], kernel: Callable[[int], tuple[str, str]]
         last = block.end - 1
         rows.append(
             {
-                "buffer": block.name, "label": block.name if block.made_by is None else made, "size": format_bytes(block.nbytes), "dtype": block.dtype, "offset": f"{block.offset:,}",
-                "alive": f"step {last}" if last == block.start else f"steps {block.start} to {last}", "kernel": made,
-                "ONNX nodes": nodes, "role": block.role, "peak": block.at_peak, "from": block.start, "to": block.end,
-                "low": block.offset, "high": block.top, "middle": (block.offset + block.top) / 2,
+                "buffer": block.name,
+                "label": block.name if block.made_by is None else made,
+                "size": format_bytes(block.nbytes),
+                "dtype": block.dtype,
+                "offset": f"{block.offset:,}",
+                "alive": f"step {last}" if last == block.start else f"steps {block.start} to {last}",
+                "kernel": made,
+                "ONNX nodes": nodes,
+                "role": block.role,
+                "peak": block.at_peak,
+                "from": block.start,
+                "to": block.end,
+                "low": block.offset,
+                "high": block.top,
+                "middle": (block.offset + block.top) / 2,
                 "named": block.end - block.start >= _WIDE * steps and block.top - block.offset >= _HIGH * most,
             }
         )

@@ -27,11 +27,16 @@ def changes_section(result: Result, results: Results) -> Section:
     found = compare(before, result)
     parts: list[Part] = [Text(f"Since {name}:")]
     if found.changed:
-        rows = [(each.name, shown(each.before, each.unit), shown(each.after, each.unit), shown_change(each)) for each in found.changed]
+        rows = [
+            (each.name, shown(each.before, each.unit), shown(each.after, each.unit), shown_change(each))
+            for each in found.changed
+        ]
         parts.append(Table(("", ">before", ">after", ">change"), rows))
     for title, changes in (("buffer at the peak", found.buffers), ("weight", found.weights)):
         if changes:
-            parts.append(Table((title, ">before", ">after", ">change", "ONNX nodes"), [_row(each) for each in changes[:_ROWS]]))
+            parts.append(
+                Table((title, ">before", ">after", ">change", "ONNX nodes"), [_row(each) for each in changes[:_ROWS]])
+            )
     return Section("Changes", [*parts, *map(Text, sentences(found))])
 
 

@@ -40,12 +40,24 @@ def footprint_chart(result: Result, quantity: str, limits: Mapping[str, int]) ->
     most = 1.04 * max([longest, *near.values()])
     x = bytes_axis("from", most)
     colours = {part: colour for part, colour in PARTS[quantity].items() if any(bar["part"] == part for bar in bars)}
-    encoding = {"x": x, "x2": {"field": "to"}, "y": _rows("row"), "color": coloured("part", colours), "tooltip": tips("row", "part", "size")}
+    encoding = {
+        "x": x,
+        "x2": {"field": "to"},
+        "y": _rows("row"),
+        "color": coloured("part", colours),
+        "tooltip": tips("row", "part", "size"),
+    }
     layers: list[Spec] = [{"mark": {"type": "bar", "cornerRadius": 2}, "encoding": encoding}]
     for name, limit in near.items():
         value = [{"at": limit, "limit": f"{name} {format_bytes(limit)}"}]
         rule = {"type": "rule", "color": RED, "size": 2, "strokeDash": _DASHES[name]}
-        layers.append({"data": {"values": value}, "mark": rule, "encoding": {"x": bytes_axis("at", most), "tooltip": tips("limit")}})
+        layers.append(
+            {
+                "data": {"values": value},
+                "mark": rule,
+                "encoding": {"x": bytes_axis("at", most), "tooltip": tips("limit")},
+            }
+        )
     return chart(bars, 84, *layers)
 
 
@@ -63,7 +75,13 @@ def overview_chart(results: Sequence[Result]) -> Spec:
     bars = [bar for row, result in zip(rows, results, strict=True) for bar in _bars(row, result.footprint.best, "ram")]
     colours = {part: colour for part, colour in PARTS["ram"].items() if any(bar["part"] == part for bar in bars)}
     x = bytes_axis("from", 1.04 * max((bar["to"] for bar in bars), default=0))
-    encoding = {"x": x, "x2": {"field": "to"}, "y": _rows("row", 150), "color": coloured("part", colours), "tooltip": tips("row", "part", "size")}
+    encoding = {
+        "x": x,
+        "x2": {"field": "to"},
+        "y": _rows("row", 150),
+        "color": coloured("part", colours),
+        "tooltip": tips("row", "part", "size"),
+    }
     return chart(bars, 26 * len(results), {"mark": {"type": "bar", "cornerRadius": 2}, "encoding": encoding})
 
 
@@ -82,7 +100,13 @@ def _bars(row: str, of: Footprint | Baseline, quantity: str) -> Iterator[dict[st
 
 
 def _rows(field: str, room: int = 90) -> Spec:
-    return {"field": field, "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": room, "ticks": False, "domain": False}}
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {"labelLimit": room, "ticks": False, "domain": False},
+    }
 
 
 def tradeoff_chart(result: Result) -> Spec | None:
@@ -167,7 +191,13 @@ def effects_chart(effects: Json) -> Spec | None:
         # by the square root of bytes, so that small effects are seen beside large ones
         cell["shade"] = (1 if cell["ram"] > 0 else -1) * (abs(cell["ram"]) / most) ** 0.5
     encoding = {
-        "x": {"field": "then", "type": "nominal", "sort": thens, "title": "then", "axis": axis | {"labelAngle": -45, "orient": "top"}},
+        "x": {
+            "field": "then",
+            "type": "nominal",
+            "sort": thens,
+            "title": "then",
+            "axis": axis | {"labelAngle": -45, "orient": "top"},
+        },
         "y": {"field": "first", "type": "nominal", "sort": firsts, "title": "first", "axis": axis},
     }
     tip = tips("first pass", "second pass", "relation", "ram more than alone", "sum more than alone")
@@ -189,9 +219,16 @@ def effect_cells(effects: Json) -> list[dict[str, Any]]:
         first, second = shown(pair["first"]), shown(pair["second"])
         found.append(
             {
-                "first": shorten(first, _ROOM), "then": shorten(second, _ROOM), "first pass": first, "second pass": second,
-                "relation": pair["effect"] or "independent", "ram": ram, "sum": total, "ram more than alone": signed(ram),
-                "sum more than alone": signed(total), "label": signed(ram) if ram else f"Σ {signed(total)}" if total else "0",
+                "first": shorten(first, _ROOM),
+                "then": shorten(second, _ROOM),
+                "first pass": first,
+                "second pass": second,
+                "relation": pair["effect"] or "independent",
+                "ram": ram,
+                "sum": total,
+                "ram more than alone": signed(ram),
+                "sum more than alone": signed(total),
+                "label": signed(ram) if ram else f"Σ {signed(total)}" if total else "0",
             }
         )
     return found
@@ -206,7 +243,13 @@ def _specs(effects: Json, key: str) -> list[str]:
 def history_chart(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """Draw the ram of a library over commits, with its budget."""
     most = 1.1 * max(each["ram"] for each in rows)
-    x = {"field": "commit", "type": "ordinal", "sort": None, "title": None, "axis": {"labelAngle": -45, "labelOverlap": True}}
+    x = {
+        "field": "commit",
+        "type": "ordinal",
+        "sort": None,
+        "title": None,
+        "axis": {"labelAngle": -45, "labelOverlap": True},
+    }
     place = {"x": x, "y": bytes_axis("ram", most, "ram")}
     return chart(
         rows, 170, {"mark": {"type": "line", "interpolate": "step-after", "color": BLUE}, "encoding": place},
@@ -217,7 +260,10 @@ def history_chart(rows: Sequence[Mapping[str, Any]]) -> Spec:
 def history_rows(history: Sequence[Commit], result: Result) -> list[dict[str, Any]]:
     """List the commits in which a result changed, and the present state."""
     rows, pair = [], result.pair
-    states = [*((each.hash, each.subject, _at(each, pair)) for each in history), ("now", "the present results", result.footprint)]
+    states = [
+        *((each.hash, each.subject, _at(each, pair)) for each in history),
+        ("now", "the present results", result.footprint),
+    ]
     last = None
     for name, subject, report in states:
         if report is None or (last is not None and (report.best, report.budget) == last):
@@ -226,8 +272,12 @@ def history_rows(history: Sequence[Commit], result: Result) -> list[dict[str, An
         time = report.measured.latency_ms
         rows.append(
             {
-                "commit": name, "subject": subject, "ram": report.best.ram, "ram size": format_bytes(report.best.ram),
-                "flash size": format_bytes(report.best.flash), "time": "–" if time is None else f"{time:.3g} ms",
+                "commit": name,
+                "subject": subject,
+                "ram": report.best.ram,
+                "ram size": format_bytes(report.best.ram),
+                "flash size": format_bytes(report.best.flash),
+                "time": "–" if time is None else f"{time:.3g} ms",
             }
         )
     return rows

@@ -76,7 +76,9 @@ def _articles(results: Results) -> Iterator[Article]:
         ]  # fmt: skip
         good = result.footprint.fits
         ram = format_bytes(result.footprint.best.ram)
-        yield Article(f"result-{number}", result.name, f"ram {ram}, {'fits' if good else 'does NOT fit'}", good, sections)
+        yield Article(
+            f"result-{number}", result.name, f"ram {ram}, {'fits' if good else 'does NOT fit'}", good, sections
+        )
 
 
 def _overview(results: Results) -> Section:
@@ -86,7 +88,10 @@ def _overview(results: Results) -> Section:
     parts: list[Part] = [Table(columns, rows, links=links)]
     if len(rows) > 1:
         parts.append(Chart("ram of each", overview_chart(results.results)))
-    parts += [Text(f"{model} @ {target}: there is no result. Run `dvc repro`.", loud=True) for model, target in results.missing]
+    parts += [
+        Text(f"{model} @ {target}: there is no result. Run `dvc repro`.", loud=True)
+        for model, target in results.missing
+    ]
     return Section("All results", parts)
 
 
@@ -100,10 +105,21 @@ def _figures(result: Result) -> tuple[str, ...]:
         time = f"{measured.instructions:,} instructions"
     error = error_text(measured.max_rel_error)
     ratio = f"{best.ram / report.baseline.ram:.2f}" if report.baseline.ram else "–"
-    return result.name, format_bytes(best.ram), ratio, format_bytes(best.flash), time, error, "fits" if report.fits else "does NOT fit"
+    return (
+        result.name,
+        format_bytes(best.ram),
+        ratio,
+        format_bytes(best.flash),
+        time,
+        error,
+        "fits" if report.fits else "does NOT fit",
+    )
 
 
-_NO_EFFECTS = Section("Effects of passes on each other", [Text("The passes were not profiled: the stage profile, or `passfit profile`, does.")])
+_NO_EFFECTS = Section(
+    "Effects of passes on each other",
+    [Text("The passes were not profiled: the stage profile, or `passfit profile`, does.")],
+)
 
 
 def _effects(model: str, effects: Json) -> Section:
@@ -111,10 +127,18 @@ def _effects(model: str, effects: Json) -> Section:
     if drawn is None:
         return Section(title, [Text("No pass changes the effect of another one.")])
     rows = [
-        (cell["first pass"], cell["second pass"], cell["relation"], cell["ram more than alone"], cell["sum more than alone"])
+        (
+            cell["first pass"],
+            cell["second pass"],
+            cell["relation"],
+            cell["ram more than alone"],
+            cell["sum more than alone"],
+        )
         for cell in effect_cells(effects)
     ]
-    said = "ram that a pass costs (+) or saves (−) more after another one than alone; Σ: equal ram, another sum of tensors"
+    said = (
+        "ram that a pass costs (+) or saves (−) more after another one than alone; Σ: equal ram, another sum of tensors"
+    )
     table = Table(("first", "then", "relation", ">ram", ">sum"), rows, fold=f"Pairs ({len(rows)})")
     return Section(title, [Chart(said, drawn, scrolls=True), table])
 

@@ -42,8 +42,13 @@ def footprint_section(result: Result) -> Section:
     charts = []
     for quantity in ("ram", "flash"):
         limits = _limits(result, quantity)
-        lines = {name: f" ({_LINES[name]})" if in_sight(limit, result, quantity) else "" for name, limit in limits.items()}
-        said = ", ".join(f"{name} {format_bytes(limit)}{lines[name]}" for name, limit in limits.items()) or "no limit is known"
+        lines = {
+            name: f" ({_LINES[name]})" if in_sight(limit, result, quantity) else "" for name, limit in limits.items()
+        }
+        said = (
+            ", ".join(f"{name} {format_bytes(limit)}{lines[name]}" for name, limit in limits.items())
+            or "no limit is known"
+        )
         used = getattr(result.footprint.best, quantity)
         charts.append(Chart(f"{quantity} {format_bytes(used)}; {said}", footprint_chart(result, quantity, limits)))
     table = Table(("", ">passfit", ">tvm-default", ">ratio"), list(footprint_rows(result.footprint)))
@@ -61,7 +66,14 @@ def arena_section(result: Result) -> Section:
     explained = result.explanation()
     if result.saved is None or explained is None:
         return Section("Arena", [Text("There is no plan.json: compile the model to see its arena.")])
-    sides = [("after", result.saved)] if result.before is None else [("before: the order given, nothing shared or split, no workspaces", result.before), ("after", result.saved)]
+    sides = (
+        [("after", result.saved)]
+        if result.before is None
+        else [
+            ("before: the order given, nothing shared or split, no workspaces", result.before),
+            ("after", result.saved),
+        ]
+    )
     drawn = [(title, saved, blocks_of(saved.program, saved.plan, saved.alignment)) for title, saved in sides]
     most = max(highest(blocks) for _, _, blocks in drawn)
     charts, tables = [], []
@@ -70,17 +82,48 @@ def arena_section(result: Result) -> Section:
         steps = max(1, len(program.steps))
         peak = peak_step(program, plan, lifetimes(program), saved.alignment)
         rows = arena_rows(blocks, kernel_of(program), steps, most)
-        charts.append(Chart(f"{title}: {format_bytes(plan.arena)}", arena_chart(rows, steps, most, peak if program.steps else None)))
-    proof = "equal to its bound: no plan of this order is smaller" if result.saved.plan.proved else f"its bound is {format_bytes(explained.bound)}"
+        charts.append(
+            Chart(
+                f"{title}: {format_bytes(plan.arena)}", arena_chart(rows, steps, most, peak if program.steps else None)
+            )
+        )
+    proof = (
+        "equal to its bound: no plan of this order is smaller"
+        if result.saved.plan.proved
+        else f"its bound is {format_bytes(explained.bound)}"
+    )
     said = f"The arena takes {format_bytes(explained.arena)}, {proof}. The dashed line is the peak"
     said += "." if explained.peak is None else f", at {kernel_label(explained.peak.step, explained.peak.kernel)}."
     alive = [
-        (each.name, format_bytes(each.nbytes), each.dtype, each.role, each.producer or "the caller", nodes_in(each.nodes) or "–")
+        (
+            each.name,
+            format_bytes(each.nbytes),
+            each.dtype,
+            each.role,
+            each.producer or "the caller",
+            nodes_in(each.nodes) or "–",
+        )
         for each in explained.alive[:_ROWS]
     ]
-    tables.append(Table(("buffer", ">size", "dtype", "role", "kernel", "ONNX nodes"), alive, fold=f"Buffers at the peak ({len(explained.alive)})"))
-    missing = [] if result.before else [Text("There is no plan-before.json. Models with loops have none; for others compile again to see the arena before.")]
-    return Section("Arena", [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result)])
+    tables.append(
+        Table(
+            ("buffer", ">size", "dtype", "role", "kernel", "ONNX nodes"),
+            alive,
+            fold=f"Buffers at the peak ({len(explained.alive)})",
+        )
+    )
+    missing = (
+        []
+        if result.before
+        else [
+            Text(
+                "There is no plan-before.json. Models with loops have none; for others compile again to see the arena before."
+            )
+        ]
+    )
+    return Section(
+        "Arena", [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result)]
+    )
 
 
 def _bodies(result: Result) -> Iterator[Part]:
@@ -104,7 +147,9 @@ def sequence_section(result: Result) -> Section:
     rows = []
     for number, spec in enumerate(result.passes, 1):
         found = worth.get(spec)
-        rows.append((f"{number}  {spec}", *("" if found is None else _cost(found[name]) for name in ("ram", "weights", "sum"))))
+        rows.append(
+            (f"{number}  {spec}", *("" if found is None else _cost(found[name]) for name in ("ram", "weights", "sum")))
+        )
     parts: list[Part] = []
     if worth:
         parts.append(Text("Numbers: what leaving this pass out alone would cost (+) or save (−)."))
@@ -114,8 +159,14 @@ def sequence_section(result: Result) -> Section:
         parts.append(Text("What each pass is worth is not known: the search measured none alone."))
     levers = [Lever(**each) for each in (result.search or {}).get("levers", ())]
     if levers:
-        steps = [(WORDS.get(each.lever, each.lever), format_bytes(each.arena), percent(each.extra_compute)) for each in levers]
-        parts += [Text("What lowers the arena, one lever after the other:"), Table(("lever", ">arena", ">extra compute"), steps)]
+        steps = [
+            (WORDS.get(each.lever, each.lever), format_bytes(each.arena), percent(each.extra_compute))
+            for each in levers
+        ]
+        parts += [
+            Text("What lowers the arena, one lever after the other:"),
+            Table(("lever", ">arena", ">extra compute"), steps),
+        ]
     return Section("Sequence", parts)
 
 
@@ -127,12 +178,25 @@ def time_section(result: Result) -> Section:
     """Show ram against time over the candidates of the search."""
     points, unit = tradeoff_points(result)
     drawn = tradeoff_chart(result)
-    lines = [Text(each) for each in tradeoff_lines(result.search["tradeoff"])] if result.search and "tradeoff" in result.search else []
+    lines = (
+        [Text(each) for each in tradeoff_lines(result.search["tradeoff"])]
+        if result.search and "tradeoff" in result.search
+        else []
+    )
     if not points:
-        return Section("Ram against time", [Text("There are no candidates to compare: no search left its search.json here.")])
-    rows = [("→ " * each["chosen"] + each["candidate"], each["size"], each["cost"], each["extra compute"]) for each in points]
+        return Section(
+            "Ram against time", [Text("There are no candidates to compare: no search left its search.json here.")]
+        )
+    rows = [
+        ("→ " * each["chosen"] + each["candidate"], each["size"], each["cost"], each["extra compute"])
+        for each in points
+    ]
     table = Table(("candidate", ">ram", f">{unit}", ">extra compute"), rows, fold=f"Candidates ({len(rows)})")
-    shown = [Chart(f"ram against {unit}; the chosen one is large", drawn)] if drawn else [Text("One candidate is best in ram and in time: there is nothing to weigh.")]
+    shown = (
+        [Chart(f"ram against {unit}; the chosen one is large", drawn)]
+        if drawn
+        else [Text("One candidate is best in ram and in time: there is nothing to weigh.")]
+    )
     return Section("Ram against time", [*shown, *lines, table])
 
 
@@ -141,11 +205,24 @@ def kernels_section(result: Result) -> Section:
     if not result.kernels:
         slow = result.footprint.slow_summary
         how = f"passfit profile … --target {result.footprint.target} --kernels --out out/profile/{result.footprint.model}/{result.footprint.target}/kernels.json"
-        return Section("Kernels by time", [Text(f"The kernels were not timed: {how} does."), *([Text(slow)] if slow else [])])
-    rows = [(each["name"], each["nodes"], f"{each['µs']:,.1f}", f"{each['at least µs']:,.1f}", f"{each['roofline']:.2f}") for each in kernel_rows(result.kernels)]
+        return Section(
+            "Kernels by time", [Text(f"The kernels were not timed: {how} does."), *([Text(slow)] if slow else [])]
+        )
+    rows = [
+        (each["name"], each["nodes"], f"{each['µs']:,.1f}", f"{each['at least µs']:,.1f}", f"{each['roofline']:.2f}")
+        for each in kernel_rows(result.kernels)
+    ]
     total = result.kernels["run_ns"] / 1e6
-    table = Table(("kernel", "ONNX nodes", ">µs", ">at least µs", ">roofline"), rows[:_ROWS], fold=f"All kernels ({len(rows)})")
-    return Section("Kernels by time", [Chart(f"{total:,.3f} ms a run; the mark is the least time by the roofline", kernels_chart(result.kernels)), table])
+    table = Table(
+        ("kernel", "ONNX nodes", ">µs", ">at least µs", ">roofline"), rows[:_ROWS], fold=f"All kernels ({len(rows)})"
+    )
+    return Section(
+        "Kernels by time",
+        [
+            Chart(f"{total:,.3f} ms a run; the mark is the least time by the roofline", kernels_chart(result.kernels)),
+            table,
+        ],
+    )
 
 
 def accuracy_section(result: Result) -> Section:
@@ -155,16 +232,31 @@ def accuracy_section(result: Result) -> Section:
         return Section("Accuracy", [Text(f"The library did not run: {measured.how}.")])
     if measured.unverified:
         return Section("Accuracy", [Text(f"Outputs were not compared: {measured.unverified}.", loud=True)])
-    rows = [("largest error, of the range of the output", error_text(measured.max_rel_error)), ("largest error", error_text(measured.max_abs_error))]
+    rows = [
+        ("largest error, of the range of the output", error_text(measured.max_rel_error)),
+        ("largest error", error_text(measured.max_abs_error)),
+    ]
     if measured.error is not None and measured.error.library_to_double is not None:
-        rows += [("from double precision: the library", error_text(measured.error.library_to_double)), ("from double precision: ONNX Runtime", error_text(measured.error.onnxruntime_to_double))]
+        rows += [
+            ("from double precision: the library", error_text(measured.error.library_to_double)),
+            ("from double precision: ONNX Runtime", error_text(measured.error.onnxruntime_to_double)),
+        ]
     parts: list[Part] = [Table((f"compared with {measured.verified_by or 'ONNX Runtime'}", ">"), rows)]
     if measured.given is not None and measured.given.outputs:
         cells = [
-            (each.output, f"{each.elements:,}", _count(each.differing), _count(each.max_lsb), "–" if not each.decisions else f"{each.same_decisions} of {each.decisions}")
+            (
+                each.output,
+                f"{each.elements:,}",
+                _count(each.differing),
+                _count(each.max_lsb),
+                "–" if not each.decisions else f"{each.same_decisions} of {each.decisions}",
+            )
             for each in measured.given.outputs
         ]
-        parts += [Text(f"Beside the quantised model as given: {measured.given.summary}."), Table(("output", ">elements", ">differ", ">most LSB", ">same decisions"), cells)]
+        parts += [
+            Text(f"Beside the quantised model as given: {measured.given.summary}."),
+            Table(("output", ">elements", ">differ", ">most LSB", ">same decisions"), cells),
+        ]
     if not result.footprint.exact:
         parts.append(Text("The sequence is lossy: it has passes that change results by more than rounding.", loud=True))
     return Section("Accuracy", [*parts, *(Text(each.summary, loud=True) for each in result.footprint.defects)])
@@ -183,6 +275,16 @@ def history_section(result: Result, history: Sequence[Commit]) -> Section:
     """Show ram over the commits that changed it."""
     rows = history_rows(history, result)
     if len(rows) < 2:
-        return Section("History", [Text("Git has no other footprint of it: commit footprints/ after each `dvc repro`.")])
-    cells = [(each["commit"], each["subject"], each["ram size"], each["flash size"], each["time"]) for each in reversed(rows)]
-    return Section("History", [Chart("ram over commits", history_chart(rows)), Table(("commit", "message", ">ram", ">flash", ">latency"), cells, fold=f"Commits ({len(rows)})")])
+        return Section(
+            "History", [Text("Git has no other footprint of it: commit footprints/ after each `dvc repro`.")]
+        )
+    cells = [
+        (each["commit"], each["subject"], each["ram size"], each["flash size"], each["time"]) for each in reversed(rows)
+    ]
+    return Section(
+        "History",
+        [
+            Chart("ram over commits", history_chart(rows)),
+            Table(("commit", "message", ">ram", ">flash", ">latency"), cells, fold=f"Commits ({len(rows)})"),
+        ],
+    )

@@ -1,6 +1,6 @@
 """Write docs/passes.md: the catalogue, the passes of every family, and Verma's passes beside ours.
 
-    .venv/bin/passfit passes --markdown > docs/passes.md
+.venv/bin/passfit passes --markdown > docs/passes.md
 """
 
 from __future__ import annotations
@@ -51,9 +51,20 @@ BR BERT, AD additional.
 
 def passes_page(records: tuple[ModelRecord, ...]) -> str:
     """Return the text of docs/passes.md; `records` are those of the shipped knowledge."""
-    return "\n".join(
-        [_HEAD, *_catalogue(), *_options(), _FAMILIES.format(enough=ENOUGH), *_families(records), _VERMA, *map(_verma, VERMA_PASSES)]
-    ) + "\n"
+    return (
+        "\n".join(
+            [
+                _HEAD,
+                *_catalogue(),
+                *_options(),
+                _FAMILIES.format(enough=ENOUGH),
+                *_families(records),
+                _VERMA,
+                *map(_verma, VERMA_PASSES),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _catalogue() -> Iterator[str]:
@@ -101,7 +112,9 @@ def _tail(specs: tuple[str, ...]) -> str:
 
 
 def _passes(table: FamilyTable) -> str:
-    borrowed = [f"`{spec}` (borrowed)" for spec in table.joined if spec not in table.passes or not table.passes[spec].led]
+    borrowed = [
+        f"`{spec}` (borrowed)" for spec in table.joined if spec not in table.passes or not table.passes[spec].led
+    ]
     return ", ".join(filter(None, [_led(table.passes), *borrowed])) or "–"
 
 

@@ -22,10 +22,16 @@ class VermaPass:
 
 VERMA_PASSES = (
     VermaPass("AlterOpLayout", "BL RN MN SSD BR", ("layout", "optimize-layout-transform")),
-    VermaPass("AnnotateSpans", "AD", reason="the import keeps the ONNX nodes of every operator (frontend/relax/provenance.py)"),
+    VermaPass(
+        "AnnotateSpans", "AD", reason="the import keeps the ONNX nodes of every operator (frontend/relax/provenance.py)"
+    ),
     VermaPass("BatchingOps", "BR", ("combine-batched-matmul",)),
     VermaPass("CanonicalizeCast", "BL RN", ("cancel-casts",)),
-    VermaPass("CanonicalizeOps", "BL", reason="the import writes such operators as plain ones (frontend/canonical/rewrites.py)"),
+    VermaPass(
+        "CanonicalizeOps",
+        "BL",
+        reason="the import writes such operators as plain ones (frontend/canonical/rewrites.py)",
+    ),
     VermaPass("CombineParallelConv2D", "RN", ("combine-parallel-conv2d",)),
     VermaPass("CombineParallelDense", "RN", ("combine-parallel-matmul",)),
     VermaPass("ConvertLayout", "BL", ("layout",)),
@@ -33,7 +39,11 @@ VERMA_PASSES = (
     VermaPass("DefuseOps", "BL", reason="nothing is undone: a sequence starts from the graph before fusion"),
     VermaPass("DynamicToStatic", "AD", reason="the import makes every shape static (--shape), or refuses the model"),
     VermaPass("EliminateCommonSubexpr", "BL RN MN", ("eliminate-common-subexpr",)),
-    VermaPass("FakeQuantizationToInteger", "AD", reason="quantised models are computed in float: exact, but without integer arithmetic"),
+    VermaPass(
+        "FakeQuantizationToInteger",
+        "AD",
+        reason="quantised models are computed in float: exact, but without integer arithmetic",
+    ),
     VermaPass("FastMath", "MN BR SSD", ("fast-math",)),
     VermaPass("FirstOrderGradient", "MN", reason="gradients are for training; a library only infers"),
     VermaPass("FoldConstant", "RN MN SSD", ("fold-constant",)),

@@ -84,7 +84,11 @@ def _effects(evaluator: Evaluator, target: Target, progress: Progress, clock: di
         raise uncompilable(reference.failure)
     actions = [Action((each,)) for each in graph_passes()] + [Action(tail, down=True) for tail in TAILS[1:]]
     if clock is None:
-        _compute_ahead(evaluator, [((), action) for action in actions], lambda done: progress("profiling passes", done, len(actions)))
+        _compute_ahead(
+            evaluator,
+            [((), action) for action in actions],
+            lambda done: progress("profiling passes", done, len(actions)),
+        )
     alone = _all_alone(evaluator, actions, progress, {} if clock is None else clock)
     pairs = _all_pairs(evaluator, alone, progress)
     return {
@@ -105,9 +109,7 @@ _Alone = Mapping[Action, Effect]
 _Pairs = Mapping[tuple[Action, Action], Effect]
 
 
-def _all_alone(
-    evaluator: Evaluator, actions: list[Action], progress: Progress, clock: dict[str, float]
-) -> _Alone:
+def _all_alone(evaluator: Evaluator, actions: list[Action], progress: Progress, clock: dict[str, float]) -> _Alone:
     found = {}
     for done, action in enumerate(actions):
         progress("profiling passes", done, len(actions))
@@ -120,11 +122,17 @@ def _all_alone(
 def _all_pairs(evaluator: Evaluator, alone: _Alone, progress: Progress) -> _Pairs:
     firsts = [action for action, effect in alone.items() if effect.changed and not action.down]
     wanted = [(first, second) for first in firsts for second in alone if first != second]
-    _compute_ahead(evaluator, [(first.passes, second) for first, second in wanted], lambda done: progress("profiling pairs", done, len(wanted)))
+    _compute_ahead(
+        evaluator,
+        [(first.passes, second) for first, second in wanted],
+        lambda done: progress("profiling pairs", done, len(wanted)),
+    )
     return {(first, second): _effect(evaluator, first.passes, second) for first, second in wanted}
 
 
-def _compute_ahead(evaluator: Evaluator, wanted: Ordered[tuple[tuple[Pass, ...], Action]], done: Callable[[int], None]) -> None:
+def _compute_ahead(
+    evaluator: Evaluator, wanted: Ordered[tuple[tuple[Pass, ...], Action]], done: Callable[[int], None]
+) -> None:
     """Compute all that `_effect` asks for these prefixes and actions; the evaluator keeps it."""
     for number, _ in enumerate(evaluator.evaluate_all(action.after(prefix) for prefix, action in wanted)):
         done(number)
@@ -138,7 +146,9 @@ def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> E
     assert was.footprint is not None
     if now.footprint is None:
         return Effect(False, dict.fromkeys(FIELDS, 0), failed=now.failure)
-    reached, left = (now.key, was.key) if action.down else (evaluator.key((*prefix, *action.passes)), evaluator.key(prefix))
+    reached, left = (
+        (now.key, was.key) if action.down else (evaluator.key((*prefix, *action.passes)), evaluator.key(prefix))
+    )
     old, new = _fields(was.footprint), _fields(now.footprint)
     return Effect(reached != left, {field: new[field] - old[field] for field in FIELDS})
 

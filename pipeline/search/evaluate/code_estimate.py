@@ -42,11 +42,15 @@ class CodeEstimate:
         new = {name: kernel for name, kernel in lowered.kernels.items() if self._known.get(kernel) is None}
         if new:
             self._compile(new)
-        return code_of_calls(sum(1 for _ in lowered.program.calls())) + sum(self._known.get(each) or 0 for each in lowered.kernels.values())
+        return code_of_calls(sum(1 for _ in lowered.program.calls())) + sum(
+            self._known.get(each) or 0 for each in lowered.kernels.values()
+        )
 
     def _compile(self, kernels: Mapping[str, PrimFunc]) -> None:
         with scratch_folder() as folder, ThreadPoolExecutor(_THREADS) as threads:  # LLVM releases Python's lock
-            sizes = threads.map(lambda number, kernel: self._size(kernel, folder / f"{number}.o"), count(), kernels.values())
+            sizes = threads.map(
+                lambda number, kernel: self._size(kernel, folder / f"{number}.o"), count(), kernels.values()
+            )
             for kernel, size in zip(kernels.values(), sizes):
                 self._known.put(size, kernel)
 
@@ -54,4 +58,6 @@ class CodeEstimate:
         build_object({"kernel": kernel}, self._target, path)
         found = read_object(path.read_bytes())
         dropped = set(unused_sections(found))
-        return replace(found, sections=tuple(each for each in found.sections if each.name not in dropped)).read_only_bytes()
+        return replace(
+            found, sections=tuple(each for each in found.sections if each.name not in dropped)
+        ).read_only_bytes()

@@ -35,7 +35,9 @@ class Costs:
 def costs_task(evaluation: Evaluation, target: Target) -> WorkerTask:
     """Return the task to compute the costs of a candidate; its result is None if the candidate fails."""
     specs, arrangement = _parts(evaluation)
-    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target), arrangement, work=1.0)
+    return WorkerTask(
+        specs, partial(_costs, specs=specs, arrangement=arrangement, target=target), arrangement, work=1.0
+    )
 
 
 def cycles_of(evaluator: Evaluator, evaluations: Iterable[Evaluation]) -> list[int | None]:

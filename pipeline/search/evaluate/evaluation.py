@@ -36,7 +36,11 @@ _WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in para
 
 def uncompilable(reason: str) -> ModelError:
     """Return the error of a model that no candidate compiles, for a `reason` of failure."""
-    step = "Try a smaller input shape." if reason.startswith(OVER_LIMIT) else "Replace the operator it names before exporting."
+    step = (
+        "Try a smaller input shape."
+        if reason.startswith(OVER_LIMIT)
+        else "Replace the operator it names before exporting."
+    )
     return ModelError(f"The model cannot be compiled: {reason}", step)
 
 
@@ -167,7 +171,9 @@ class Evaluator:
         Without a footprint if the bound rules out a ram `below` so many bytes.
         """
         asked = list(wanted)
-        requests = [EvaluationRequest(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
+        requests = [
+            EvaluationRequest(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked
+        ]
         outcomes = self._workers.outcomes(requests)
         return [
             self._evaluation(each.module_passes, outcome, arrangement, each.least)

@@ -106,7 +106,9 @@ class Scorer:
         self._splitted: dict[tuple[int, Arrangement], Lowered] = {}
         self._splittable: dict[tuple[int, Arrangement], tuple[Program, Mapping[str, Splits]]] = {}
 
-    def outcome(self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()) -> EvaluationOutcome:
+    def outcome(
+        self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()
+    ) -> EvaluationOutcome:
         """Replay and, unless the state is one of `known`, score. Let bugs through, and errors of an errand."""
         if isinstance(request, WorkerTask):
             return EvaluationOutcome(result=request.run(self))
@@ -231,7 +233,9 @@ class Scorer:
         return f"{form_key(program)} {self._target.alignment}"
 
     def _lowered(self, specs: Specs) -> Lowered:
-        return divide_kernels(lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine))
+        return divide_kernels(
+            lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine)
+        )
 
     def _planned_footprint(self, program: Program) -> Footprint:
         """Return the footprint of a program in its order, without workspace and copied weights."""
@@ -239,7 +243,9 @@ class Scorer:
 
     def _needing(self, footprint: Footprint, workspace: int) -> Footprint:
         """Add the workspace, and the weights if the target copies them. Regions are those of an image: there is none yet."""
-        return replace(footprint, ram=footprint.ram + workspace + self._copied(footprint.weights), workspace=workspace, regions=())
+        return replace(
+            footprint, ram=footprint.ram + workspace + self._copied(footprint.weights), workspace=workspace, regions=()
+        )
 
 
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:

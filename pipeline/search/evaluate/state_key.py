@@ -70,7 +70,9 @@ class StateKeys:
                 words.append(self._once(each.attrs, tvm.ir.save_json))
 
         def tensor_type(each: relax.TensorType) -> object:
-            words.append(self._once(each, _type))  # equal types are often one object, and printing one takes longest here
+            words.append(
+                self._once(each, _type)
+            )  # equal types are often one object, and printing one takes longest here
             return _SKIP
 
         def field(each: Any, name: str) -> None:

@@ -30,7 +30,9 @@ def default_code(module: IRModule, target: Target, inputs: Sequence[str], output
     kernels = lowered_default(module, inputs, outputs).kernels
     if not kernels:
         return 0
-    asked = repr(([(name, structural_key(kernels[name])) for name in sorted(kernels)], sorted(target.tvm_config().items())))
+    asked = repr(
+        ([(name, structural_key(kernels[name])) for name in sorted(kernels)], sorted(target.tvm_config().items()))
+    )
     key = hashlib.sha256(asked.encode()).hexdigest()[:32]
     return shared_store().get_or_make(f"default code {key}", lambda: _built_bytes(kernels, target))
 
@@ -42,7 +44,9 @@ def _built_bytes(kernels: Mapping[str, PrimFunc], target: Target) -> int:
         return read_object(path.read_bytes()).read_only_bytes()
 
 
-def default_code_task(module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> Callable[[], int]:
+def default_code_task(
+    module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]
+) -> Callable[[], int]:
     """Return the task `default_code`, for a process aside; the kernels are lowered at once, as the search asks for them too."""
     try:
         lowered_default(module, inputs, outputs)

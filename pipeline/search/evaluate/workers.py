@@ -42,7 +42,9 @@ class Workers(ABC):
                 yield self._outcomes[asked.popleft()]
                 continue
             unanswered = sum(each not in self._outcomes for each in asked)
-            ahead = list(itertools.islice(requests, min(self.window - unanswered, self.farthest * self.window - len(asked))))
+            ahead = list(
+                itertools.islice(requests, min(self.window - unanswered, self.farthest * self.window - len(asked)))
+            )
             asked.extend(ahead)
             waiting.update(dict.fromkeys(request for request in ahead if request not in self._outcomes))
             if not asked:

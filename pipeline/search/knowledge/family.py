@@ -169,7 +169,7 @@ class _Structure:
     def _cells(self) -> Iterator[bool]:
         """Tell of each addition whether it is a step of a gated cell (LSTM, GRU), whose layers are products.
 
-            c' = sigmoid · c + sigmoid · tanh             h' = sigmoid · h + (1 − sigmoid) · tanh
+        c' = sigmoid · c + sigmoid · tanh             h' = sigmoid · h + (1 − sigmoid) · tanh
         """
         for each in self._operations:
             if each.operator != "add" or len(each.reads) != 2:
@@ -203,8 +203,10 @@ class _Structure:
         if each.operator in _REARRANGES or len(sources) != 1 or sources[0] is None:
             return False
         before, after = sources[0].shape[2:], each.shape[2:]
-        return len(before) == len(after) > 0 and max(before) > 1 and all(
-            new >= ENLARGED * old or new == old == 1 for old, new in zip(before, after)
+        return (
+            len(before) == len(after) > 0
+            and max(before) > 1
+            and all(new >= ENLARGED * old or new == old == 1 for old, new in zip(before, after))
         )
 
     def _is_shortcut(self, each: Operation) -> bool:

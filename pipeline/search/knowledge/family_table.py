@@ -66,7 +66,8 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     counts = Counter(led)
     alike, tailed = Counter(everywhere), Counter(each.tail for each in everywhere)
     order = sorted(
-        counts, key=lambda each: (-counts[each], -alike[each], -tailed[each.tail], len(each.prefix), each.prefix, each.tail)
+        counts,
+        key=lambda each: (-counts[each], -alike[each], -tailed[each.tail], len(each.prefix), each.prefix, each.tail),
     )
     passes = _evidence_of_passes(used, led)
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))

@@ -63,11 +63,10 @@ class Knowledge:
         """
         if not self.records:
             return list
+
         def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
             known = {prefix: features_of(prefix) for prefix in {(): None} | {each.prefix: None for each in candidates}}
-            queries = [
-                Query(known[()], known[each.prefix], specs_of(each.tail)) for each in candidates
-            ]
+            queries = [Query(known[()], known[each.prefix], specs_of(each.tail)) for each in candidates]
             costs = self._predicted(objective, queries)
             order = zip([costs[query] for query in queries], range(len(candidates)), strict=True)
             return [candidates[number] for _, number in sorted(order)]

@@ -1,6 +1,6 @@
 """Knowledge file: records of models, versioned and sorted; same records, same bytes.
 
-    knowledge.json of the package  +  the file of a model repo  ──►  Knowledge
+knowledge.json of the package  +  the file of a model repo  ──►  Knowledge
 """
 
 from __future__ import annotations

@@ -52,11 +52,15 @@ def alternatives(
     if extra_compute is None:
         return found
     if aim.max_slowdown is not None:
-        return found + _within_time(evaluator, splitter, own, found, most_cycles(aim, (cost_point(*each) for each in found)))
+        return found + _within_time(
+            evaluator, splitter, own, found, most_cycles(aim, (cost_point(*each) for each in found))
+        )
     plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]
     for state in _worth_splitting(found, ram)[:SPLIT]:
         plans += [(state, plan) for plan in _plans(splitter, state, ram, None)]
-    split = [Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _worked(splitter, state, plan)]
+    split = [
+        Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _worked(splitter, state, plan)
+    ]
     return found + _counted(evaluator, split, known=[attempt for attempt, _ in found])
 
 
@@ -65,7 +69,14 @@ def cost_point(attempt: Attempt, costs: Costs) -> CostPoint:
     footprint, sequence = _footprint(attempt.evaluation), attempt.evaluation.sequence
     most = footprint.weights + costs.most_code
     return CostPoint(
-        attempt.lever, sequence.specs, footprint.ram, footprint.weights, costs.cycles, attempt.extra_compute, most, sequence.whole
+        attempt.lever,
+        sequence.specs,
+        footprint.ram,
+        footprint.weights,
+        costs.cycles,
+        attempt.extra_compute,
+        most,
+        sequence.whole,
     )
 
 
@@ -100,7 +111,11 @@ def _finest_within(
     above, within = 0, finest.whole
     plans = [finest, *splitter.rungs(finest, FRACTIONS)]
     for _ in range(1 + BETWEEN):
-        tried = [(plan.nbytes, Attempt("rung", each, plan.extra_compute)) for plan in plans for each in _worked(splitter, state, plan)]
+        tried = [
+            (plan.nbytes, Attempt("rung", each, plan.extra_compute))
+            for plan in plans
+            for each in _worked(splitter, state, plan)
+        ]
         counted = _counted(evaluator, [attempt for _, attempt in tried])
         nbytes = {attempt.evaluation.passes: size for size, attempt in tried}
         sizes = [(nbytes[attempt.evaluation.passes], costs.cycles <= limit) for attempt, costs in counted]
@@ -157,7 +172,9 @@ def _worked(splitter: Splitter, state: Evaluation, plan: SplitPlan) -> list[Eval
     return sorted(tried, key=lambda each: each.score)[:1]
 
 
-def _counted(evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[Attempt] = ()) -> list[tuple[Attempt, Costs]]:
+def _counted(
+    evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[Attempt] = ()
+) -> list[tuple[Attempt, Costs]]:
     """Compute the costs of attempts of distinct passes; leave out those that cannot be scheduled."""
     seen = {each.evaluation.passes for each in known}
     different: list[Attempt] = []

@@ -77,9 +77,7 @@ def lowest_finalist(
 class _Race:
     """Branch and bound over finalists, keeping the best so far."""
 
-    def __init__(
-        self, evaluator: Evaluator, splitter: Splitter, finalists: Sequence[Evaluation], below: int | None
-    ):
+    def __init__(self, evaluator: Evaluator, splitter: Splitter, finalists: Sequence[Evaluation], below: int | None):
         self._evaluator, self._splitter, self._below = evaluator, splitter, below
         self._best: tuple[Evaluation, Evaluation] | None = None
         self._left_out: list[Evaluation] = []

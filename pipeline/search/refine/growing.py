@@ -33,7 +33,9 @@ _AT_ONCE = 2
 _WORTH = 0.02
 
 
-def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement, max_extra_compute: float) -> Refinement:
+def with_growth(
+    evaluator: Evaluator, splitter: Splitter, refinement: Refinement, max_extra_compute: float
+) -> Refinement:
     """Return the refinement with the least ram, in bytes, of plans whose results grow; itself if none is lower.
 
     Libraries of several threads keep results apart.
@@ -44,7 +46,9 @@ def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
     if refinement.levers[-1].arena <= plan.unavoidable:
         return refinement
-    return min(_acceptable(evaluator, splitter, refinement, plan, found), default=_Grown(math.inf, refinement)).refinement
+    return min(
+        _acceptable(evaluator, splitter, refinement, plan, found), default=_Grown(math.inf, refinement)
+    ).refinement
 
 
 @dataclass(frozen=True, order=True)

@@ -1,7 +1,7 @@
 """Refine the arena of a winner step by step: order, sharing, splits, rematerialisation.
 
-    given ─► order ─► share ─► split ─► repeat ─► next: with twice the extra compute
-                                 └─► rungs: with coarser and coarser splits, if latency matters too
+given ─► order ─► share ─► split ─► repeat ─► next: with twice the extra compute
+                             └─► rungs: with coarser and coarser splits, if latency matters too
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def lever_of(lever: str, best: Evaluation, extra_compute: float) -> Lever:
 
 
 def refine(
-    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: Iterable[float] = ()
+    evaluator: Evaluator,
+    splitter: Splitter,
+    found: Evaluation,
+    max_extra_compute: float | None,
+    rungs: Iterable[float] = (),
 ) -> Refinement:
     """Refine `found`, whose kernels are whole, by all steps; a limit of None leaves kernels whole.
 
@@ -173,9 +177,7 @@ class _Refiner:
 
     def result(self, reason: str) -> Refinement:
         assert self._best is not None
-        return Refinement(
-            self._best, tuple(self.levers), self.extra_compute, reason, self.failures, tuple(self.tried)
-        )
+        return Refinement(self._best, tuple(self.levers), self.extra_compute, reason, self.failures, tuple(self.tried))
 
 
 def _footprint(evaluation: Evaluation) -> Footprint:

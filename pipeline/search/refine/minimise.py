@@ -25,9 +25,7 @@ class Worth:
     sum: int | None
 
 
-def minimise(
-    evaluator: Evaluator, best: Evaluation, same_state: bool = False
-) -> tuple[Evaluation, tuple[Worth, ...]]:
+def minimise(evaluator: Evaluator, best: Evaluation, same_state: bool = False) -> tuple[Evaluation, tuple[Worth, ...]]:
     """Remove passes of `best` that cost nothing, last ones first; return it with the worth of the others, if time allows.
 
     With `same_state`, only passes are removed that do not change the state.

@@ -34,8 +34,13 @@ class Partitions:
         Those of more bytes than the two best, and than the best of their kind, are left out.
         """
         self._find((specs, plan, math.inf) for specs, plans in asked for plan in _likely(plans))
-        self._find([(specs, plan, self._mattering(place, plans)) for specs, plans in asked for place, plan in enumerate(plans)])
-        return [tuple(along(plan, self._paths[plan.form]) for plan in plans if plan.form in self._paths) for _, plans in asked]
+        self._find(
+            [(specs, plan, self._mattering(place, plans)) for specs, plans in asked for place, plan in enumerate(plans)]
+        )
+        return [
+            tuple(along(plan, self._paths[plan.form]) for plan in plans if plan.form in self._paths)
+            for _, plans in asked
+        ]
 
     def _mattering(self, place: int, plans: Sequence[SplitPlan]) -> float:
         """Return the most bytes at which a plan is one of the two best, or its kind's best."""

@@ -124,7 +124,10 @@ class SplitPlan:
         if self.sharings[sharing][0] < below:
             return True
         program = self.arrangements[sharing][2]
-        return floor(program, self.alignment) < below and bound(program.reordered(stored_order(program)), self.alignment) < below
+        return (
+            floor(program, self.alignment) < below
+            and bound(program.reordered(stored_order(program)), self.alignment) < below
+        )
 
     @property
     def unavoidable(self) -> int:

@@ -69,7 +69,9 @@ class Splitter:
         arranged = [(found, each) for each in plan.shared] if plan.promises(found, ram) else []
         self._repeat([(found, plans)], extra_compute, arranged)
 
-    def lowest(self, found: Evaluation, plans: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> SplitPlan:
+    def lowest(
+        self, found: Evaluation, plans: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS
+    ) -> SplitPlan:
         """Return the plan of least bound with up to this fraction of extra arithmetic.
 
         `steps` as in memory.streaming.rematerialise.
@@ -112,7 +114,10 @@ class Splitter:
                 if place not in self._repeating:
                     new.setdefault(place, WorkerTask(specs_of(found.module_passes), partial(repeats, plan=plan)))
         self._repeating |= zip(new, self._evaluator.run(new.values(), then))
-        return [[_with_repeats(plan, self._repeating[plan.form, extra_compute, steps]) for plan in plans] for plans in different]
+        return [
+            [_with_repeats(plan, self._repeating[plan.form, extra_compute, steps]) for plan in plans]
+            for plans in different
+        ]
 
     def evaluations(self, found: Evaluation, plan: SplitPlan) -> list[Evaluation]:
         """Evaluate a plan after the module passes of `found`, without redundant regions.
@@ -185,7 +190,10 @@ class Splitter:
         tasks = []
         for each in founds:
             specs = specs_of(each.module_passes)
-            tasks += [WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders, alignment=alignment)) for cut in (False, True)]
+            tasks += [
+                WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders, alignment=alignment))
+                for cut in (False, True)
+            ]
         ordered = self._evaluator.run(tasks)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
         plans = [[SplitPlan(*one, alignment=alignment) for one in of_one] for of_one in programs]

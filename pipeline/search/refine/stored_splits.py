@@ -1,6 +1,6 @@
 """Keep plans of splits in the store, by the form of their program: most targets share them.
 
-    "partition 1f3a… 64 inf": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
+"partition 1f3a… 64 inf": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
 """
 
 from __future__ import annotations

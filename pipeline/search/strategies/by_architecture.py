@@ -34,7 +34,9 @@ def by_architecture(trace: Trace, seed: int) -> None:
     trace.family = family_of(read_graph(trace.evaluator.scorer.module(())))
     table = family_table(trace.knowledge.records, trace.family, trace.evaluator.objective)
     allowed: dict[str, Pass] = {each.spec: each for each in trace.passes}
-    prefixes = (tuple(allowed[spec] for spec in specs if spec in allowed) for specs in (table.first_prefix, table.joined))
+    prefixes = (
+        tuple(allowed[spec] for spec in specs if spec in allowed) for specs in (table.first_prefix, table.joined)
+    )
     if trace.evaluate_all(map(Candidate, prefixes)):
         return
     prefix, idle = trace.best_candidate.prefix, idle_tails(trace.knowledge.records, trace.evaluator.objective)

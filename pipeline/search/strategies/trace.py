@@ -89,7 +89,9 @@ class Trace:
         """Record an evaluation; return whether it is the best so far."""
         if candidate.footprint is None:
             return False
-        self._kernels = self._kernels or max(candidate.footprint.kernels, self.evaluator.operators // OPERATORS_A_KERNEL)
+        self._kernels = self._kernels or max(
+            candidate.footprint.kernels, self.evaluator.operators // OPERATORS_A_KERNEL
+        )
         better = self.best is None or candidate.score < self.best.score
         if better:
             self.best = candidate

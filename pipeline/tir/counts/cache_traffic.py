@@ -46,7 +46,11 @@ class Nest(NamedTuple):
     def touched(self, access: Access, first: int) -> int:
         """Return the bytes of all lines that the loops from `first` on touch."""
         steps = zip(self.extents[first:], access.moves[first:])
-        moving = [(extent, None if move is None else abs(move) * access.size) for extent, move in steps if move != 0 and extent > 1]
+        moving = [
+            (extent, None if move is None else abs(move) * access.size)
+            for extent, move in steps
+            if move != 0 and extent > 1
+        ]
         runs, run = 1, access.size  # runs of bytes apart, each of so many
         for extent, step in sorted(moving, key=lambda each: each[1] or 0):
             if step is None:
@@ -122,7 +126,9 @@ class CacheTraffic:
     def _rounds(self, nest: Nest, access: Access, inner: int, cache: int) -> float:
         """Return how often the bytes of the loops from `inner` on are brought in: loops right outside may leave them alone."""
         moves, size, outer = access.moves, access.size, inner
-        while outer and (nest.extents[outer - 1] == 1 or (moves[outer - 1] == 0 and self._between(nest, outer, inner) <= cache)):
+        while outer and (
+            nest.extents[outer - 1] == 1 or (moves[outer - 1] == 0 and self._between(nest, outer, inner) <= cache)
+        ):
             outer -= 1
         rounds = nest.share * math.prod(nest.extents[:outer])
         move = moves[outer - 1] if outer else None

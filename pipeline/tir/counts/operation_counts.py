@@ -89,7 +89,9 @@ def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]
 
     def with_traffic(each: _Counted) -> StatementWork:
         refilled = sum(traffic.brought_in(nest, FIRST_CACHE) for nest in each.nests)
-        return replace(each.work, refilled=refilled, missed=sum(traffic.brought_again(nest, core.cache) for nest in each.nests))
+        return replace(
+            each.work, refilled=refilled, missed=sum(traffic.brought_again(nest, core.cache) for nest in each.nests)
+        )
 
     return KernelWork(tuple(map(with_traffic, counted)), nbytes)
 
@@ -189,7 +191,9 @@ class _Counter:
         indices = [index for each in (store, *read) for index in each.indices]
         addresses += everywhere * (DIVISION * strides.divisions(indices) + strides.conditions(store.value))
         arithmetic = instructions(store.value) * everywhere
-        for each, cost in long_instructions(store.value, lanes if any(loop.kind == VECTORIZED for loop in loops) else 1):
+        for each, cost in long_instructions(
+            store.value, lanes if any(loop.kind == VECTORIZED for loop in loops) else 1
+        ):
             arithmetic += cost * accesses(loops, vectors, strides.moving(each)) * place.share
         work = StatementWork(
             arithmetic=arithmetic, loads=loaded, stores=moved(store.buffer, target),

@@ -61,7 +61,10 @@ class Strides:
     def divisions(self, indices: Iterable[Expr]) -> int:
         """Count the different quotients and remainders that the innermost loop moves by no constant step."""
         divisions = {
-            structural_hash(each): each for index in indices for each in walk(index) if isinstance(each, (FloorDiv, FloorMod))
+            structural_hash(each): each
+            for index in indices
+            for each in walk(index)
+            if isinstance(each, (FloorDiv, FloorMod))
         }
         return sum(map(self._is_uneven, divisions.values()))
 
@@ -70,7 +73,9 @@ class Strides:
         if self._inner is None:
             return 0
         choices = [choice_of(each) for each in walk(value) if values_by_position(each) is not None]
-        found = {structural_hash(each): each for choice in choices if choice is not None for each in conjuncts(choice[0])}
+        found = {
+            structural_hash(each): each for choice in choices if choice is not None for each in conjuncts(choice[0])
+        }
         return sum(depends(each, self._loops[self._inner].var, self._bound) for each in found.values())
 
     def _is_uneven(self, value: Expr) -> bool:
@@ -92,7 +97,9 @@ def without_loads(index: Expr) -> Expr:
         floats = "float" in str(each.value.ty.dtype) and not positions(each.value)
         return tirx.const(0, str(each.ty.dtype)) if floats else each
 
-    return tvm_ffi.structural_map(index, [(TensorLoad, lambda each: tirx.const(0, str(each.ty.dtype))), (Cast, rounded)])
+    return tvm_ffi.structural_map(
+        index, [(TensorLoad, lambda each: tirx.const(0, str(each.ty.dtype))), (Cast, rounded)]
+    )
 
 
 def positions(value: object) -> list[Var]:

@@ -102,7 +102,9 @@ class _Kernel:
                     yield Overlay(number, place, shift * element_bytes(operand))
 
     def _end_shift(self, operand: Var, result: Var) -> int | None:
-        if operand.ty.dtype != result.ty.dtype or any(store.buffer.same_as(result) and _depends_on_data(store) for store in self.stores):
+        if operand.ty.dtype != result.ty.dtype or any(
+            store.buffer.same_as(result) and _depends_on_data(store) for store in self.stores
+        ):
             return None
         reads = [(store, load, masks) for store, (load, masks) in self.loads if load.source.same_as(operand)]
         return end_shift(self.body, operand, result, self.stores, reads)
@@ -161,7 +163,11 @@ def masked_loads(store: Store) -> list[_Load]:
     """List the loads of a store's value, each with the masks it is evaluated under."""
     loads: list[TensorLoad] = []
     choices: list[bool] = []
-    kinds = [(TensorLoad, loads.append), (Call, lambda call: choices.append(is_choice(call))), (Select, lambda _: choices.append(True))]
+    kinds = [
+        (TensorLoad, loads.append),
+        (Call, lambda call: choices.append(is_choice(call))),
+        (Select, lambda _: choices.append(True)),
+    ]
     tvm_ffi.structural_walk(store.value, kinds)
     return list(_loads_in(store.value, store.masks)) if any(choices) else [(load, store.masks) for load in loads]
 

@@ -1,6 +1,6 @@
 """Find the place of an operand in a larger result that keeps its elements: those read elsewhere too are still there.
 
-    for i: y[i] = x[abs(i - 2)]            y = x2 x1 x0 x1 x2 x3 …        x may lie in y, two elements in
+for i: y[i] = x[abs(i - 2)]            y = x2 x1 x0 x1 x2 x3 …        x may lie in y, two elements in
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | Non
 
     An element read for other places must be copied to its own. Elements of the result are written once at most.
     """
-    if math.prod(map(int, operand.ty.shape)) >= math.prod(map(int, result.ty.shape)) or operand.ty.dtype != result.ty.dtype:
+    if (
+        math.prod(map(int, operand.ty.shape)) >= math.prod(map(int, result.ty.shape))
+        or operand.ty.dtype != result.ty.dtype
+    ):
         return None
-    copies = [(store, leaf) for store in found if store.buffer.same_as(result) for leaf in _leaves(store.value, store.masks)]
+    copies = [
+        (store, leaf) for store in found if store.buffer.same_as(result) for leaf in _leaves(store.value, store.masks)
+    ]
     if not all(isinstance(each, (TensorLoad, IntImm, FloatImm)) for _, (each, _) in copies):
         return None
     try:
@@ -70,5 +75,8 @@ def _moves(store: Store, load: TensorLoad, masks: tuple[Mask, ...]) -> Iterator[
         for condition, holds in masks:
             where = where & (np.asarray(grid.evaluate(condition), bool) == holds)
         where = np.broadcast_to(where, grid.shape)
-        source, place = (np.broadcast_to(grid.flat(at.indices, of), grid.shape) for at, of in ((load, load.source), (store, store.buffer)))
+        source, place = (
+            np.broadcast_to(grid.flat(at.indices, of), grid.shape)
+            for at, of in ((load, load.source), (store, store.buffer))
+        )
         yield source[where], (place - source)[where]

@@ -41,7 +41,11 @@ class Turns(NamedTuple):
 
 
 def end_shift(
-    body: Stmt, operand: Var, result: Var, found: Sequence[Store], reads: Sequence[tuple[Store, TensorLoad, Sequence[Mask]]]
+    body: Stmt,
+    operand: Var,
+    result: Var,
+    found: Sequence[Store],
+    reads: Sequence[tuple[Store, TensorLoad, Sequence[Mask]]],
 ) -> int | None:
     """Return the shift, in elements, of an operand at the end of a result that may be written over it; None if it may not.
 
@@ -61,13 +65,17 @@ def end_shift(
         for store in found:
             if store.buffer.same_as(result):
                 for grid in chunks(store.loops, store.bindings):
-                    np.minimum.at(written, *_moments(grid, store, turns[id(store)], grid.flat(store.indices, result), store.masks))
+                    np.minimum.at(
+                        written, *_moments(grid, store, turns[id(store)], grid.flat(store.indices, result), store.masks)
+                    )
     except (Unknown, IndexError):
         return None
     return whole - held if (read <= written[whole - held :]).all() else None
 
 
-def _moments(grid: Grid, store: Store, turns: Turns, places: np.ndarray, masks: Sequence[Mask]) -> tuple[np.ndarray, np.ndarray]:
+def _moments(
+    grid: Grid, store: Store, turns: Turns, places: np.ndarray, masks: Sequence[Mask]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the places and the turns of all iterations that may take place. Raises Unknown."""
     turn: np.ndarray | int = turns.first
     for loop, each in zip(store.loops, turns.each, strict=True):

@@ -47,7 +47,15 @@ def _with_shared_variables(function: PrimFunc) -> PrimFunc:
         heights[var] = height
         if var.same_as(own):
             return loop
-        return For(var, loop.min, loop.extent, loop.kind, replaced(loop.body, {own: var}), loop.thread_binding, loop.annotations)
+        return For(
+            var,
+            loop.min,
+            loop.extent,
+            loop.kind,
+            replaced(loop.body, {own: var}),
+            loop.thread_binding,
+            loop.annotations,
+        )
 
     return function.with_body(tvm_ffi.structural_map(function.body, (For, sharing)))
 

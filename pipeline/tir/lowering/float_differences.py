@@ -55,4 +55,6 @@ def _equal(one: Expr, other: Expr) -> bool:
     if len(reads[0]) != len(reads[1]) or not all(a.same_as(b) for a, b in zip(*reads)):
         return False
     analyzer = sym.Analyzer()
-    return tvm_ffi.structural_equal(one, other) or tvm_ffi.structural_equal(analyzer.simplify(one), analyzer.simplify(other))
+    return tvm_ffi.structural_equal(one, other) or tvm_ffi.structural_equal(
+        analyzer.simplify(one), analyzer.simplify(other)
+    )

@@ -25,7 +25,9 @@ def halves(total: Expr, weights: Expr, first: Expr, moved: int, whole: bool = Fa
     `weights` are the bytes of an int32, the inner two exchanged. The four int16 are neighbours in memory, so many elements behind the
     load `first`, at whole words if `whole`. Several with one `first` share its address.
     """
-    return Call(Op.get(HALVES), [total, weights, first, const(moved, "int32"), const(whole, "bool")], ret_ty=PrimType("int32"))
+    return Call(
+        Op.get(HALVES), [total, weights, first, const(moved, "int32"), const(whole, "bool")], ret_ty=PrimType("int32")
+    )
 
 
 def couples(total: Expr, one: Expr, other: Expr) -> Call:

@@ -75,9 +75,12 @@ class Windows:
         """Yield each kernel position with its slices of a padded input, one element per window."""
         for position in itertools.product(*map(range, self.kernel)):
             starts = [at * step for at, step in zip(position, self.dilations)]
-            yield position, tuple(
-                slice(start, start + (n - 1) * stride + 1, stride)
-                for start, n, stride in zip(starts, self.out, self.strides)
+            yield (
+                position,
+                tuple(
+                    slice(start, start + (n - 1) * stride + 1, stride)
+                    for start, n, stride in zip(starts, self.out, self.strides)
+                ),
             )
 
 
@@ -172,7 +175,9 @@ class AveragePool(OpRun):
         if count_include_pad:
             sides = zip(windows.begin, windows.end)
             ones = np.pad(ones, [(0, 0), (0, 0), *sides], constant_values=1)
-            inner = Windows(windows.kernel, windows.strides, windows.dilations, *((0,) * len(windows.out),) * 2, windows.out)
+            inner = Windows(
+                windows.kernel, windows.strides, windows.dilations, *((0,) * len(windows.out),) * 2, windows.out
+            )
         else:
             inner = windows
         return (_sums(windows, X) / _sums(inner, ones),)
@@ -191,7 +196,9 @@ class BatchNormalization(OpRun):
 
     op_domain = ""
 
-    def _run(self, x, scale, bias, mean, var, epsilon=None, is_test=None, momentum=None, spatial=None, training_mode=None):
+    def _run(
+        self, x, scale, bias, mean, var, epsilon=None, is_test=None, momentum=None, spatial=None, training_mode=None
+    ):
         if training_mode:
             raise NotImplementedError("training_mode of BatchNormalization")
         per_channel = (-1, *(1,) * (x.ndim - 2))
@@ -235,9 +242,13 @@ class GatherElements(OpRun):
 class Scan(OpRun):
     """Scan-11 of a canonical model: along leading axes, in both directions, with a closed body."""
 
-    def _run(self, *values, body=None, num_scan_inputs=1, scan_input_directions=None, scan_output_directions=None, **_unused):
+    def _run(
+        self, *values, body=None, num_scan_inputs=1, scan_input_directions=None, scan_output_directions=None, **_unused
+    ):
         states = list(values[:-num_scan_inputs])
-        sequences = [_turned(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])]
+        sequences = [
+            _turned(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])
+        ]
         rows = []
         for slices in zip(*sequences):
             made = self.body.run(None, dict(zip(self.body.input_names, (*states, *slices))))

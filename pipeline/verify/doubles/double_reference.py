@@ -47,7 +47,9 @@ class DoubleReference:
             operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two with one name, the first wins
             self._evaluator = ReferenceEvaluator(_without_weights(model), new_ops=operators)
             # not as tensors of the copy: half a gigabyte of weights would be written and read again
-            self._evaluator.rt_inits_ |= {each.name: _wide(numpy_helper.to_array(each)) for each in model.graph.initializer}
+            self._evaluator.rt_inits_ |= {
+                each.name: _wide(numpy_helper.to_array(each)) for each in model.graph.initializer
+            }
         except _FAILURES as error:
             raise NoDouble(_reason(error)) from error
         self._narrow = _dtypes(model) if rounded else {}
@@ -74,7 +76,9 @@ class DoubleReference:
                         if any(_is_float(results[each]) for each in node.input):
                             raise NoDouble(f"{node.op_type} is evaluated in {value.dtype}")
                         value = _wide(value)  # made of integers, as the zeros of ConstantOfShape
-                    results[name] = value.astype(self._narrow[name]).astype(np.float64) if name in self._narrow else value
+                    results[name] = (
+                        value.astype(self._narrow[name]).astype(np.float64) if name in self._narrow else value
+                    )
                 for name in node.input:
                     readers[name] -= 1
                     if name and not readers[name] and name not in outputs:

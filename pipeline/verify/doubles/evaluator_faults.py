@@ -90,7 +90,11 @@ def _grid_sample(form: _Form) -> str:
 
 
 def _resize(form: _Form) -> str:
-    if form.attributes.get("coordinate_transformation_mode") != "align_corners" or form.scales is None or form.shape is None:
+    if (
+        form.attributes.get("coordinate_transformation_mode") != "align_corners"
+        or form.scales is None
+        or form.shape is None
+    ):
         return ""
     axes = form.attributes.get("axes", range(len(form.shape)))
     sizes = [form.shape[axis] * float(scale) for axis, scale in zip(axes, form.scales)]

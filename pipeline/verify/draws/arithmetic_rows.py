@@ -26,7 +26,6 @@ def limits_of(node: NodeView, number: int) -> tuple[float, float] | None:
     return float(value.min()), float(value.max())
 
 
-
 def arithmetic(inverse: Callable[[NodeView, Constraint, int], Constraint | None]) -> Row:
     """Return the row of an operator of two operands from the inverse by one of them."""
 
@@ -37,15 +36,19 @@ def arithmetic(inverse: Callable[[NodeView, Constraint, int], Constraint | None]
     return row
 
 
-
 def _additive(node: NodeView, wanted: Constraint, number: int) -> Form | None:
     """Return the form of a mask if an operand is added to larger logits."""
     dims, result = node.dims(number), node.result_dims()
-    if wanted.form is None or wanted.form.kind != "logits" or dims is None or result is None or None in (*dims, *result):
+    if (
+        wanted.form is None
+        or wanted.form.kind != "logits"
+        or dims is None
+        or result is None
+        or None in (*dims, *result)
+    ):
         return None
     small = math.prod(size or 1 for size in dims) < math.prod(size or 1 for size in result)
     return Form("additive") if small and dims[-1:] == result[-1:] else None
-
 
 
 def add(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
@@ -57,12 +60,10 @@ def add(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
     return _shifted(wanted, *other)
 
 
-
 def _shifted(wanted: Constraint, low: float, high: float) -> Constraint:
     """Constrain x so that x + c is as wanted for every c from low to high."""
     avoid = frozenset(value - low for value in wanted.avoid) if low == high else frozenset()
     return _sorted(wanted.low - low, wanted.high - high, wanted, avoid)
-
 
 
 def _sorted(low: float, high: float, wanted: Constraint, avoid: frozenset[float]) -> Constraint:
@@ -70,7 +71,6 @@ def _sorted(low: float, high: float, wanted: Constraint, avoid: frozenset[float]
     if low > high:
         low = high = (low + high) / 2
     return wanted.within(low, high, avoid=avoid)
-
 
 
 def subtract(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
@@ -86,7 +86,6 @@ def subtract(node: NodeView, wanted: Constraint, number: int) -> Constraint | No
     return _sorted(other[1] - wanted.high, other[0] - wanted.low, wanted, avoid)
 
 
-
 def _apart(wanted: Constraint, number: int) -> Constraint:
     """Constrain both operands of a difference, so that it is as wanted."""
     if math.isfinite(wanted.low) and math.isfinite(wanted.high):
@@ -95,7 +94,6 @@ def _apart(wanted: Constraint, number: int) -> Constraint:
     if number == 0:
         return wanted.within(wanted.low + 1, wanted.high - 1)
     return wanted.within(-1 if math.isfinite(wanted.high) else -math.inf, 1 if math.isfinite(wanted.low) else math.inf)
-
 
 
 def multiply(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
@@ -111,7 +109,6 @@ def multiply(node: NodeView, wanted: Constraint, number: int) -> Constraint | No
     return replace(scaled or wanted.within(-math.inf, math.inf), magnitude=_PRODUCT / largest)
 
 
-
 def _factor(wanted: Constraint, avoid: frozenset[float]) -> Constraint:
     """Constrain each of two factors, so that their product is as wanted."""
     low, high = wanted.low, wanted.high
@@ -124,7 +121,6 @@ def _factor(wanted: Constraint, avoid: frozenset[float]) -> Constraint:
     return wanted.within(least, max(least, math.sqrt(high)) if math.isfinite(high) else high, avoid=avoid)
 
 
-
 def _scaled(wanted: Constraint, low: float, high: float) -> Constraint | None:
     """Constrain x so that x · c is as wanted for every c from low to high; None if c changes its sign or is 0."""
     if low <= 0 <= high:
@@ -133,7 +129,6 @@ def _scaled(wanted: Constraint, low: float, high: float) -> Constraint | None:
     pairs = [sorted(sides[:2]), sorted(sides[2:])]
     avoid = frozenset(value / low for value in wanted.avoid) if low == high else wanted.avoid & {0.0}
     return _sorted(max(pair[0] for pair in pairs), min(pair[1] for pair in pairs), wanted, avoid)
-
 
 
 def divide(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
@@ -149,18 +144,15 @@ def divide(node: NodeView, wanted: Constraint, number: int) -> Constraint | None
     return _scaled(wanted, *sorted((1 / other[0], 1 / other[1])))
 
 
-
 def negate(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     """Turn the interval around."""
     return {0: wanted.within(-wanted.high, -wanted.low, avoid=frozenset(-value for value in wanted.avoid))}
-
 
 
 def absolute(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     """Allow both signs of a magnitude."""
     low = wanted.low if wanted.low > 0 else -wanted.high
     return {0: wanted.within(low, max(low, wanted.high), avoid=wanted.avoid)}
-
 
 
 def root(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:

@@ -48,7 +48,9 @@ def _open_first(values: np.ndarray, first: int) -> np.ndarray:
     return values
 
 
-def _distinct(generator: np.random.Generator, shape: tuple[int, ...], axis: int, low: int, high: int) -> np.ndarray | None:
+def _distinct(
+    generator: np.random.Generator, shape: tuple[int, ...], axis: int, low: int, high: int
+) -> np.ndarray | None:
     """Draw positions that differ along an axis; negative ones count from the end of it."""
     along = axis if -len(shape) <= axis < len(shape) else -1
     size, count = high + 1, shape[along]

@@ -80,9 +80,15 @@ def draw_floats(
     return values if constraint is None else _fitted(generator, values, case, constraint)
 
 
-def _gentle(generator: np.random.Generator, shape: tuple[int, ...], case: int, constraint: Constraint | None) -> np.ndarray:
+def _gentle(
+    generator: np.random.Generator, shape: tuple[int, ...], case: int, constraint: Constraint | None
+) -> np.ndarray:
     """Draw positive, small, or equal floats."""
-    kinds = (lambda: 0.5 + generator.random(shape), lambda: 0.01 * generator.standard_normal(shape), lambda: np.full(shape, 1.0))
+    kinds = (
+        lambda: 0.5 + generator.random(shape),
+        lambda: 0.01 * generator.standard_normal(shape),
+        lambda: np.full(shape, 1.0),
+    )
     values = np.asarray(kinds[(case - GENTLE) % len(kinds)]())
     return values if constraint is None else _fitted(generator, values, case, constraint)
 

@@ -1,7 +1,7 @@
 """Find the constraints of a model's inputs: carry those of all operands back, from readers to makers.
 
-    ids ─► Cast ─► Gather from 10 rows      ids in −10 … 9
-     └───► Less than 5                      … and the model would fail elsewhere, so all of them
+ids ─► Cast ─► Gather from 10 rows      ids in −10 … 9
+ └───► Less than 5                      … and the model would fail elsewhere, so all of them
 """
 
 from __future__ import annotations

@@ -47,10 +47,18 @@ def _concat(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     for number in range(len(node.node.input)):
         size = node.size(number, axis)
         share = plain
-        if form is not None and form.kind in ("coordinates", "places") and last and axis in (-1, len(last) - 1) and size:
+        if (
+            form is not None
+            and form.kind in ("coordinates", "places")
+            and last
+            and axis in (-1, len(last) - 1)
+            and size
+        ):
             sizes = form.sizes[start : start + size]
             low = -min(sizes, default=1.0) if wanted.low < 0 else 0
-            share = Constraint(low, min(sizes, default=1.0) - 1, wanted.strength, wanted.avoid, Form("coordinates", sizes))
+            share = Constraint(
+                low, min(sizes, default=1.0) - 1, wanted.strength, wanted.avoid, Form("coordinates", sizes)
+            )
             start += size
         found[number] = share
     return found
@@ -118,7 +126,11 @@ def _quantise(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     if affine is None:
         return {}
     scale, zero = affine
-    return {0: wanted.within((wanted.low - zero) * scale, (wanted.high - zero) * scale, avoid=_each(wanted, scale, -zero * scale))}
+    return {
+        0: wanted.within(
+            (wanted.low - zero) * scale, (wanted.high - zero) * scale, avoid=_each(wanted, scale, -zero * scale)
+        )
+    }
 
 
 def _each(wanted: Constraint, factor: float, offset: float) -> frozenset[float]:
@@ -155,6 +167,17 @@ RESULTS: dict[str, Row] = {
     "ReduceMin": _mean, "MaxPool": _mean, "GlobalMaxPool": _mean, "Floor": _keep, "Ceil": _keep, "Round": _keep,
 }  # fmt: skip
 #: operators that give values on as they are, and compare them: integers may be of any size
-MOVES = frozenset(RESULTS) - {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "ReduceMean", "QuantizeLinear", "DequantizeLinear"} | frozenset(
+MOVES = frozenset(RESULTS) - {
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Neg",
+    "Abs",
+    "Sqrt",
+    "ReduceMean",
+    "QuantizeLinear",
+    "DequantizeLinear",
+} | frozenset(
     "Less LessOrEqual Greater GreaterOrEqual Equal And Or Not Xor Shape Size Sign ArgMax ArgMin NonZero Hardmax".split()
 )

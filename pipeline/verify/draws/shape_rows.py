@@ -19,7 +19,6 @@ def axes(number: int) -> Row:
     return row
 
 
-
 def slice_bounds(node: NodeView) -> Mapping[int, Constraint]:
     """Keep all of some axes, in steps of one or two."""
     rank = node.rank(0)
@@ -27,7 +26,6 @@ def slice_bounds(node: NodeView) -> Mapping[int, Constraint]:
         1: Constraint(0, 0, Strength.TELLS), 2: Constraint(1, 1 << 16, Strength.TELLS),
         3: index(rank, form=Form("distinct", axis=-1)), 4: count(2, 1),
     }  # fmt: skip
-
 
 
 def exactly(sizes: Sequence[int | None] | None) -> Constraint | None:
@@ -38,11 +36,9 @@ def exactly(sizes: Sequence[int | None] | None) -> Constraint | None:
     return Constraint(min(values), max(values), Strength.FAILS, form=Form("exact", values))
 
 
-
 def result_shape(number: int, otherwise: Constraint) -> Row:
     """Return the row of an operand that is the shape of the result."""
     return lambda node: {number: exactly(node.result_dims()) or otherwise}
-
 
 
 def split_sizes(node: NodeView) -> Mapping[int, Constraint]:
@@ -56,19 +52,16 @@ def split_sizes(node: NodeView) -> Mapping[int, Constraint]:
     return {1: exactly(sizes) or count(1, 1)}
 
 
-
 def unit_axes(node: NodeView) -> Mapping[int, Constraint]:
     """Take axes of one element."""
     ones = [axis for axis, size in enumerate(node.dims(0) or ()) if size == 1]
     return {1: exactly(ones[: node.size(1, 0) or len(ones)]) or index(node.rank(0))}
 
 
-
 def repeats(node: NodeView) -> Mapping[int, Constraint]:
     dims, result = node.dims(0) or (), node.result_dims() or ()
     times = [made // size if size and made else None for size, made in zip(dims, result)]
     return {1: exactly(times) or count(2, 1)}
-
 
 
 def pads(node: NodeView) -> Mapping[int, Constraint]:
@@ -78,11 +71,9 @@ def pads(node: NodeView) -> Mapping[int, Constraint]:
     return {1: count(most), 3: index(node.rank(0), form=Form("distinct", axis=-1))}
 
 
-
 def top_k(node: NodeView) -> Mapping[int, Constraint]:
     """Take between one element and all of the axis."""
     return {1: count(node.size(0, node.attribute("axis", -1)) or 1, 1)}
-
 
 
 def scales_and_sizes(node: NodeView) -> Mapping[int, Constraint]:

@@ -104,7 +104,11 @@ def given_outputs(canonical: onnx.ModelProto, given: onnx.ModelProto | None, tol
 
 
 def _allowed(
-    given: onnx.ModelProto, inputs: Sequence[Tensors], outputs: Sequence[Tensors], units: dict[str, float | None], tolerance: float
+    given: onnx.ModelProto,
+    inputs: Sequence[Tensors],
+    outputs: Sequence[Tensors],
+    units: dict[str, float | None],
+    tolerance: float,
 ) -> dict[str, Distance]:
     """Return the largest distance of each output that rounding at random explains."""
     farthest = dict.fromkeys(units, Distance())

@@ -56,7 +56,8 @@ def moved_outputs(
         return np.asarray(value * (1 + noise), value.dtype)
 
     return [
-        tuple(reference({name: moved(value, draw) for name, value in own.items()}) for draw in range(_DRAWS)) for own in inputs
+        tuple(reference({name: moved(value, draw) for name, value in own.items()}) for draw in range(_DRAWS))
+        for own in inputs
     ]
 
 

@@ -35,9 +35,17 @@ class DeskImage(LinkedImage):
         """Write the inputs to `folder`, remove earlier outputs, and return the command."""
         super().command(inputs, repeats, seconds)
         (self.folder / "outputs.bin").unlink(missing_ok=True)
-        files = {"elf": self.image.elf, "library": self.library.archive, "header": self.library.header, "repo": Path.cwd()}
+        files = {
+            "elf": self.image.elf,
+            "library": self.library.archive,
+            "header": self.library.header,
+            "repo": Path.cwd(),
+        }
         files |= {name: self.folder / f"{name}.bin" for name in ("inputs", "outputs", "report")}
-        return fill_in(self.runner.command, {name: str(file.absolute()) for name, file in files.items()} | {"python": sys.executable})
+        return fill_in(
+            self.runner.command,
+            {name: str(file.absolute()) for name, file in files.items()} | {"python": sys.executable},
+        )
 
     def execute(self, command: list[str], where: str, seconds: float) -> str:
         """Run the command, with all that it starts; return what it prints. Raises ToolchainError with its last lines."""
@@ -79,9 +87,14 @@ class DeskImage(LinkedImage):
         return self._failed(what, list(self.runner.command), "")
 
     def _failed(self, what: str, command: list[str], text: str) -> ToolchainError:
-        name, last = self.image.board.name, " | ".join(line.strip() for line in text.splitlines() if line.strip()).split(" | ")[-_LINES:]
+        name, last = (
+            self.image.board.name,
+            " | ".join(line.strip() for line in text.splitlines() if line.strip()).split(" | ")[-_LINES:],
+        )
         told = f": {' | '.join(last)}" if any(last) else ""
-        return ToolchainError(f"{what}{told}.", f"Check the device and the runner of {name}, which was: {shlex.join(command)}")
+        return ToolchainError(
+            f"{what}{told}.", f"Check the device and the runner of {name}, which was: {shlex.join(command)}"
+        )
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -62,7 +62,9 @@ class Linked:
         if done.returncode < 0:
             crashed = f"{where} crashed with {_signal_name(-done.returncode)}"
             last = (done.stderr.strip().splitlines() or [""])[-1]
-            if self.runner.command and last.startswith(Path(self.runner.command[0]).name):  # QEMU's issue 1441, up to 8.0
+            if self.runner.command and last.startswith(
+                Path(self.runner.command[0]).name
+            ):  # QEMU's issue 1441, up to 8.0
                 raise NumericError(f"{crashed}, as the emulator failed: {last}", "Install a newer emulator.")
             raise NumericError(f"{crashed}.", "Please report this model.")
         if done.returncode != 0:

@@ -38,7 +38,9 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     lines.append("  for (int i = 0; i < n; i++) z[i] = passfit_product(x[i], y[i]); }")
     (folder / "functions.c").write_text("\n".join(lines), encoding="utf-8")
     strict = ["-std=c99", "-O2", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
-    zig_cc([*strict, "-shared", "-fPIC", "functions.c", "-o", "functions.so"], target, folder, zig_target=host_libc(target))
+    zig_cc(
+        [*strict, "-shared", "-fPIC", "functions.c", "-o", "functions.so"], target, folder, zig_target=host_libc(target)
+    )
     return ctypes.CDLL(str(folder / "functions.so"))
 
 
@@ -52,19 +54,28 @@ def test_a_function_is_that_of_the_c_library(library, name):
     kind, dtype = (ctypes.c_float, np.float32) if single else (ctypes.c_double, np.float64)
     plain = name.removesuffix("f") if single else name
     random = np.random.default_rng(0)
-    drawn = [random.normal(size=500) * 3, random.normal(size=500) * np.exp(random.uniform(-60, 60, 500)), random.uniform(-1, 1, 500)]
+    drawn = [
+        random.normal(size=500) * 3,
+        random.normal(size=500) * np.exp(random.uniform(-60, 60, 500)),
+        random.uniform(-1, 1, 500),
+    ]
     with np.errstate(all="ignore"):
         x = np.concatenate([SPECIAL, *drawn]).astype(dtype)
         operands = [x]
         if two(name):
-            y = np.resize(random.permutation(np.concatenate([SPECIAL, random.integers(-5, 6, 500), random.normal(size=500)])), x.size)
+            y = np.resize(
+                random.permutation(np.concatenate([SPECIAL, random.integers(-5, 6, 500), random.normal(size=500)])),
+                x.size,
+            )
             operands = [
                 np.concatenate([x, np.repeat(SPECIAL, len(SPECIAL))]).astype(dtype), np.concatenate([y, np.tile(SPECIAL, len(SPECIAL))]).astype(dtype)
             ]  # fmt: skip
         function = getattr(library, f"our_{name}")
         function.restype, function.argtypes = kind, [kind] * len(operands)
         found = np.array([function(*map(float, each)) for each in zip(*operands, strict=True)], dtype)
-        expected = NUMPY.get(plain, getattr(np, plain, None))(*(each.astype(np.longdouble) for each in operands)).astype(dtype)
+        expected = NUMPY.get(plain, getattr(np, plain, None))(
+            *(each.astype(np.longdouble) for each in operands)
+        ).astype(dtype)
         error = np.abs(found - expected) / np.where(expected == 0, 1, np.abs(expected))
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
     limit = 0 if plain in EXACT else np.finfo(dtype).eps if single else 1e-12

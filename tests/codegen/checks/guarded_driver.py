@@ -70,5 +70,8 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     request = pickle.load(sys.stdin.buffer)
     loaded = ctypes.CDLL(request["library"])
-    ends = [[end_of(request["programs"][name], inputs, loaded, high) for high in (False, True)] for name, inputs in request["cases"]]
+    ends = [
+        [end_of(request["programs"][name], inputs, loaded, high) for high in (False, True)]
+        for name, inputs in request["cases"]
+    ]
     pickle.dump(ends, sys.stdout.buffer)

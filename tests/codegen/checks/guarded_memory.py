@@ -58,10 +58,19 @@ class GuardedPrograms:
         request = {
             "library": str(self._library),
             "programs": {name: _plain(name, lowered) for name, lowered in self._programs.items()},
-            "cases": [(name, {port: np.ascontiguousarray(each).tobytes() for port, each in inputs.items()}) for name, inputs in cases],
+            "cases": [
+                (name, {port: np.ascontiguousarray(each).tobytes() for port, each in inputs.items()})
+                for name, inputs in cases
+            ],
         }
         driver = Path(__file__).with_name("guarded_driver.py")
-        done = subprocess.run([sys.executable, "-I", str(driver)], input=pickle.dumps(request), capture_output=True, check=True, timeout=600)
+        done = subprocess.run(
+            [sys.executable, "-I", str(driver)],
+            input=pickle.dumps(request),
+            capture_output=True,
+            check=True,
+            timeout=600,
+        )
         return [self._end(name, *pair) for (name, _), pair in zip(cases, pickle.loads(done.stdout), strict=True)]
 
     def _end(self, name: str, low: tuple, high: tuple) -> End:
@@ -75,7 +84,12 @@ class GuardedPrograms:
             return End(refused=True)
         program = self._programs[name].program
         tensors = [(port.name, program.tensors[port.tensor]) for port in program.outputs]
-        return End({port: np.frombuffer(each, numpy_dtype(t.dtype)).reshape(t.shape) for (port, t), each in zip(tensors, worse[1])})
+        return End(
+            {
+                port: np.frombuffer(each, numpy_dtype(t.dtype)).reshape(t.shape)
+                for (port, t), each in zip(tensors, worse[1])
+            }
+        )
 
 
 def _plain(name: str, lowered: Lowered) -> dict:

@@ -64,7 +64,11 @@ def test_a_condition_that_keeps_the_index_in_range_is_enough():
 
     def build(te):
         x, i = te.placeholder((5,), name="x"), te.placeholder((3,), dtype="int64", name="i")
-        return [x, i, te.compute((3,), lambda n: tirx.if_then_else(tirx.all(i[n] >= 0, i[n] < 5), x[i[n]], 0.0), name="y")]
+        return [
+            x,
+            i,
+            te.compute((3,), lambda n: tirx.if_then_else(tirx.all(i[n] >= 0, i[n] < 5), x[i[n]], 0.0), name="y"),
+        ]
 
     kernel = te_kernel(build)
     assert guarded(kernel).kernel.same_as(kernel)
@@ -107,7 +111,9 @@ def test_without_checks_marked_values_are_as_they_were():
     from passfit.frontend.relax.checked import checked
 
     i = te.placeholder((3,), dtype="int64", name="i")
-    marked = te.create_prim_func([i, te.compute((3,), lambda n: checked(i(n), 0, 4, "a length is out of range") + 1, name="y")])
+    marked = te.create_prim_func(
+        [i, te.compute((3,), lambda n: checked(i(n), 0, 4, "a length is out of range") + 1, name="y")]
+    )
     assert guarded(marked).reasons == ("a length is out of range",)
     assert guarded(marked, "off").reasons == ("a length is out of range",)
     for plain in (without_checks(marked), guarded(marked, "off").kernel):

@@ -115,7 +115,12 @@ def test_the_c_of_a_library_has_no_undefined_behaviour(tmp_path, monkeypatch):
     library = built(tmp_path, "fail")
     (tmp_path / "main.c").write_text(SANITISED, encoding="utf-8")
     libc, options = program_libc(HOST)
-    zig_cc(["-O1", *SANITIZE, *options, "main.c", library.archive.name, "-lm", "-o", "main"], HOST, tmp_path, zig_target=libc)
+    zig_cc(
+        ["-O1", *SANITIZE, *options, "main.c", library.archive.name, "-lm", "-o", "main"],
+        HOST,
+        tmp_path,
+        zig_target=libc,
+    )
     program = str(tmp_path / "main")
     forbidden = 8  # of the eleven indices, all but 0, 9 and -1 lie outside of one of the tables
     assert subprocess.run([program], timeout=60).returncode == forbidden

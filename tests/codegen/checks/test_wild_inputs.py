@@ -32,7 +32,11 @@ def lowered(name: str, folder, passes: tuple[str, ...] = PASSES):
 
 @pytest.fixture(
     scope="module",
-    params=[("fail", PASSES), ("clamp", PASSES), *(pytest.param((mode, OTHER_PASSES), marks=pytest.mark.nightly) for mode in ("fail", "clamp"))],
+    params=[
+        ("fail", PASSES),
+        ("clamp", PASSES),
+        *(pytest.param((mode, OTHER_PASSES), marks=pytest.mark.nightly) for mode in ("fail", "clamp")),
+    ],
     ids=lambda each: f"{each[0]}-{len(each[1])}-passes",
 )
 def ends(request, tmp_path_factory):
@@ -64,7 +68,9 @@ def test_runs_are_refused_as_onnx_runtime_refuses_them_and_equal_otherwise(ends)
         if end.refused != (expected is None and mode == "fail"):
             wrong.append((name, case[each.wild].tolist(), "refused" if end.refused else "runs"))
         elif expected is not None:
-            np.testing.assert_allclose(end.outputs["y"], expected, rtol=1e-5, atol=1e-5, err_msg=f"{name} {case[each.wild]}")
+            np.testing.assert_allclose(
+                end.outputs["y"], expected, rtol=1e-5, atol=1e-5, err_msg=f"{name} {case[each.wild]}"
+            )
     assert not wrong
 
 
@@ -86,7 +92,10 @@ def divided(operator: str, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     if not b.all():
         return None
     pairs = [(int(one), int(other)) for one, other in zip(a, b)]
-    exact = [one % other if operator == "Mod" else abs(one) // abs(other) * (1 if one * other > 0 else -1) for one, other in pairs]
+    exact = [
+        one % other if operator == "Mod" else abs(one) // abs(other) * (1 if one * other > 0 else -1)
+        for one, other in pairs
+    ]
     return np.array([each & (2 ** (8 * a.itemsize) - 1) for each in exact], "u8").astype(a.dtype)
 
 

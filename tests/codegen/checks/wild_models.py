@@ -12,7 +12,12 @@ from onnx import TensorProto, helper
 from ...models import model_of
 
 node = helper.make_node
-_DTYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": TensorProto.INT32, "int8": TensorProto.INT8}
+_DTYPES = {
+    "float32": TensorProto.FLOAT,
+    "int64": TensorProto.INT64,
+    "int32": TensorProto.INT32,
+    "int8": TensorProto.INT8,
+}
 #: also multiples of 2^32 and fractions of 2^64 that wrap around to small numbers
 INTEGERS = (
     *(0, 1, -1, 2, 3, 4, 5, -5, 6, -6, 7, 8, -8, 16, 35, 100, -100, 2**15, 2**29 + 1, 2**31 - 1, -(2**31)),
@@ -44,7 +49,9 @@ class WildModel:
                     yield {**self.inputs, self.wild: changed}
 
 
-def _wild(nodes: list, inputs: dict, outputs: dict, wild: str, constants: dict | None = None, exact: bool = True, **options) -> WildModel:
+def _wild(
+    nodes: list, inputs: dict, outputs: dict, wild: str, constants: dict | None = None, exact: bool = True, **options
+) -> WildModel:
     dtypes = {name: _DTYPES[str(each.dtype)] for name, each in inputs.items()} | options.pop("results", {})
     shapes = {name: each.shape for name, each in inputs.items()}
     return WildModel(model_of(nodes, shapes, outputs, constants or {}, dtypes=dtypes, **options), inputs, wild, exact)

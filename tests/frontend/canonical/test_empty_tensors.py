@@ -134,7 +134,15 @@ def test_the_graph_has_the_shapes_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("op", ["Identity", "RegexFullMatch", "StringConcat", "StringSplit"])
 def test_empty_tensors_of_strings_are_refused(op: str, tmp_path: Path) -> None:
     inputs, attributes = ["x"] * (2 if op == "StringConcat" else 1), {"pattern": "a"} if op == "RegexFullMatch" else {}
-    results = {"y": TensorProto.BOOL if attributes else TensorProto.STRING} | ({"n": TensorProto.INT64} if op == "StringSplit" else {})
-    made = model_of([node(op, inputs, list(results), **attributes)], {"x": [2, 0]}, list(results), opset=20, dtypes={"x": TensorProto.STRING, **results})
+    results = {"y": TensorProto.BOOL if attributes else TensorProto.STRING} | (
+        {"n": TensorProto.INT64} if op == "StringSplit" else {}
+    )
+    made = model_of(
+        [node(op, inputs, list(results), **attributes)],
+        {"x": [2, 0]},
+        list(results),
+        opset=20,
+        dtypes={"x": TensorProto.STRING, **results},
+    )
     with pytest.raises(ModelError, match="'x' holds strings"):
         import_model(save(made, tmp_path))

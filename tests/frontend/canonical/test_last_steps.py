@@ -20,7 +20,9 @@ STEPS, BATCH, INPUTS, HIDDEN = 7, 2, 3, 5
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
-def _imported(tmp_path: Path, op: str, readers: list[onnx.NodeProto], constants: dict[str, object], **attributes: object) -> bool:
+def _imported(
+    tmp_path: Path, op: str, readers: list[onnx.NodeProto], constants: dict[str, object], **attributes: object
+) -> bool:
     """Import a node and its readers, and compare both; tell whether the loop over its steps makes all states."""
     rng = np.random.default_rng(0)
     count = 2 if attributes.get("direction") == "bidirectional" else 1
@@ -74,7 +76,11 @@ def test_of_a_reverse_direction_the_first_step_is_the_last_state(tmp_path: Path)
     [
         _rows_first(node("Gather", ["t", "inner"], ["y"], axis=1)),
         _rows_first(node("Gather", ["t", "last"], ["y"], axis=0)),
-        [*_rows_first(node("Gather", ["t", "last"], ["g"], axis=1)), node("ReduceSum", ["t"], ["m"]), node("Add", ["g", "m"], ["y"])],
+        [
+            *_rows_first(node("Gather", ["t", "last"], ["g"], axis=1)),
+            node("ReduceSum", ["t"], ["m"]),
+            node("Add", ["g", "m"], ["y"]),
+        ],
     ],
     ids=["another step", "a sequence of the batch", "all steps besides"],
 )
@@ -97,7 +103,11 @@ def test_states_that_a_loop_reads_too_are_kept() -> None:
         node("RNN", ["x", "w", "r"], ["states"], hidden_size=HIDDEN), node("Gather", ["states", "last"], ["g"], axis=0),
         node("Loop", ["count", "go", "zero"], ["sums"], body=body), node("Add", ["g", "sums"], ["y"]),
     ]  # fmt: skip
-    arrays = {"w": np.ones((1, HIDDEN, INPUTS), np.float32), "r": np.ones((1, HIDDEN, HIDDEN), np.float32), "zero": np.float32(0)}
+    arrays = {
+        "w": np.ones((1, HIDDEN, INPUTS), np.float32),
+        "r": np.ones((1, HIDDEN, HIDDEN), np.float32),
+        "zero": np.float32(0),
+    }
     arrays |= {"last": np.asarray(-1), "count": count, "go": go}
     model = infer_shapes(model_of(nodes, {"x": [STEPS, BATCH, INPUTS]}, ["y"], arrays))
     assert read_last_steps(model) is model

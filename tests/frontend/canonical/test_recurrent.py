@@ -40,9 +40,7 @@ def recurrent(op: str, direction: str, start: bool, steps: int = STEPS, **attrib
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("start", [False, True])
 @pytest.mark.parametrize("steps", [1, STEPS])
-def test_the_canonical_form_changes_no_result(
-    tmp_path: Path, op: str, direction: str, start: bool, steps: int
-) -> None:
+def test_the_canonical_form_changes_no_result(tmp_path: Path, op: str, direction: str, start: bool, steps: int) -> None:
     model, inputs = recurrent(op, direction, start, steps)
     imported = import_model(save(model, tmp_path))
     assert not any(node.op_type in GATES for node in imported.graph.node)
@@ -88,7 +86,11 @@ def test_activations_of_onnx_are_those_of_onnx_runtime(tmp_path: Path, form: str
 
 
 def test_each_direction_keeps_its_own_numbers_where_both_are_read_at_the_last_step(tmp_path: Path) -> None:
-    activations = {"activations": ["LeakyRelu", "HardSigmoid"], "activation_alpha": [0.3, 0.4], "activation_beta": [0.1]}
+    activations = {
+        "activations": ["LeakyRelu", "HardSigmoid"],
+        "activation_alpha": [0.3, 0.4],
+        "activation_beta": [0.1],
+    }
     model, inputs = recurrent("RNN", "bidirectional", False, **activations)
     model.graph.initializer.append(numpy_helper.from_array(np.asarray(STEPS - 1), "last"))
     model.graph.node.append(helper.make_node("Gather", ["y", "last"], ["z"]))
@@ -101,7 +103,10 @@ def test_each_direction_keeps_its_own_numbers_where_both_are_read_at_the_last_st
 
 @pytest.mark.parametrize(
     ("op", "attributes", "said"),
-    [("RNN", {"activations": ["Erf"]}, "activation Erf is not known"), ("RNN", {"activations": ["Affine"]}, "'activation_alpha' has no number for Affine")],
+    [
+        ("RNN", {"activations": ["Erf"]}, "activation Erf is not known"),
+        ("RNN", {"activations": ["Affine"]}, "'activation_alpha' has no number for Affine"),
+    ],
 )
 def test_forms_not_covered_are_refused(tmp_path: Path, op: str, attributes: dict, said: str) -> None:
     model, _ = recurrent(op, "forward", False, **attributes)

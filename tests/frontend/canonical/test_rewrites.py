@@ -18,6 +18,7 @@ node = helper.make_node
 RNG = np.random.default_rng(0)
 NO_SCALES = {"none": np.zeros(0, np.float32), "sizes": np.asarray([1, 2, 6, 8])}
 
+
 def _expanded(op: str, axis: int) -> list[onnx.NodeProto]:
     """Return nodes that compute indices `n` of shape `s` from `x`: equal along an axis."""
     return [node(op, ["x"], ["i"], axis=axis, keepdims=1), node("Expand", ["i", "s"], ["n"])]
@@ -112,7 +113,10 @@ def test_a_rewrite_changes_no_result(tmp_path: Path, name: str) -> None:
 def test_products_of_float16_are_summed_in_float32(tmp_path: Path, made: onnx.NodeProto) -> None:
     model = model_of([made], {"x": [3, 5]}, ["y"], opset=13, dtype=TensorProto.FLOAT16)
     imported = import_model(save(model, tmp_path))
-    assert [each.op_type for each in imported.graph.node] == ["Cast"] * (1 + (made.op_type == "Einsum")) + [made.op_type, "Cast"]
+    assert [each.op_type for each in imported.graph.node] == ["Cast"] * (1 + (made.op_type == "Einsum")) + [
+        made.op_type,
+        "Cast",
+    ]
     x = np.full((3, 5), 100, np.float16)
     np.testing.assert_array_equal(run(imported, {"x": x})[0], run(model, {"x": x})[0])
 
@@ -126,7 +130,11 @@ def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("case", "kept"),
-    [("ScatterElements by expanded indices", False), ("GatherElements by expanded indices", False), ("ScatterElements of part of a line", True)],
+    [
+        ("ScatterElements by expanded indices", False),
+        ("GatherElements by expanded indices", False),
+        ("ScatterElements of part of a line", True),
+    ],
 )
 def test_lines_are_read_and_written_by_one_index_each(tmp_path: Path, case: str, kept: bool) -> None:
     nodes, constants, shape, opset = CASES[case]
@@ -138,12 +146,18 @@ def test_lines_are_read_and_written_by_one_index_each(tmp_path: Path, case: str,
     ("nodes", "constants", "said"),
     [
         (
-            [node("Resize", ["x", "r", "s"], ["y"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize")],
-            {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.float32([1, 1, 1.3, 1])}, "whole",
+            [
+                node(
+                    "Resize", ["x", "r", "s"], ["y"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize"
+                )
+            ],
+            {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.float32([1, 1, 1.3, 1])},
+            "whole",
         ),
         (
             [node("Resize", ["x", "r", "", "s"], ["y"], coordinate_transformation_mode="tf_crop_and_resize")],
-            {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.asarray([1, 2, 1, 4])}, "a single element",
+            {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.asarray([1, 2, 1, 4])},
+            "a single element",
         ),
         ([node("Dropout", ["x", "r", "t"], ["y"])], {"r": np.float32(0.5), "t": np.asarray(True)}, "training"),
     ],
@@ -163,7 +177,10 @@ def test_an_operator_that_its_operator_set_lacks_is_refused(tmp_path: Path) -> N
 
 def test_attention_of_shared_heads_and_rotary_embeddings_are_simpler_operators(tmp_path: Path) -> None:
     nodes = [node("Attention", ["x", "k", "k"], ["a"], is_causal=1), node("RotaryEmbedding", ["a", "c", "c"], ["y"])]
-    arrays = {"k": RNG.standard_normal((1, 2, 5, 8)).astype(np.float32), "c": RNG.standard_normal((1, 3, 4)).astype(np.float32)}
+    arrays = {
+        "k": RNG.standard_normal((1, 2, 5, 8)).astype(np.float32),
+        "c": RNG.standard_normal((1, 3, 4)).astype(np.float32),
+    }
     model = model_of(nodes, {"x": [1, 4, 3, 8]}, ["y"], arrays, opset=23)
     imported = import_model(save(model, tmp_path))
     x = RNG.standard_normal((1, 4, 3, 8)).astype(np.float32)

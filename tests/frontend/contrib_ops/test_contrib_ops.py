@@ -167,8 +167,14 @@ def test_an_operator_of_the_vendor_inside_a_branch_is_expanded_too(tmp_path: Pat
         for word, each in (("then", node), ("else", other))
     }
     constants = {key: COMMON[key] for key in (*X, *Z)} | {"yes": np.asarray(True)}
-    model = model_of([helper.make_node("If", ["yes"], ["y"], name="if", **branches)], {"x": [4]}, ["y"], constants,
-        dtypes={"x": U8, "y": U8}, domain=VENDOR)
+    model = model_of(
+        [helper.make_node("If", ["yes"], ["y"], name="if", **branches)],
+        {"x": [4]},
+        ["y"],
+        constants,
+        dtypes={"x": U8, "y": U8},
+        domain=VENDOR,
+    )
     x = np.asarray([0, 99, 121, 255], np.uint8)
     found, expected = (run(each, {"x": x})[0] for each in (import_model(save(model, tmp_path)), model))
     assert np.abs(found.astype(int) - expected.astype(int)).max() <= 1
@@ -180,7 +186,9 @@ def test_a_form_without_an_equal_is_refused_by_name(tmp_path: Path) -> None:
     constants = constants | {"order": np.arange(64, dtype=np.int32)}
     tensors = [numpy_helper.from_array(value, key) for key, value in constants.items()]
     model = model_of([node], {"x": [2, 3, 64]}, ["y"], tensors, domain=VENDOR)
-    with pytest.raises(ModelError, match="MatMulNBits node 'matmulnbits' cannot be compiled: its input 'g_idx' is not supported"):
+    with pytest.raises(
+        ModelError, match="MatMulNBits node 'matmulnbits' cannot be compiled: its input 'g_idx' is not supported"
+    ):
         import_model(save(model, tmp_path))
 
 

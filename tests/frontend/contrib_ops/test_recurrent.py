@@ -19,8 +19,16 @@ STEPS, INPUTS, HIDDEN = 5, 7, 6
 
 
 def lstm(
-    direction: str = "forward", dtype: str = "int8", columns: bool = False, batch: int = 1, states: bool = False,
-    peepholes: bool = False, bias: bool = True, open_shape: bool = False, steps: int = STEPS, **attributes: object,
+    direction: str = "forward",
+    dtype: str = "int8",
+    columns: bool = False,
+    batch: int = 1,
+    states: bool = False,
+    peepholes: bool = False,
+    bias: bool = True,
+    open_shape: bool = False,
+    steps: int = STEPS,
+    **attributes: object,
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     random = np.random.default_rng(3)
     count = 2 if direction == "bidirectional" else 1
@@ -30,7 +38,11 @@ def lstm(
     def weights(rows: int) -> list[np.ndarray]:
         shape = (count, 4 * HIDDEN) if columns else (count,)
         zero = np.full(shape, 0 if dtype == "int8" else 128, dtype)
-        return [random.integers(low, high, (count, rows, 4 * HIDDEN)).astype(dtype), random.uniform(0.01, 0.02, shape).astype(np.float32), zero]
+        return [
+            random.integers(low, high, (count, rows, 4 * HIDDEN)).astype(dtype),
+            random.uniform(0.01, 0.02, shape).astype(np.float32),
+            zero,
+        ]
 
     (w, w_scale, w_zero), (r, r_scale, r_zero) = weights(INPUTS), weights(HIDDEN)
     constants = {"w": w, "r": r, "ws": w_scale, "wz": w_zero, "rs": r_scale, "rz": r_zero}
@@ -81,7 +93,12 @@ def test_open_shapes_are_bound_first(tmp_path: Path) -> None:
     np.testing.assert_allclose(run(with_equal_signs(imported), inputs)[0], run(model, inputs)[0], atol=2e-6)
 
 
-@pytest.mark.parametrize("attributes", [{"clip": 1.0}, {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, {"input_forget": 1}])
+@pytest.mark.parametrize(
+    "attributes", [{"clip": 1.0}, {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, {"input_forget": 1}]
+)
 def test_other_forms_are_refused_by_their_attribute(attributes: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=f"DynamicQuantizeLSTM node 'lstm' cannot be compiled: its (attribute )?'?{next(iter(attributes))}"):
+    with pytest.raises(
+        ModelError,
+        match=f"DynamicQuantizeLSTM node 'lstm' cannot be compiled: its (attribute )?'?{next(iter(attributes))}",
+    ):
         import_model(save(lstm(**attributes)[0], tmp_path))

@@ -45,5 +45,7 @@ def test_attention_with_a_cache_is_refused_by_name(tmp_path: Path) -> None:
     cached.output.append("present")
     shapes = {"x": inputs["x"].shape, "past": (2, 2, 2, 3, 4)}
     model = model_of([cached], shapes, ["y", "present"], constants, domain=VENDOR)
-    with pytest.raises(ModelError, match="Attention node 'attention' cannot be compiled: its input 'past' is not supported"):
+    with pytest.raises(
+        ModelError, match="Attention node 'attention' cannot be compiled: its input 'past' is not supported"
+    ):
         import_model(save(model, tmp_path))

@@ -13,7 +13,9 @@ RNG = np.random.default_rng(5)
 Case = tuple[onnx.NodeProto, dict[str, Any], dict[str, np.ndarray]]
 
 
-def _node(op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), domain: str = VENDOR, **attributes: Any) -> onnx.NodeProto:
+def _node(
+    op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), domain: str = VENDOR, **attributes: Any
+) -> onnx.NodeProto:
     return helper.make_node(op, list(inputs), list(outputs), name=op.lower(), domain=domain, **attributes)
 
 
@@ -24,14 +26,26 @@ def _floats(*shape: int) -> np.ndarray:
 def _norm(*inputs: str, outputs: tuple[str, ...] = ("y",), simplified: bool = False) -> Case:
     values = {"s": _floats(2, 3, 8), "b": _floats(8), "g": _floats(8), "c": _floats(8)}
     node = _node(f"Skip{'Simplified' * simplified}LayerNormalization", "x", *inputs, outputs=outputs, epsilon=1e-5)
-    return node, {name: values[name] for name in inputs if name in "gbc" and name}, {"x": _floats(2, 3, 8), "s": values["s"]}
+    return (
+        node,
+        {name: values[name] for name in inputs if name in "gbc" and name},
+        {"x": _floats(2, 3, 8), "s": values["s"]},
+    )
 
 
 def _embedding(*inputs: str, outputs: tuple[str, ...], **attributes: Any) -> Case:
     tables = {"w": _floats(20, 8), "p": _floats(9, 8), "t": _floats(2, 8), "g": _floats(8), "b": _floats(8)}
     given = {"x": (2, 5, 20), "k": (2, 5, 2), "m": (2, 5, 2), "n": (2, 5, 9)}
-    values = {name: RNG.integers(0, most, (batch, tokens)).astype(np.int32) for name, (batch, tokens, most) in given.items() if name in inputs}
-    return _node("EmbedLayerNormalization", *inputs, outputs=outputs, epsilon=1e-6, **attributes), {k: v for k, v in tables.items() if k in inputs}, values
+    values = {
+        name: RNG.integers(0, most, (batch, tokens)).astype(np.int32)
+        for name, (batch, tokens, most) in given.items()
+        if name in inputs
+    }
+    return (
+        _node("EmbedLayerNormalization", *inputs, outputs=outputs, epsilon=1e-6, **attributes),
+        {k: v for k, v in tables.items() if k in inputs},
+        values,
+    )
 
 
 _WEIGHTS = {"w": _floats(8, 24) / 3, "b": _floats(24)}
@@ -68,7 +82,11 @@ CASES: dict[str, Case] = {
     "MultiHeadAttention, masked": (_node("MultiHeadAttention", "x", "k", "v", "", "m", num_heads=4), {"m": np.int32([[1, 1, 1, 0, 0, 0], [1, 0, 1, 1, 1, 1]])}, _THREE),
 }  # fmt: skip
 for _said, _mask in _MASKS.items():
-    CASES[f"Attention, a mask {_said}"] = _node("Attention", "x", "w", "b", "m", num_heads=2), _WEIGHTS, {"x": _floats(1, 5, 8), "m": _mask}
+    CASES[f"Attention, a mask {_said}"] = (
+        _node("Attention", "x", "w", "b", "m", num_heads=2),
+        _WEIGHTS,
+        {"x": _floats(1, 5, 8), "m": _mask},
+    )
 
 #: paddings on the left and right, ends and starts of each row, and what is added to scores that a mask forbids
 _LEFT = np.int32([[0, 0, 1, 1, 1], [0, 1, 1, 1, 0]])
@@ -84,7 +102,11 @@ _FORMS: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
     "of queries, of the past": (np.stack([np.eye(5, dtype=np.int32)] * 2), {"unidirectional": 1, "mask_filter_value": -2.0}),
 }  # fmt: skip
 for _said, (_mask, _attributes) in _FORMS.items():
-    CASES[f"Attention, a mask {_said}"] = _node("Attention", "x", "w", "b", "m", num_heads=2, **_attributes), _WEIGHTS, {"x": _floats(2, 5, 8), "m": _mask}
+    CASES[f"Attention, a mask {_said}"] = (
+        _node("Attention", "x", "w", "b", "m", num_heads=2, **_attributes),
+        _WEIGHTS,
+        {"x": _floats(2, 5, 8), "m": _mask},
+    )
 _FOUR = {"x": _floats(2, 4, 8), "k": _floats(2, 2, 6, 4), "v": _floats(2, 2, 6, 4)}
 CASES |= {
     "Attention of the past, a small filter": (

@@ -50,7 +50,12 @@ KINDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, dict[str, Any]]] =
     "ConvTranspose": ((2, 3, 4, 5), (3, 4, 2, 2), 1, {"strides": [2, 2]}),
     "ConvTranspose 1-d": ((1, 3, 6), (3, 4, 1), 1, {"strides": [2]}),
     "ConvTranspose 4x4": ((1, 3, 4, 5), (3, 4, 4, 4), 1, {"pads": [1] * 4, "strides": [2, 2]}),
-    "ConvTranspose extended": ((1, 3, 5, 4), (3, 2, 3, 3), 1, {"pads": [1] * 4, "output_padding": [1, 1], "strides": [2, 2]}),
+    "ConvTranspose extended": (
+        (1, 3, 5, 4),
+        (3, 2, 3, 3),
+        1,
+        {"pads": [1] * 4, "output_padding": [1, 1], "strides": [2, 2]},
+    ),
     "ConvTranspose grouped": ((1, 4, 3, 4), (4, 3, 5, 5), 1, {"group": 2, "pads": [1] * 4, "strides": [3, 3]}),
     "ConvTranspose of one step": ((1, 2, 6), (2, 3, 3), 1, {"pads": [2, 2], "strides": [1]}),
     "Gemm": ((3, 11), (11, 5), 1, {}),
@@ -78,7 +83,12 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
     if per_channel and draw(st.booleans()):
         w_zero = _numbers(random, w_scale.shape, signs[1])
     of_channels = [channels if i == axis else 1 for i in range(len(of_w))] if per_channel else []
-    total = _sums(kind, x.astype(np.int64) - zeros[0], w.astype(np.int64) - w_zero.astype(np.int64).reshape(of_channels), attributes)
+    total = _sums(
+        kind,
+        x.astype(np.int64) - zeros[0],
+        w.astype(np.int64) - w_zero.astype(np.int64).reshape(of_channels),
+        attributes,
+    )
     # a scale with which results fill their dtype
     scales[1] = np.float32(scales[0] * w_scale.max() * max(1, np.abs(total).max()) / random.choice([60, 120, 400]))
     bias_kind = draw(st.sampled_from(["none", "int32", "float", "added"]))
@@ -105,7 +115,11 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
             constants["bf"] = (bias * step_in.astype(np.float64)).astype(np.float32)
         else:
             constants |= {"b": bias, "bs": step_in if per_channel else step_in[0]}
-            nodes.append(node("DequantizeLinear", ["b", "bs"], ["bf"], name="dequantise_b", **({"axis": 0} if per_channel else {})))
+            nodes.append(
+                node(
+                    "DequantizeLinear", ["b", "bs"], ["bf"], name="dequantise_b", **({"axis": 0} if per_channel else {})
+                )
+            )
         if bias_kind == "added" or operator == "MatMul":
             name = "bf"
             if operator.startswith("Conv"):

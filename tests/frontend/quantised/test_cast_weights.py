@@ -15,7 +15,10 @@ from ...models import model_of, run
 
 node = helper.make_node
 RNG = np.random.default_rng(2)
-WEIGHTS = {"int8": RNG.integers(-128, 128, (160, 200)).astype(np.int8), "uint8": RNG.integers(0, 256, (160, 200)).astype(np.uint8)}
+WEIGHTS = {
+    "int8": RNG.integers(-128, 128, (160, 200)).astype(np.int8),
+    "uint8": RNG.integers(0, 256, (160, 200)).astype(np.uint8),
+}
 X = RNG.standard_normal((3, 160)).astype(np.float32)
 
 
@@ -32,7 +35,9 @@ def _model(dtype: str, scale: Any, zero: Any = None) -> onnx.ModelProto:
 
 def _floats(model: onnx.ModelProto) -> int:
     """Return the most elements of a float constant."""
-    return max(numpy_helper.to_array(each).size for each in model.graph.initializer if each.data_type == TensorProto.FLOAT)
+    return max(
+        numpy_helper.to_array(each).size for each in model.graph.initializer if each.data_type == TensorProto.FLOAT
+    )
 
 
 QUANTISED = {

@@ -15,7 +15,14 @@ from passfit.frontend.quantised.float_twin import float_twin, has_numbers, integ
 from ...models import model_of, run
 from .networks import SIGNS, network, quantised
 
-INTEGERS = {"DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+INTEGERS = {
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "MatMulInteger",
+    "QLinearConv",
+    "QLinearMatMul",
+    "QuantizeLinear",
+}
 X = {"x": np.random.default_rng(3).standard_normal((1, 3, 8, 8)).astype(np.float32)}
 
 

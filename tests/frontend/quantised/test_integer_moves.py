@@ -91,7 +91,10 @@ def test_another_scale_behind_a_move_quantises_again(move: str) -> None:
 def test_a_concatenation_is_one_of_integers_if_its_parts_have_one_scale(same: bool) -> None:
     scales = ["s", "s" if same else "o"]
     nodes = [node("DequantizeLinear", [f"x{i}", scales[i], "z"], [f"f{i}"], name=f"d{i}") for i in (0, 1)]
-    nodes += [node("Concat", ["f0", "f1"], ["t"], name="c", axis=1), node("QuantizeLinear", ["t", "s", "z"], ["y"], name="q")]
+    nodes += [
+        node("Concat", ["f0", "f1"], ["t"], name="c", axis=1),
+        node("QuantizeLinear", ["t", "s", "z"], ["y"], name="q"),
+    ]
     constants = {"s": SCALE, "o": OTHER, "z": np.int8(-7)}
     kinds = dict.fromkeys(("x0", "x1", "y"), TensorProto.INT8)
     model = model_of(nodes, {"x0": [1, 2, 3], "x1": [1, 4, 3]}, ["y"], constants, dtypes=kinds)

@@ -76,7 +76,9 @@ def test_a_float_bias_is_rounded_where_that_moves_results_by_a_small_part_of_a_u
 
 def test_a_quantised_weight_read_as_a_constant_of_floats_is_quantised_on_import() -> None:
     """Quantisation-aware training leaves the float weights before their QuantizeLinear."""
-    constants = {key: value for key, value in CONSTANTS.items() if key != "w"} | {"w0": W.astype(np.float32) * np.float32(0.01)}
+    constants = {key: value for key, value in CONSTANTS.items() if key != "w"} | {
+        "w0": W.astype(np.float32) * np.float32(0.01)
+    }
     model = _layer({})
     del model.graph.initializer[:]
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items())
@@ -96,13 +98,21 @@ def _weights_only(kind: str) -> tuple[onnx.ModelProto, np.ndarray]:
         constants |= {"w": helper.make_tensor("w", TensorProto.INT4, w.shape, w.ravel().tolist())}
         constants |= {"wz": helper.make_tensor("wz", TensorProto.INT4, [16], [0] * 16)}
     if kind == "blocks":
-        constants |= {"ws": (RNG.random((3, 16)) / 50).astype(np.float32), "wz": RNG.integers(-3, 3, (3, 16)).astype(np.int8)}
+        constants |= {
+            "ws": (RNG.random((3, 16)) / 50).astype(np.float32),
+            "wz": RNG.integers(-3, 3, (3, 16)).astype(np.int8),
+        }
         attributes = {"axis": 0, "block_size": 8}
-    tensors = [each if isinstance(each, onnx.TensorProto) else numpy_helper.from_array(each, name) for name, each in constants.items()]
+    tensors = [
+        each if isinstance(each, onnx.TensorProto) else numpy_helper.from_array(each, name)
+        for name, each in constants.items()
+    ]
     nodes = [node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], name="dw", **attributes)]
     if kind == "rows of a table":
         nodes.append(node("Gather", ["wf", "x"], ["y"], name="gather"))
-        return model_of(nodes, {"x": [5]}, ["y"], tensors, dtypes={"x": TensorProto.INT64}), np.asarray([3, 1, 4, 1, 23])
+        return model_of(nodes, {"x": [5]}, ["y"], tensors, dtypes={"x": TensorProto.INT64}), np.asarray(
+            [3, 1, 4, 1, 23]
+        )
     nodes.append(node("MatMul", ["x", "wf"], ["y"], name="product"))
     return model_of(nodes, {"x": [5, 24]}, ["y"], tensors, opset=21), RNG.standard_normal((5, 24)).astype(np.float32)
 
@@ -116,4 +126,3 @@ def test_weights_quantised_alone_are_never_folded_to_floats(kind: str) -> None:
     largest = max(imported.graph.initializer, key=lambda each: np.prod(each.dims))
     assert largest.data_type in (TensorProto.INT8, TensorProto.INT4) and np.prod(largest.dims) == 24 * 16
     np.testing.assert_array_equal(run(imported, {"x": x})[0], run(model, {"x": x})[0])
-

@@ -25,13 +25,26 @@ def model(nodes: list[tuple], outputs: list[str]) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     "nodes, expected",
     [
-        ([("DequantizeLinear", ["x", "s", "z"], "f"), ("QuantizeLinear", ["f", "s2", "z2"], "y")], {"x": (0.5, -3), "y": (0.25, 7)}),
+        (
+            [("DequantizeLinear", ["x", "s", "z"], "f"), ("QuantizeLinear", ["f", "s2", "z2"], "y")],
+            {"x": (0.5, -3), "y": (0.25, 7)},
+        ),
         ([("Transpose", ["x"], "t"), ("DequantizeLinear", ["t", "s", "z"], "y")], {"x": (0.5, -3)}),
-        ([("QLinearConv", ["x", "s", "z", "w", "s2", "z2", "s2", "z2"], "a"), ("Reshape", ["a", "n"], "y")], {"x": (0.5, -3), "y": (0.25, 7)}),
+        (
+            [("QLinearConv", ["x", "s", "z", "w", "s2", "z2", "s2", "z2"], "a"), ("Reshape", ["a", "n"], "y")],
+            {"x": (0.5, -3), "y": (0.25, 7)},
+        ),
         ([("QLinearAdd", ["x", "s", "z", "x", "s", "z", "s2", "z2"], "y")], {"x": (0.5, -3), "y": (0.25, 7)}),
         ([("DequantizeLinear", ["x", "s"], "y")], {"x": (0.5, 0)}),
         ([("DequantizeLinear", ["x", "many", "zeros"], "y")], {}),  # one for each channel
-        ([("DequantizeLinear", ["x", "s", "z"], "a"), ("DequantizeLinear", ["x", "s2", "z2"], "b"), ("Add", ["a", "b"], "y")], {}),
+        (
+            [
+                ("DequantizeLinear", ["x", "s", "z"], "a"),
+                ("DequantizeLinear", ["x", "s2", "z2"], "b"),
+                ("Add", ["a", "b"], "y"),
+            ],
+            {},
+        ),
         ([("DequantizeLinear", ["x", "computed", "z"], "y")], {}),
         ([("Relu", ["x"], "y")], {}),
     ],

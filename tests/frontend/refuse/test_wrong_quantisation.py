@@ -38,7 +38,10 @@ def _qlinear(constants: dict[str, Any]) -> onnx.ModelProto:
 
 def _model(nodes: list[onnx.NodeProto], constants: dict[str, Any]) -> onnx.ModelProto:
     given = GOOD | constants
-    tensors = [v if isinstance(v, onnx.TensorProto) else onnx.numpy_helper.from_array(np.asarray(v), k) for k, v in given.items()]
+    tensors = [
+        v if isinstance(v, onnx.TensorProto) else onnx.numpy_helper.from_array(np.asarray(v), k)
+        for k, v in given.items()
+    ]
     channels = next(tensor for tensor in tensors if tensor.name == "w").dims[1]
     kinds = {"x": TensorProto.INT8, "y": TensorProto.INT8}
     return model_of(nodes, {"x": [1, channels, 2, 2]}, ["y"], tensors, dtypes=kinds)
@@ -76,7 +79,15 @@ def test_a_wrong_quantisation_is_refused_by_name(tmp_path: Path, name: str) -> N
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("model", [_qdq({}), _qlinear({}), _qdq({"wz": np.int8([0, 0, 0, 0])}), _qlinear({"ws": np.float32([0.1]), "wz": np.int8([0])})])
+@pytest.mark.parametrize(
+    "model",
+    [
+        _qdq({}),
+        _qlinear({}),
+        _qdq({"wz": np.int8([0, 0, 0, 0])}),
+        _qlinear({"ws": np.float32([0.1]), "wz": np.int8([0])}),
+    ],
+)
 def test_a_right_quantisation_is_not(tmp_path: Path, model: onnx.ModelProto) -> None:
     import_model(save(model, tmp_path))
 

@@ -56,7 +56,10 @@ def _evaluated(model: onnx.ModelProto) -> onnx.ModelProto:
         elif node.op_type == "DequantizeBlocks":
             numbers, *others = (values[name] for name in node.input)
             extent = numbers.shape[options["axis"]]
-            scale, *zero = (np.repeat(each, options["size"], options["axis"]).take(range(extent), options["axis"]) for each in others)
+            scale, *zero = (
+                np.repeat(each, options["size"], options["axis"]).take(range(extent), options["axis"])
+                for each in others
+            )
             value = (numbers.astype(np.float32) - (zero[0].astype(np.float32) if zero else 0)) * scale
         else:
             continue
@@ -82,7 +85,9 @@ def test_the_numbers_stay_the_same(monkeypatch, dtype: Any, blocks: int, axis: i
     assert (plain is model) == (blocks == 1 and dtype in (np.int8, np.uint8))
     pairs = dtype in (ml_dtypes.int4, ml_dtypes.uint4) and not small
     assert kinds["UnpackNibbles"] == pairs * (1 + zeros)
-    assert max(len(numpy_helper.to_array(each).tobytes()) for each in plain.graph.initializer if each.data_type in (2, 3)) == 120 // (1 + pairs)
+    assert max(
+        len(numpy_helper.to_array(each).tobytes()) for each in plain.graph.initializer if each.data_type in (2, 3)
+    ) == 120 // (1 + pairs)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4))

@@ -65,7 +65,11 @@ def layers(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
         given_at_run_time += ["w", "r"]
     ports = [helper.make_tensor_value_info(each, _type(values[each]), values[each].shape) for each in given_at_run_time]
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in results if name in wanted]
-    constants = [numpy_helper.from_array(values[name], name) for name in ("w", "r", "b", "p") if name in names and name not in given_at_run_time]
+    constants = [
+        numpy_helper.from_array(values[name], name)
+        for name in ("w", "r", "b", "p")
+        if name in names and name not in given_at_run_time
+    ]
     graph = helper.make_graph([node], "layer", ports, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
     return onnx.shape_inference.infer_shapes(model), {name: values[name] for name in given_at_run_time}
@@ -100,10 +104,18 @@ def weights_of(op: str, hidden: int, inputs: int, directions: int) -> dict[str, 
 
 @pytest.mark.parametrize(
     ("op", "batch", "attributes"),
-    [("LSTM", 1, {}), ("LSTM", 2, {}), ("GRU", 1, {"linear_before_reset": 1}), ("GRU", 1, {}), ("RNN", 1, {"direction": "reverse"})],
+    [
+        ("LSTM", 1, {}),
+        ("LSTM", 2, {}),
+        ("GRU", 1, {"linear_before_reset": 1}),
+        ("GRU", 1, {}),
+        ("RNN", 1, {"direction": "reverse"}),
+    ],
 )
 @pytest.mark.parametrize("lengths", [False, True])
-def test_the_input_of_several_steps_may_be_multiplied_at_once(tmp_path: Path, op: str, batch: int, attributes: dict, lengths: bool) -> None:
+def test_the_input_of_several_steps_may_be_multiplied_at_once(
+    tmp_path: Path, op: str, batch: int, attributes: dict, lengths: bool
+) -> None:
     from passfit.program import Loop
 
     from ...kernels.programs import run
@@ -140,7 +152,9 @@ def test_a_layer_of_500_steps_takes_little_beside_its_input_and_its_result(tmp_p
     assert plan_arena(lowered.program).arena <= sequence * (1 if directions == 1 else 3) + states + sums + 64
 
 
-@pytest.mark.parametrize("chosen", [{}, {"activations": ["Sigmoid", "Elu", "ThresholdedRelu"] * 2, "activation_alpha": [0.5, 0.1] * 2}])
+@pytest.mark.parametrize(
+    "chosen", [{}, {"activations": ["Sigmoid", "Elu", "ThresholdedRelu"] * 2, "activation_alpha": [0.5, 0.1] * 2}]
+)
 def test_a_layer_in_float16_is_close_to_the_float_one(tmp_path: Path, chosen: dict) -> None:
     from ...kernels.programs import run
     from ...models import model_of
@@ -163,4 +177,10 @@ def _lowered(model: onnx.ModelProto, folder: Path, lanes: int = 8, passes: Seque
     from passfit.targets import Machine
 
     imported = import_model(save(model, folder))
-    return replay(sequence.Sequence.parse(passes or sequence.TVM_DEFAULT), to_relax(imported), imported, "layer", Machine(lanes=lanes))[0]
+    return replay(
+        sequence.Sequence.parse(passes or sequence.TVM_DEFAULT),
+        to_relax(imported),
+        imported,
+        "layer",
+        Machine(lanes=lanes),
+    )[0]

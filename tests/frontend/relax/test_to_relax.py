@@ -100,20 +100,31 @@ def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("bounds", [(0, 6), (0, None), (None, 6), (np.nan, 6)], ids=str)
-def test_a_clip_is_made_of_operators_that_passes_know(tmp_path: Path, bounds: tuple[float | None, float | None]) -> None:
+def test_a_clip_is_made_of_operators_that_passes_know(
+    tmp_path: Path, bounds: tuple[float | None, float | None]
+) -> None:
     constants = {name: np.float32(each) for name, each in zip("ab", bounds) if each is not None}
     inputs = ["x", *(name if name in constants else "" for name in "ab")]
-    script = to_relax(import_model(save(model_of([node("Clip", inputs, ["y"])], {"x": [2]}, ["y"], constants), tmp_path)))
+    script = to_relax(
+        import_model(save(model_of([node("Clip", inputs, ["y"])], {"x": [2]}, ["y"], constants), tmp_path))
+    )
     assert "call_tir" not in script.script()
 
 
 @pytest.mark.parametrize(
-    ("widths", "dtype", "known"), [((1, 0, 2, 1), "float32", True), ((1, -1, 0, 0), "float32", False), ((1, 0, 0, 0), "int64", False)]
+    ("widths", "dtype", "known"),
+    [((1, 0, 2, 1), "float32", True), ((1, -1, 0, 0), "float32", False), ((1, 0, 0, 0), "int64", False)],
 )
-def test_padding_is_the_operator_that_passes_know(tmp_path: Path, widths: tuple[int, ...], dtype: str, known: bool) -> None:
+def test_padding_is_the_operator_that_passes_know(
+    tmp_path: Path, widths: tuple[int, ...], dtype: str, known: bool
+) -> None:
     constants = {"w": np.array(widths, "int64"), "v": np.asarray(3, dtype)}
     model = model_of(
-        [node("Pad", ["x", "w", "v"], ["y"])], {"x": [2, 3]}, ["y"], constants, dtype=helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        [node("Pad", ["x", "w", "v"], ["y"])],
+        {"x": [2, 3]},
+        ["y"],
+        constants,
+        dtype=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)),
     )
     script = to_relax(import_model(save(model, tmp_path))).script()
     # whole numbers have values that TVM's operator cannot name, and it does not crop
@@ -132,6 +143,12 @@ def test_scales_beyond_float32_are_refused():
     names = ["x", "s", "z", "w", "s", "z", "s", "z"]
     constants = {"s": np.float32(1e38), "z": np.int8(0), "w": np.ones((4, 3, 1, 1), np.int8)}
     kinds = {"x": onnx.TensorProto.INT8, "y": onnx.TensorProto.INT8}
-    model = model_of([onnx.helper.make_node("QLinearConv", names, ["y"], name="layer")], {"x": [1, 3, 2, 2]}, ["y"], constants, dtypes=kinds)
+    model = model_of(
+        [onnx.helper.make_node("QLinearConv", names, ["y"], name="layer")],
+        {"x": [1, 3, 2, 2]},
+        ["y"],
+        constants,
+        dtypes=kinds,
+    )
     with pytest.raises(ModelError, match="'layer' cannot be compiled: .* exceeds float32"):
         to_relax(model)

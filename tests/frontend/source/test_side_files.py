@@ -38,13 +38,20 @@ def save_split(path: Path, weight: float = 1.0, location: str = "m.onnx.data") -
     side = path.parent / location
     side.parent.mkdir(parents=True, exist_ok=True)
     side.write_bytes(values.tobytes())
-    onnx.save(model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, {"y": [4]}, [outside("w", values, location)]), path)
+    onnx.save(
+        model_of(
+            [helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, {"y": [4]}, [outside("w", values, location)]
+        ),
+        path,
+    )
     return path
 
 
 def test_they_are_found_wherever_a_tensor_stands(tmp_path: Path):
     """As an initializer, an attribute, in a subgraph, in a function and in its subgraph."""
-    values = {name: np.full(2, i, np.float32) for i, name in enumerate(("own", "attribute", "inner", "function", "deep"))}
+    values = {
+        name: np.full(2, i, np.float32) for i, name in enumerate(("own", "attribute", "inner", "function", "deep"))
+    }
     for name, array in values.items():
         (tmp_path / f"{name}.bin").write_bytes(array.tobytes())
     tensors = {name: outside(name, array, f"./{name}.bin") for name, array in values.items()}
@@ -55,13 +62,17 @@ def test_they_are_found_wherever_a_tensor_stands(tmp_path: Path):
 
     nodes = [
         helper.make_node("Constant", [], ["a"], value=tensors["attribute"]),
-        helper.make_node("If", ["c"], ["i"], then_branch=branch("t", tensors["inner"]), else_branch=branch("e", tensors["inner"])),
+        helper.make_node(
+            "If", ["c"], ["i"], then_branch=branch("t", tensors["inner"]), else_branch=branch("e", tensors["inner"])
+        ),
         helper.make_node("Mine", ["c"], ["f"], domain="mine"),
         helper.make_node("Sum", ["a", "i", "f", "own"], ["y"]),
     ]
     model = model_of(nodes, {"c": []}, {"y": [2]}, [tensors["own"]], dtypes={"c": TensorProto.BOOL}, domain="mine")
     body = [
-        helper.make_node("If", ["c"], ["h"], then_branch=branch("t", tensors["deep"]), else_branch=branch("e", tensors["deep"])),
+        helper.make_node(
+            "If", ["c"], ["h"], then_branch=branch("t", tensors["deep"]), else_branch=branch("e", tensors["deep"])
+        ),
         helper.make_node("Constant", [], ["k"], value=tensors["function"]),
         helper.make_node("Add", ["h", "k"], ["r"]),
     ]
@@ -81,7 +92,9 @@ def test_tensors_share_a_file_by_offset_and_length(tmp_path: Path):
     tensors = [outside("v", values["v"], "all.bin", 64), outside("w", values["w"], "all.bin", 76)]
     onnx.save(model_of([helper.make_node("Add", ["v", "w"], ["y"])], {}, {"y": [3]}, tensors), tmp_path / "m.onnx")
     assert side_files(tmp_path / "m.onnx") == ("all.bin",)
-    found = {each.name: numpy_helper.to_array(each).tolist() for each in read_model(tmp_path / "m.onnx").graph.initializer}
+    found = {
+        each.name: numpy_helper.to_array(each).tolist() for each in read_model(tmp_path / "m.onnx").graph.initializer
+    }
     assert found == {name: array.tolist() for name, array in values.items()}
 
 

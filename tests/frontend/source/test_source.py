@@ -62,7 +62,12 @@ def test_a_near_name_is_a_path_that_leads_there(tmp_path: Path, monkeypatch: pyt
 def test_what_is_no_regular_file_is_not_suggested(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     (tmp_path / "loop.onnx").symlink_to("loop.onnx")
-    for name, said in (("pipe.onnx", "no regular file"), ("loop.onnx", "symbolic links"), ("n" * 300, "too long"), ("a\0b", "null")):
+    for name, said in (
+        ("pipe.onnx", "no regular file"),
+        ("loop.onnx", "symbolic links"),
+        ("n" * 300, "too long"),
+        ("a\0b", "null"),
+    ):
         with pytest.raises(ModelError, match=said):
             resolve_source(str(tmp_path / name))
     with pytest.raises(ModelError, match="home"):
@@ -138,9 +143,14 @@ def test_only_the_member_is_taken_and_only_once(tmp_path: Path, monkeypatch: pyt
     assert kept == {".onnx", ".json"} and not (tmp_path / "evil.py").exists()
 
 
-def test_side_files_come_along_and_one_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_side_files_come_along_and_one_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = save_split(tmp_path / "net.onnx", 3.0, "weights/w.bin")
-    members = {"some_models/net.onnx": model.read_bytes(), "some_models/weights/w.bin": (tmp_path / "weights/w.bin").read_bytes()}
+    members = {
+        "some_models/net.onnx": model.read_bytes(),
+        "some_models/weights/w.bin": (tmp_path / "weights/w.bin").read_bytes(),
+    }
     for archives in ((members, None), ({"a": b"x"}, members)):
         path = _resolve(FakePip(*archives), monkeypatch, tmp_path / f"cache{archives[1] is None}")
         assert side_files(path) == () and read_model(path) == read_model(model)
@@ -149,7 +159,10 @@ def test_side_files_come_along_and_one_that_is_missing_is_named(tmp_path: Path, 
     shutil.copy(model, cache / f"{hashlib.sha256(model.read_bytes()).hexdigest()}.onnx")  # as an older passfit kept it
     assert _resolve(FakePip(members, None), monkeypatch, cache).name == path.name
     del members["some_models/weights/w.bin"]
-    with pytest.raises(ModelError, match=r"'some_models/net.onnx' keeps weights in 'some_models/weights/w.bin', which its package lacks"):
+    with pytest.raises(
+        ModelError,
+        match=r"'some_models/net.onnx' keeps weights in 'some_models/weights/w.bin', which its package lacks",
+    ):
         _resolve(FakePip(members, None), monkeypatch, tmp_path / "cache")
 
 

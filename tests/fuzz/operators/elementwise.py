@@ -17,7 +17,23 @@ ATTRIBUTES = {
     "HardSigmoid": {"alpha": (-1, 1), "beta": (-1, 1)}, "Selu": {"alpha": (0, 3), "gamma": (0, 3)},
     "Shrink": {"lambd": (-1, 1), "bias": (-1, 1)}, "Swish": {"alpha": (-2, 2)},
 }  # fmt: skip
-BINARY = ("Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
+BINARY = (
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "And",
+    "Or",
+    "Xor",
+    "Equal",
+    "Greater",
+    "Less",
+    "GreaterOrEqual",
+    "LessOrEqual",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+)
 VARIADIC = ("Max", "Min", "Mean", "Sum")
 FLOATS = ("float", "float16", "double", "bfloat16")
 
@@ -105,7 +121,9 @@ def cast(draw: Draw) -> None:
     names = sorted(DTYPES)
     goal = draw.choice(names)
     whole = DTYPES[goal].kind in "iu"
-    draw.data(shape, 0, *((0 if "u" in goal or source.kind == "u" else -100, 100) if whole or draw.chance() else (None, None)))
+    draw.data(
+        shape, 0, *((0 if "u" in goal or source.kind == "u" else -100, 100) if whole or draw.chance() else (None, None))
+    )
     if whole and source.kind not in "iubf" and source != DTYPES["bfloat16"]:
         raise Illegal(goal)
     if draw.schema.name == "CastLike":

@@ -41,7 +41,11 @@ def tile(draw: Draw) -> None:
 def squeeze(draw: Draw) -> None:
     shape = [1 if draw.chance() else draw.integer(1, 4) for _ in range(draw.integer(1, 5))]
     draw.data(shape)
-    ones = [axis - (len(shape) if draw.chance(0.3) and draw.version >= 11 else 0) for axis, size in enumerate(shape) if size == 1]
+    ones = [
+        axis - (len(shape) if draw.chance(0.3) and draw.version >= 11 else 0)
+        for axis, size in enumerate(shape)
+        if size == 1
+    ]
     chosen = [axis for axis in ones if draw.chance(0.7)]
     if chosen:
         draw.tell(chosen) if draw.takes(1) else draw.attribute("axes", chosen, 1)
@@ -116,7 +120,9 @@ def pad(draw: Draw) -> None:
         draw.attribute("value", 1.5)
         return
     axes = draw.axes(len(shape)) if draw.takes(3) and draw.chance(0.4) else None
-    draw.tell(pads if axes is None else [pads[axis % len(shape) + half * len(shape)] for half in (0, 1) for axis in axes])
+    draw.tell(
+        pads if axes is None else [pads[axis % len(shape) + half * len(shape)] for half in (0, 1) for axis in axes]
+    )
     if draw.chance() or axes is not None:
         draw.give(draw.values((), draw.dtype(), 0, 5), told=draw.chance())
     if axes is not None:
@@ -155,7 +161,7 @@ def scatter(draw: Draw) -> None:
     small = tuple(draw.integer(1, size) for size in shape)
     reduction = draw.choice(("none", "add", "mul", "max", "min")) if draw.has("reduction") else "none"
     size = shape[axis]
-    lines = np.argsort(draw.random.random((*small[:axis % len(shape)], size, *small[axis % len(shape) + 1 :])), axis)
+    lines = np.argsort(draw.random.random((*small[: axis % len(shape)], size, *small[axis % len(shape) + 1 :])), axis)
     rows = np.take(lines, range(small[axis]), axis)  # once each: the order of equal indices is undefined
     draw.give((rows - (size if draw.chance(0.3) and draw.version >= 11 else 0)).astype(draw.dtype(1)))
     draw.data(small, 2)
@@ -173,7 +179,9 @@ def scatter_nd(draw: Draw) -> None:
     draw.give(np.stack(np.unravel_index(flat, shape[:depth]), -1).astype(np.int64))
     draw.data((count, *shape[depth:]), 2)
     if draw.has("reduction"):
-        draw.attribute("reduction", draw.choice(("none", "add", "mul", *(["max", "min"] if draw.version >= 18 else []))))
+        draw.attribute(
+            "reduction", draw.choice(("none", "add", "mul", *(["max", "min"] if draw.version >= 18 else [])))
+        )
 
 
 def blocks(draw: Draw) -> None:

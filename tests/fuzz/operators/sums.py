@@ -8,7 +8,18 @@ import numpy as np
 
 from ..draw import DTYPES, Draw
 
-REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare")
+REDUCTIONS = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+)
 
 
 def reduction(draw: Draw) -> None:
@@ -35,7 +46,12 @@ def extreme(draw: Draw) -> None:
 def along_axis(draw: Draw) -> None:
     shape = draw.dims(1, 4)
     draw.data(shape)
-    draw.attribute("axis", draw.axis(len(shape)) if draw.version >= 11 or draw.schema.name == "LpNormalization" else draw.integer(0, len(shape) - 1))
+    draw.attribute(
+        "axis",
+        draw.axis(len(shape))
+        if draw.version >= 11 or draw.schema.name == "LpNormalization"
+        else draw.integer(0, len(shape) - 1),
+    )
     draw.attribute("p", draw.integer(1, 2))
 
 
@@ -92,12 +108,18 @@ def quantised_layer(draw: Draw) -> None:
     per_filter = (other[0],) if name == "QLinearConv" and draw.chance() else ()
     small = ("int8", "uint8")
     terms = math.prod(other[1:]) if name == "QLinearConv" else other[0]
-    for position, (shape, sizes, scale) in enumerate(((one, (), 0.05), (other, per_filter, 0.02), (None, (), 0.05 * terms**0.5))):
+    for position, (shape, sizes, scale) in enumerate(
+        ((one, (), 0.05), (other, per_filter, 0.02), (None, (), 0.05 * terms**0.5))
+    ):
         dtype = draw.dtype((0, 3, 7)[position], small)
         if shape is not None:
             draw.give(draw.values(shape, dtype, *((0, 255) if dtype == np.uint8 else (-128, 127))))
         draw.give(draw.values(sizes, np.dtype("float32"), scale, 2 * scale))
-        draw.give(draw.values(sizes, dtype, *((100, 150) if dtype == np.uint8 else (-20, 20))) if not sizes else np.full(sizes, 128 if dtype == np.uint8 else 0, dtype))
+        draw.give(
+            draw.values(sizes, dtype, *((100, 150) if dtype == np.uint8 else (-20, 20)))
+            if not sizes
+            else np.full(sizes, 128 if dtype == np.uint8 else 0, dtype)
+        )
     if name == "QLinearConv" and draw.chance():
         draw.give(draw.values((other[0],), DTYPES["int32"], -500, 500))
     draw.attribute("pads", [1, 1, 1, 1] if name == "QLinearConv" else None)
@@ -124,24 +146,33 @@ def recurrent(draw: Draw) -> None:
     draw.attribute("input_forget", draw.integer(0, 1), 0.2)
     if draw.chance(0.2):
         some = ("Tanh", "Relu", "Sigmoid", "Softsign", "Softplus", "HardSigmoid", "LeakyRelu", "Elu")
-        draw.attributes["activations"] = [draw.choice(some) for _ in range(ways * {"RNN": 1, "GRU": 2, "LSTM": 3}[name])]
+        draw.attributes["activations"] = [
+            draw.choice(some) for _ in range(ways * {"RNN": 1, "GRU": 2, "LSTM": 3}[name])
+        ]
     draw.results = draw.integer(1, 3 if name == "LSTM" else 2)
 
 
 def attention(draw: Draw) -> None:
-    batch, heads, width, rows, columns = draw.integer(1, 2), draw.choice((1, 2, 4)), draw.integer(1, 4), draw.integer(1, 4), draw.integer(1, 5)
+    batch, heads, width, rows, columns = (
+        draw.integer(1, 2),
+        draw.choice((1, 2, 4)),
+        draw.integer(1, 4),
+        draw.integer(1, 4),
+        draw.integer(1, 5),
+    )
     groups = draw.choice([each for each in (1, 2, 4) if heads % each == 0])
     packed = draw.chance(0.4)
     for position, (count, length) in enumerate(((heads, rows), (groups, columns), (groups, columns))):
         draw.data((batch, length, count * width) if packed else (batch, count, length, width), position, -2, 2)
     if draw.chance(0.4):
-        draw.give(draw.values((rows, columns), DTYPES["bool"]) | np.eye(rows, columns, dtype=bool) | (np.arange(columns) == 0))
+        draw.give(
+            draw.values((rows, columns), DTYPES["bool"]) | np.eye(rows, columns, dtype=bool) | (np.arange(columns) == 0)
+        )
     if packed:
         draw.attributes |= {"q_num_heads": heads, "kv_num_heads": groups}
     draw.attribute("is_causal", draw.integer(0, 1))
     draw.attribute("scale", 0.3)
     draw.attribute("softcap", 2.0, 0.3)
-
 
 
 TABLE = {

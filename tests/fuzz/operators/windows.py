@@ -149,7 +149,9 @@ def resize(draw: Draw) -> None:
     only = draw.has("axes") and draw.chance(0.3)
     axes = [axis for axis in range(2, 2 + rank)] if only else list(range(2 + rank))
     grow = draw.chance(0.6) or draw.version < 10
-    scales = [1.0 if axis < 2 else draw.choice((1.0, 2.0, 3.0, 1.5, 2.6) if grow else (0.5, 0.4, 1.5, 0.75)) for axis in axes]
+    scales = [
+        1.0 if axis < 2 else draw.choice((1.0, 2.0, 3.0, 1.5, 2.6) if grow else (0.5, 0.4, 1.5, 0.75)) for axis in axes
+    ]
     if draw.schema.name == "Upsample" or draw.version < 11:
         if draw.has("scales"):
             draw.attributes["scales"] = scales
@@ -168,7 +170,10 @@ def resize(draw: Draw) -> None:
     if draw.version < 13:
         draw.operands[1] = np.zeros(0, "float32")
         draw.told.add(1)
-    draw.attribute("coordinate_transformation_mode", draw.choice(("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")))
+    draw.attribute(
+        "coordinate_transformation_mode",
+        draw.choice(("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")),
+    )
     draw.attribute("nearest_mode", draw.choice(("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")))
     draw.attribute("cubic_coeff_a", draw.choice((-0.75, -0.5)))
     draw.attribute("exclude_outside", draw.integer(0, 1) if mode == "cubic" else None)
@@ -180,7 +185,11 @@ def grid_sample(draw: Draw) -> None:
     shape = (draw.integer(1, 2), draw.integer(1, 2), *(draw.integer(2, 5) for _ in range(rank)))
     draw.data(shape)
     draw.data((shape[0], *(draw.integer(1, 4) for _ in range(rank)), rank), 1, -1.3, 1.3)
-    modes = ("linear", "nearest", *(["cubic"] if rank == 2 else [])) if draw.version >= 20 else ("bilinear", "nearest", "bicubic")
+    modes = (
+        ("linear", "nearest", *(["cubic"] if rank == 2 else []))
+        if draw.version >= 20
+        else ("bilinear", "nearest", "bicubic")
+    )
     draw.attribute("mode", draw.choice(modes))
     draw.attribute("padding_mode", draw.choice(("zeros", "border", "reflection")))
     draw.attribute("align_corners", draw.integer(0, 1))
@@ -190,7 +199,9 @@ def roi_align(draw: Draw) -> None:
     batch, count = draw.integer(1, 2), draw.integer(1, 3)
     draw.data((batch, draw.integer(1, 3), draw.integer(4, 8), draw.integer(4, 8)))
     corner = draw.values((count, 2), draw.dtype(1), 0, 3)
-    draw.give(np.concatenate([corner, corner + draw.values((count, 2), draw.dtype(1), 0.5, 4)], 1).astype(draw.dtype(1)))
+    draw.give(
+        np.concatenate([corner, corner + draw.values((count, 2), draw.dtype(1), 0.5, 4)], 1).astype(draw.dtype(1))
+    )
     draw.give(draw.random.integers(0, batch, count).astype(np.int64))
     for name in ("output_height", "output_width"):
         draw.attribute(name, draw.integer(1, 3))
@@ -233,7 +244,19 @@ def gemm(draw: Draw) -> None:
 
 
 def einsum(draw: Draw) -> None:
-    equation, letters = draw.choice(((("ij,jk->ik"), "ij jk"), ("bij,bjk->bik", "bij bjk"), ("ij->ji", "ij"), ("ij->i", "ij"), ("ii->i", "ii"), ("i,j->ij", "i j"), ("bhid,bhjd->bhij", "bhid bhjd"), ("...ij,...jk->...ik", "aij ajk"), ("ij,ij->", "ij ij")))
+    equation, letters = draw.choice(
+        (
+            (("ij,jk->ik"), "ij jk"),
+            ("bij,bjk->bik", "bij bjk"),
+            ("ij->ji", "ij"),
+            ("ij->i", "ij"),
+            ("ii->i", "ii"),
+            ("i,j->ij", "i j"),
+            ("bhid,bhjd->bhij", "bhid bhjd"),
+            ("...ij,...jk->...ik", "aij ajk"),
+            ("ij,ij->", "ij ij"),
+        )
+    )
     sizes = {letter: draw.integer(1, 4) for letter in "abhijkd"}
     for operand in letters.split():
         draw.data([sizes[letter] for letter in operand])
@@ -251,7 +274,9 @@ def unpool(draw: Draw) -> None:
     channels, side = draw.integer(1, 2), draw.integer(1, 3)
     shape = (1, channels, side, side)
     draw.data(shape)
-    places = np.stack([draw.random.permutation(4 * side * side)[: side * side] + each * 4 * side * side for each in range(channels)])
+    places = np.stack(
+        [draw.random.permutation(4 * side * side)[: side * side] + each * 4 * side * side for each in range(channels)]
+    )
     draw.give(places.reshape(shape).astype(np.int64))
     draw.attributes |= {"kernel_shape": [2, 2], "strides": [2, 2]}
 

@@ -26,7 +26,9 @@ NUMBER, X, Z, RESULT = Var("number", "int32"), *(buffer_of(name, [8], "float32")
 def _chosen(condition: Expr, other: Expr | None, at: Var) -> PrimFunc:
     """Build a kernel that copies `x`, or something else where a condition does not hold."""
     value = tirx.if_then_else(condition, BufferLoad(X, [at]), BufferLoad(Z, [at]) if other is None else other)
-    return kernel_of([NUMBER, X, Z, RESULT], [For(at, int64(0), int64(8), 0, BufferStore(RESULT, value, [at]))], [], None)
+    return kernel_of(
+        [NUMBER, X, Z, RESULT], [For(at, int64(0), int64(8), 0, BufferStore(RESULT, value, [at]))], [], None
+    )
 
 
 def test_what_the_number_decides_is_tested_once() -> None:
@@ -37,7 +39,11 @@ def test_what_the_number_decides_is_tested_once() -> None:
 
 def test_padding_and_places_are_tested_for_each_element() -> None:
     at = Var("at", "int64")
-    for kernel in (_chosen(NUMBER < 3, tirx.const(0, "float32"), at), _chosen(at < 3, None, at), _chosen(at < NUMBER.astype("int64"), None, at)):
+    for kernel in (
+        _chosen(NUMBER < 3, tirx.const(0, "float32"), at),
+        _chosen(at < 3, None, at),
+        _chosen(at < NUMBER.astype("int64"), None, at),
+    ):
         assert decide_once(kernel).same_as(kernel)
 
 
@@ -49,7 +55,9 @@ def _found(kernel: PrimFunc) -> list[IfThenElse]:
 
 @pytest.mark.parametrize("spec", ["split-channels{steps=0-0}", "split-rows{steps=0-0}"])
 def test_rows_of_a_concatenation_are_those_of_its_operands(spec: str) -> None:
-    joined = lowered([(1, 3, 8, 9), (1, 2, 8, 9), (1, 4, 8, 9)], lambda *parts: relax.op.nn.relu(relax.op.concat(parts, axis=1)))
+    joined = lowered(
+        [(1, 3, 8, 9), (1, 2, 8, 9), (1, 4, 8, 9)], lambda *parts: relax.op.nn.relu(relax.op.concat(parts, axis=1))
+    )
     split, _ = schedule_program(parse_spec(spec).apply(joined))
     inputs = random_inputs(joined)
     for got, wanted in zip(run(split, inputs), [np.maximum(np.concatenate(inputs, axis=1), 0)], strict=True):

@@ -53,7 +53,9 @@ def _speeds(program: Lowered) -> list[Speed]:
     return [each.within(RULE_WORKSPACE, RULE_WORKSPACE).speed for each in found]
 
 
-def _check(shape: tuple[int, ...], body: Callable, steps: int | None = None, splits: tuple[SplitRows, ...] = ()) -> Lowered:
+def _check(
+    shape: tuple[int, ...], body: Callable, steps: int | None = None, splits: tuple[SplitRows, ...] = ()
+) -> Lowered:
     """Compare a graph fused into one kernel, and divided, with its kernels apart; return the divided program."""
     apart = lowered([shape], body, ("legalize",))
     inputs = random_inputs(apart)
@@ -78,7 +80,9 @@ def _bias(x, channels: int, seed: int):
 
 def _separable(channels: int, filters: int, strides: int = 1, taps: int = 3, residual: bool = False) -> Callable:
     def body(x):
-        x = _op.nn.conv2d(x, weight(channels, 1, taps, taps, seed=1), strides=strides, padding=taps // 2, groups=channels)
+        x = _op.nn.conv2d(
+            x, weight(channels, 1, taps, taps, seed=1), strides=strides, padding=taps // 2, groups=channels
+        )
         x = _op.nn.relu(_bias(x, channels, 2))
         made = _op.nn.relu(_bias(_op.nn.conv2d(x, weight(filters, channels, 1, 1, seed=3)), filters, 4))
         return _op.multiply(made, _op.sigmoid(made)) if residual else made
@@ -204,7 +208,11 @@ def _additive(units: int) -> Callable:
 
 def test_stages_exchange_queries_and_keys_not_their_pairs():
     (kernel,) = _one_kernel((1, 20, 12), _additive(16)).kernels.values()
-    assert [math.prod(map(int, each.kernel.params[-1].ty.shape)) for each in divided(kernel)] == [20 * 16, 20 * 16, 20 * 20]
+    assert [math.prod(map(int, each.kernel.params[-1].ty.shape)) for each in divided(kernel)] == [
+        20 * 16,
+        20 * 16,
+        20 * 20,
+    ]
     _check((1, 20, 12), _additive(16), steps=3)
 
 
@@ -214,14 +222,19 @@ def test_a_kernel_of_one_sum_is_not_divided():
     assert divide_kernels(program) is program
 
 
-@pytest.mark.parametrize("body, shape", [(_separable(16, 24), (1, 16, 14, 14)), (_gate(16, 4), (1, 16, 14, 14)), (_perceptron, (5, 24))])
+@pytest.mark.parametrize(
+    "body, shape", [(_separable(16, 24), (1, 16, 14, 14)), (_gate(16, 4), (1, 16, 14, 14)), (_perceptron, (5, 24))]
+)
 def test_stages_are_not_divided_again(body, shape):
     program = divide_kernels(_one_kernel(shape, body))
     assert divide_kernels(program) is program
 
 
 @pytest.mark.parametrize("objective", ["ram", "latency"])
-@pytest.mark.parametrize("body, shape", [(_separable(16, 24), (1, 16, 14, 14)), (_gate(16, 4), (1, 16, 14, 14)), (_additive(16), (1, 20, 12))])
+@pytest.mark.parametrize(
+    "body, shape",
+    [(_separable(16, 24), (1, 16, 14, 14)), (_gate(16, 4), (1, 16, 14, 14)), (_additive(16), (1, 20, 12))],
+)
 def test_no_plan_of_fusions_is_divided(body, shape, objective):
     program = lowered([shape], body, ("legalize", f"fuse-by-mapping{{objective={objective}}}"))
     assert divide_kernels(program) is program
@@ -271,16 +284,25 @@ def test_rows_of_a_kernel_that_was_not_divided_are(first, rows):
 def test_kernels_of_a_loop_are_divided():
     shape = (1, 16, 14, 14)
     inner = _one_kernel(shape, _gate(16, 4))
-    source, result = (replace(inner.program.tensors[ports[0].tensor], buffer=n) for n, ports in enumerate((inner.program.inputs, inner.program.outputs)))
-    windows = tuple(Window(ports[0].tensor, place) for place, ports in enumerate((inner.program.inputs, inner.program.outputs)))
+    source, result = (
+        replace(inner.program.tensors[ports[0].tensor], buffer=n)
+        for n, ports in enumerate((inner.program.inputs, inner.program.outputs))
+    )
+    windows = tuple(
+        Window(ports[0].tensor, place) for place, ports in enumerate((inner.program.inputs, inner.program.outputs))
+    )
     loop = Loop("loop", (0,), (1,), trips=2, body=replace(inner.program, weights=()), windows=windows)
     buffers = (Buffer("x", source.nbytes), Buffer("y", result.nbytes))
-    around = Program("small", (loop,), (source, result), buffers, inner.program.weights, (Port("x", 0),), (Port("y", 1),))
+    around = Program(
+        "small", (loop,), (source, result), buffers, inner.program.weights, (Port("x", 0),), (Port("y", 1),)
+    )
     program = divide_kernels(replace(inner, program=around))
     (found,) = program.program.steps
     assert isinstance(found, Loop) and len(found.body.steps) == 3
     inputs = random_inputs(program)
-    np.testing.assert_allclose(run(schedule_program(program)[0], inputs)[0], run(inner, inputs)[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        run(schedule_program(program)[0], inputs)[0], run(inner, inputs)[0], rtol=1e-4, atol=1e-5
+    )
 
 
 def test_one_element_between_stages():

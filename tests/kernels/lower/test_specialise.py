@@ -125,7 +125,11 @@ def test_no_kernel_reads_one_memory_by_two_names():
     inside = [kernel for name, kernel in placed.kernels.items() if "in_place" in name]
     assert len(inside) == 3
     for kernel in inside:
-        assert all(load.source.same_as(kernel.params[1]) or load.source not in kernel.params for store in stores(kernel.body) for load, _ in masked_loads(store))
+        assert all(
+            load.source.same_as(kernel.params[1]) or load.source not in kernel.params
+            for store in stores(kernel.body)
+            for load, _ in masked_loads(store)
+        )
 
 
 def test_an_element_is_read_at_its_place_for_a_buffer_of_the_kernels_own():
@@ -148,7 +152,9 @@ def test_an_element_is_read_at_its_place_for_a_buffer_of_the_kernels_own():
     assert analyse_sharing(kernel).in_place == program.program.steps[0].in_place
     placed = specialise_kernels(replace(program, program=share(program.program), kernels={name: kernel}))
     ((_, made),) = placed.kernels.items()
-    assert not any(load.source.same_as(made.params[0]) for store in stores(made.body) for load, _ in masked_loads(store))
+    assert not any(
+        load.source.same_as(made.params[0]) for store in stores(made.body) for load, _ in masked_loads(store)
+    )
 
 
 def test_an_element_of_another_shape_is_read_without_quotients():

@@ -68,7 +68,13 @@ def narrow(x):
 
 
 IMAGE = (1, 2, 13, 22)
-MODELS = {"separable": (IMAGE, separable), "residual": (IMAGE, residual), "pooled": (IMAGE, pooled), "line": ((1, 2, 40), line), "summed": (IMAGE, summed)}
+MODELS = {
+    "separable": (IMAGE, separable),
+    "residual": (IMAGE, residual),
+    "pooled": (IMAGE, pooled),
+    "line": ((1, 2, 40), line),
+    "summed": (IMAGE, summed),
+}
 
 
 def columns(name, group=1):
@@ -110,7 +116,10 @@ def test_channels_last_take_fewer_cycles(monkeypatch):
 
     def cycles():
         scheduled, _ = schedule_program(stream_region(program, found))
-        each = {name: kernel_cycles(kernel_work(kernel, TARGET.machine), core_of(TARGET.architecture)) for name, kernel in scheduled.kernels.items()}
+        each = {
+            name: kernel_cycles(kernel_work(kernel, TARGET.machine), core_of(TARGET.architecture))
+            for name, kernel in scheduled.kernels.items()
+        }
         return sum(each[call.step.kernel] * call.runs for call in scheduled.program.calls())
 
     last = cycles()

@@ -96,7 +96,9 @@ def test_a_copy_of_lower_rank_has_no_such_axis(axis):
 @pytest.mark.parametrize("name", ["max", "min", "sum"])
 def test_parts_of_a_single_value_use_vectors(name):
     """Plain loops waited for each comparison: half the time of attention that is quantised as it runs."""
-    kernel = single([(1, 48, 64)], lambda x: getattr(_op, name)(x), ("legalize", "fold-constant", "fuse-operators{over=reduction}"))
+    kernel = single(
+        [(1, 48, 64)], lambda x: getattr(_op, name)(x), ("legalize", "fold-constant", "fuse-operators{over=reduction}")
+    )
     part = partial_sum(kernel.kernel, 0, 1, 12).part
     assert next(iter(schedules(part, frozenset(), Machine(), True).candidates())).speed is Speed.FAST
     check_sums(kernel)

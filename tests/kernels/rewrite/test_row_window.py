@@ -159,6 +159,8 @@ def test_what_has_no_rows_is_refused():
 
 def test_rows_beyond_number_are_not_worked_out():
     """Refuse a hundred million rows: each is analysed by itself, which would take minutes and gigabytes."""
-    few, many = (single([(count, 2)], lambda x: relax.op.nn.relu(x)).kernel for count in (MOST_ROWS // 16, 64 * MOST_ROWS))
+    few, many = (
+        single([(count, 2)], lambda x: relax.op.nn.relu(x)).kernel for count in (MOST_ROWS // 16, 64 * MOST_ROWS)
+    )
     assert rows_of(few, 0) is not None
     assert rows_of(many, 0) is None and rows_of(many, 1) is not None

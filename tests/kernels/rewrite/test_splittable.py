@@ -38,6 +38,8 @@ def test_splits_are_read_back(tmp_path, monkeypatch):
 
 def test_a_region_that_streams_is_not_split_again():
     """A region of one kernel has one result, as a plain kernel: it is scheduled by then, and has no rows."""
-    streamed = parse_spec("split-rows{steps=0-0}").apply(lowered([(1, 3, 12, 12)], _network, ("legalize", "fuse-operators")))
+    streamed = parse_spec("split-rows{steps=0-0}").apply(
+        lowered([(1, 3, 12, 12)], _network, ("legalize", "fuse-operators"))
+    )
     with pytest.raises(SequenceError, match="does not fit"):
         parse_spec("split-rows{steps=0-0}").apply(streamed)

@@ -36,9 +36,15 @@ def test_the_rows_are_those_of_the_whole(tmp_path: Path, rows: int, in_place: in
     model = api.load(save(build.model([1, 8, 20, 16], x), tmp_path), None, None, None)
 
     def lowered(*more):
-        return replay(Sequence.parse([*WHOLE, *more]), model.graph, model.onnx, model.name, get_target("x86-64").machine)[0]
+        return replay(
+            Sequence.parse([*WHOLE, *more]), model.graph, model.onnx, model.name, get_target("x86-64").machine
+        )[0]
 
     whole = lowered()
     inputs = random_inputs(whole)
-    for ours, reference in zip(run(lowered(f"split-rows{{steps=1-2,rows={rows},in_place={in_place}}}"), inputs), run(whole, inputs), strict=True):
+    for ours, reference in zip(
+        run(lowered(f"split-rows{{steps=1-2,rows={rows},in_place={in_place}}}"), inputs),
+        run(whole, inputs),
+        strict=True,
+    ):
         np.testing.assert_allclose(ours, reference, rtol=1e-5, atol=1e-6)

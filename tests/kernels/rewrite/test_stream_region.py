@@ -64,7 +64,9 @@ def convolved_pools(x):
 def sliced(x):
     """Build convolutions of which a part is read."""
     y = _emit(_op.strided_slice(_conv(x, 2, 32), axes=[1], begin=[16], end=[32], strides=[1]))
-    return _conv(_emit(_op.strided_slice(_conv(y, 16, 48, seed=1), axes=[1], begin=[24], end=[40], strides=[1])), 16, 2, seed=2)
+    return _conv(
+        _emit(_op.strided_slice(_conv(y, 16, 48, seed=1), axes=[1], begin=[24], end=[40], strides=[1])), 16, 2, seed=2
+    )
 
 
 def odd_edges(x):
@@ -167,7 +169,12 @@ def _check(program, found, wanted, inputs):
     for ours, reference in zip(run(after, inputs), wanted, strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-5, atol=1e-5 * float(np.abs(reference).max()))
     assert any(isinstance(step, Loop) for step in after.program.steps)
-    called = (step.kernel for step in after.program.steps if isinstance(step, Loop) for _, step, _ in after.program.calls_of(step))
+    called = (
+        step.kernel
+        for step in after.program.steps
+        if isinstance(step, Loop)
+        for _, step, _ in after.program.calls_of(step)
+    )
     assert all(workspace_bytes(after.kernels[kernel]) <= RULE_WORKSPACE for kernel in called)
     return after
 
@@ -184,7 +191,9 @@ def test_steps_that_run_as_one_compute_the_same(name):
 
 def test_poolings_take_rows_as_they_come():
     program = lowered([(1, 2, 37, 9)], pools)
-    leads = {stage.leads for found in _regions(program) for stage in found.stages if stage.axis == 2 and stage.group == 1}
+    leads = {
+        stage.leads for found in _regions(program) for stage in found.stages if stage.axis == 2 and stage.group == 1
+    }
     assert {(), (2, 1, 0)} < leads
 
 
@@ -192,7 +201,10 @@ def pointwise(x):
     return _conv(_conv(_conv(x, 2, 8, size=1), 8, 8, size=1, seed=1), 8, 2, size=1, seed=2)
 
 
-@pytest.mark.parametrize(("shape", "body", "axis"), [((1, 2, 11, 13), pointwise, 2), ((1, 2, 11, 13), pointwise, 3), ((1, 2, 31, 17), odd_edges, 2)])
+@pytest.mark.parametrize(
+    ("shape", "body", "axis"),
+    [((1, 2, 11, 13), pointwise, 2), ((1, 2, 11, 13), pointwise, 3), ((1, 2, 31, 17), odd_edges, 2)],
+)
 def test_the_last_rows_of_an_uneven_group_are_computed_again(shape, body, axis):
     program = lowered([shape], body)
     inputs = random_inputs(program)
@@ -222,7 +234,9 @@ def test_a_sum_takes_the_rows_that_groups_leave(kind):
 
 
 def test_channels_are_added_once_where_vectors_of_a_row_overlap():
-    program = lowered([(1, 2, 9, 14)], lambda x: _emit(_nn.conv2d(_conv(x, 2, 4), weight(1, 4, 5, 1, seed=1), padding=(2, 0))))
+    program = lowered(
+        [(1, 2, 9, 14)], lambda x: _emit(_nn.conv2d(_conv(x, 2, 4), weight(1, 4, 5, 1, seed=1), padding=(2, 0)))
+    )
     inputs = random_inputs(program)
     _check(program, region(program.program, splits_of(program), 0, 1, 1), run(program, inputs), inputs)
 
@@ -235,6 +249,7 @@ def same(x):
 
 def attention(x):
     """Build three heads of attention with a residual: operands and result lie at the same bytes in other shapes."""
+
     def heads(seed):
         y = _emit(_op.reshape(_emit(_op.matmul(x, weight(12, 12, seed=seed))), (1, 10, 3, 4)))
         return _emit(_op.permute_dims(y, (0, 2, 1, 3)))
@@ -246,7 +261,11 @@ def attention(x):
     return _emit(_op.add(_emit(_op.matmul(joined, weight(12, 12, seed=3))), x))
 
 
-SAME_SIZE = {"same": (IMAGE, same), "attention": ((1, 10, 12), attention), "one kernel twice": (IMAGE, one_kernel_twice)}
+SAME_SIZE = {
+    "same": (IMAGE, same),
+    "attention": ((1, 10, 12), attention),
+    "one kernel twice": (IMAGE, one_kernel_twice),
+}
 
 
 @pytest.mark.parametrize("name", SAME_SIZE)
@@ -267,7 +286,9 @@ def test_a_result_in_place_of_an_operand_is_the_same(name, group):
             after = _check(program, found, wanted, inputs)
             shared = Share().rearrange(after.program)
             shared = replace(after, program=shared)
-            assert any(shared.program.is_in_place(step, each) for step in shared.program.steps for each in step.in_place)
+            assert any(
+                shared.program.is_in_place(step, each) for step in shared.program.steps for each in step.in_place
+            )
             ours = run(shared, inputs)
             np.testing.assert_allclose(ours[0], wanted[0], rtol=1e-5, atol=1e-5 * float(np.abs(wanted[0]).max()))
             checked += 1
@@ -338,7 +359,11 @@ def test_splits_stand_in_a_sequence_and_numbers_are_those_before_them():
     specs = ("split-rows{steps=2-3,rows=2}", "split-rows{steps=0-1}", "order")
     passes = Sequence.parse(["legalize", *specs]).passes[1:]
     after, _ = apply_program_passes(program, passes)
-    assert len(after.program.steps) == 2 and isinstance(passes[-1], Order) and largest_workspace(after.program) <= RULE_WORKSPACE
+    assert (
+        len(after.program.steps) == 2
+        and isinstance(passes[-1], Order)
+        and largest_workspace(after.program) <= RULE_WORKSPACE
+    )
     np.testing.assert_allclose(run(after, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-4)
 
 
@@ -355,10 +380,14 @@ def test_a_weight_read_by_several_steps_is_laid_out_once_for_all_of_them():
     together = stream_region(program, region(program.program, splits, 0, 1, 2))
     scheduled, _ = apply_program_passes(together, [Order(by="given")])
     kernels = [scheduled.kernels[step.kernel] for _, step, _ in scheduled.program.calls()]
-    shapes = [len(param.ty.shape) for kernel in kernels for param in tensors_of(kernel) if param.name == "weight" or len(param.ty.shape) == 5]
+    shapes = [
+        len(param.ty.shape)
+        for kernel in kernels
+        for param in tensors_of(kernel)
+        if param.name == "weight" or len(param.ty.shape) == 5
+    ]
     assert len(shapes) >= 3 and set(shapes) == {5}, "all steps read the layout the first one chose"
     assert scheduled.program.weight_bytes == program.program.weight_bytes
     inputs = random_inputs(program)
     expected = run(program, inputs)[0]
     np.testing.assert_allclose(run(scheduled, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
-

@@ -74,10 +74,15 @@ def test_planes_and_rows_with_padding(width, stride, window, more, rows, lanes):
     padding = [size // 2 * dilation + each for each in (*more, *more[::-1])]
 
     def body(x):
-        made = relax.op.nn.conv2d(x, weight(6, 1, size, size), strides=stride, padding=padding, dilation=dilation, groups=3)
+        made = relax.op.nn.conv2d(
+            x, weight(6, 1, size, size), strides=stride, padding=padding, dilation=dilation, groups=3
+        )
         return relax.op.nn.relu(relax.op.add(made, weight(6, 1, 1, seed=2)))
 
-    single, machine = Single(lowered([(1, 3, 9 if rows else 6 * stride + 1, width)], body)), Machine(lanes=lanes, transposes=True)
+    single, machine = (
+        Single(lowered([(1, 3, 9 if rows else 6 * stride + 1, width)], body)),
+        Machine(lanes=lanes, transposes=True),
+    )
     made = scheduled(row_window(single.kernel, 2, rows) if rows else single.kernel, machine)
     if made is None:  # a tap has no vector of columns that are no padding, or padded lines take less
         assert single.shape[3] < 4 + max(padding) or (rows == 0 and size > 3 and single.shape[3] < 16)
@@ -96,7 +101,11 @@ def test_filters_of_a_group_share_its_planes(width, filters, channels, groups, w
 
     def body(x):
         made = relax.op.nn.conv2d(
-            x, weight(filters * groups, channels, size, size), padding=size // 2 * dilation, dilation=dilation, groups=groups
+            x,
+            weight(filters * groups, channels, size, size),
+            padding=size // 2 * dilation,
+            dilation=dilation,
+            groups=groups,
         )
         return relax.op.nn.relu(relax.op.add(made, weight(filters * groups, 1, 1, seed=2)))
 
@@ -133,7 +142,9 @@ def test_a_maximum_continues_in_place(lanes):
         return relax.op.nn.max_pool2d(x, (3, 3), strides=2)
 
     single = Single(lowered([(1, 2, 7, 55)], body, ("legalize", "fold-constant", "fuse-operators{over=pooling}")))
-    made = {f"f{n}": scheduled(tap_window(single.kernel, 2, n), Machine(lanes=lanes, transposes=True)) for n in range(3)}
+    made = {
+        f"f{n}": scheduled(tap_window(single.kernel, 2, n), Machine(lanes=lanes, transposes=True)) for n in range(3)
+    }
     built = build_module(made, HOST)
     result = tvm.runtime.tensor(np.full(single.shape, np.nan, single.dtype))
     given_, part = tvm.runtime.tensor(single.operands[0]), np.array(single.result)

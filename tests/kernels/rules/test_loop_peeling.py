@@ -21,9 +21,7 @@ pytestmark = pytest.mark.tvm
 
 
 def _convolution(filters: int, width: int, padding: int = 1):
-    program = lowered(
-        [(1, 4, 5, width)], lambda x: relax.op.nn.conv2d(x, weight(filters, 4, 3, 3), padding=padding)
-    )
+    program = lowered([(1, 4, 5, width)], lambda x: relax.op.nn.conv2d(x, weight(filters, 4, 3, 3), padding=padding))
     (kernel,) = program.kernels.values()
     return tile_reduction(kernel, frozenset({1})).kernel
 

@@ -29,7 +29,9 @@ def scheduled(window, machine):
 
 def convolved(shape, size, *, stride=1, padding=0, dilation=1, channels=3):
     def body(x):
-        made = relax.op.nn.conv2d(x, weight(channels, 1, *size), strides=stride, padding=padding, dilation=dilation, groups=channels)
+        made = relax.op.nn.conv2d(
+            x, weight(channels, 1, *size), strides=stride, padding=padding, dilation=dilation, groups=channels
+        )
         return relax.op.nn.relu(relax.op.add(made, weight(channels, 1, 1, seed=2)))
 
     return Single(lowered([(2, channels, *shape)], body))
@@ -43,7 +45,9 @@ def convolved(shape, size, *, stride=1, padding=0, dilation=1, channels=3):
 def test_planes_of_narrow_rows(width, height, size, stride, more, dilation, vectors):
     padding = [size[0] // 2 * dilation, size[1] // 2 * dilation] * 2
     padding[3] += more
-    single = convolved(((height - 1) * stride + 1, (width - 1) * stride + 1), size, stride=stride, padding=padding, dilation=dilation)
+    single = convolved(
+        ((height - 1) * stride + 1, (width - 1) * stride + 1), size, stride=stride, padding=padding, dilation=dilation
+    )
     lanes, registers = vectors
     machine = Machine(lanes=lanes, registers=registers, transposes=True)
     made = scheduled(single.kernel, machine)
@@ -59,7 +63,9 @@ def test_planes_of_narrow_rows(width, height, size, stride, more, dilation, vect
 def test_windows_without_padding():
     single = convolved((9, 11), (5, 5))
     made = scheduled(single.kernel, Machine(lanes=8, transposes=True))
-    np.testing.assert_allclose(single.run(build_module({"f": made}, HOST)["f"], single.operands), single.result, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        single.run(build_module({"f": made}, HOST)["f"], single.operands), single.result, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_other_windows_are_left_to_others():

@@ -52,7 +52,9 @@ def shared_loops(kernel) -> list[tuple[str, int]]:
 def agrees(program, threads, wanted=True):
     """Compare three schedules of every kernel with one thread's bits; check for a parallel loop if wanted."""
     inputs = random_inputs(program)
-    known = {name: list(schedules(kernel, frozenset(), Machine()).candidates()) for name, kernel in program.kernels.items()}
+    known = {
+        name: list(schedules(kernel, frozenset(), Machine()).candidates()) for name, kernel in program.kernels.items()
+    }
     for number in range(min(3, max(map(len, known.values())))):
         ways = {name: made[min(number, len(made) - 1)] for name, made in known.items()}
         kernels = {name: parallelise_loops(way.kernel, threads) for name, way in ways.items()}
@@ -286,7 +288,9 @@ def test_kernels_that_run_row_by_row_share_the_loops_of_each_row(split):
     program = lowered([(1, 3, 24, 24)], body, _FUSED)
     found = []
     for machine in (Machine(), _MACHINE):
-        made, _ = apply_program_passes(replace(program, machine=machine), Sequence.parse([*_FUSED, split, "share", "order"]).passes)
+        made, _ = apply_program_passes(
+            replace(program, machine=machine), Sequence.parse([*_FUSED, split, "share", "order"]).passes
+        )
         assert any(map(has_parallel_loop, made.kernels.values())) == (machine.threads > 1)
         found.append(run(made, random_inputs(program)))
     assert all((one == other).all() for one, other in zip(*found, strict=True))

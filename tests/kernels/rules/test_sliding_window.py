@@ -86,7 +86,9 @@ def test_a_function_behind_the_sums_is_a_loop():
     program = lowered([(1, 4, 14, 14)], body, ("legalize", "fold-constant", "fuse-operators"))
     agrees(program)
     (kernel,) = program.kernels.values()
-    text = build_module({"f": sliding_window(inlined(kernel))}, get_target("x86-64").llvm_config()).inspect_source("asm")
+    text = build_module({"f": sliding_window(inlined(kernel))}, get_target("x86-64").llvm_config()).inspect_source(
+        "asm"
+    )
     assert len(re.findall(r"vdivps", text)) <= 2  # one for a band of four rows, one for the last two; unrolled, 12
 
 
@@ -228,7 +230,9 @@ def test_windows_of_streaming_regions_take_no_workspace_but_registers(case, axis
 
 @pytest.mark.parametrize("width", [5, 9, 22, 31, 56, 112])
 def test_a_padded_window_of_one_channel_slides_where_registers_hold_it(width):
-    (kernel,) = lowered([(1, 28, 22, width)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (0, 0, 1, 1))).kernels.values()
+    (kernel,) = lowered(
+        [(1, 28, 22, width)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (0, 0, 1, 1))
+    ).kernels.values()
     for machine in (Machine(), Machine(lanes=16)):
         slid = sliding_window(inlined(row_window(kernel, 1, 1)), machine)
         assert (slid is None) == (width > 56 or (width > 31 and machine.lanes == 8))

@@ -66,4 +66,7 @@ def test_few_rows_and_weights_are_left_alone():
 
 def test_a_result_of_one_element_is_left_alone():
     assert scheduled(Single(lowered([(9,), (9,)], relax.op.matmul)), Machine()) == []
-    assert scheduled(Single(lowered([(9,), ()], lambda x, factor: relax.op.sum(relax.op.multiply(x, factor)))), Machine()) == []
+    assert (
+        scheduled(Single(lowered([(9,), ()], lambda x, factor: relax.op.sum(relax.op.multiply(x, factor)))), Machine())
+        == []
+    )

@@ -68,12 +68,17 @@ def test_a_reduction_of_all_elements_has_lanes(name, shape):
     found = vector_reduction(kernel, one_operand=True)
     assert found is not None and "T.vectorized(" in found.script()
     inputs = random_inputs(program)
-    np.testing.assert_allclose(run(replace(program, kernels={number: found}), inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        run(replace(program, kernels={number: found}), inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_what_is_not_contiguous_or_has_no_lanes_is_left_to_other_rules():
     for shape, axes in (((4, 8, 16), [1]), ((4, 8, 15), [2]), ((4, 8, 1), [2])):
-        assert vector_reduction(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True) is None
+        assert (
+            vector_reduction(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True)
+            is None
+        )
 
 
 def test_several_results_at_once_are_left_alone():
@@ -91,10 +96,13 @@ def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_th
         return relax.op.nn.conv1d(x, weight(5, 1, 32), strides=16)
 
     program = lowered([(1, 1, 80)], body)
-    in_lanes = replace(program, kernels={name: vector_reduction(each, one_operand=False) for name, each in program.kernels.items()})
+    in_lanes = replace(
+        program, kernels={name: vector_reduction(each, one_operand=False) for name, each in program.kernels.items()}
+    )
     inputs = random_inputs(program)
     np.testing.assert_allclose(run(in_lanes, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
     assert workspace_bytes(_kernel(in_lanes)) == 64
+
 
 @pytest.mark.parametrize("shape", [(3, 16), (2, 3, 24), (1, 2, 5, 64), (7, 4)])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "standard deviation"])
@@ -121,7 +129,11 @@ def test_kernels_of_several_reductions_keep_their_results_and_need_no_workspace(
 @pytest.mark.parametrize("name", ["log_softmax", "mean", "max"])
 def test_long_reductions_take_several_vectors_side_by_side(extent: int, name: str):
     op = relax.op
-    bodies = {"log_softmax": lambda x: op.nn.log_softmax(x, -1), "mean": lambda x: op.mean(x, [-1]), "max": lambda x: op.max(x, [-1])}
+    bodies = {
+        "log_softmax": lambda x: op.nn.log_softmax(x, -1),
+        "mean": lambda x: op.mean(x, [-1]),
+        "max": lambda x: op.max(x, [-1]),
+    }
     program = lowered([(3, extent)], bodies[name])
     ((kernel_name, kernel),) = program.kernels.items()
     machine = Machine(lanes=16)

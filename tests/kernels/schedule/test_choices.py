@@ -43,7 +43,7 @@ def agree(program, part: int) -> None:
     for request in requests_of(program):
         stand = TimingHarness(request, HOST, 0)
         found = list(schedule_choices(request.kernel, request.repackable, request.machine))
-        found = found[part :: _PARTS] or found  # a part of them for each example: each takes a tenth of a second to build
+        found = found[part::_PARTS] or found  # a part of them for each example: each takes a tenth of a second to build
         found += [other for choice in found[:1] if (other := turned(choice)) is not None]
         possible = 0
         for choice in found:
@@ -107,7 +107,8 @@ def test_the_rules_own_choice_is_one_of_them(shape, body, kind):
     same = [
         choice
         for choice in schedule_choices(kernel, private, Machine())
-        if (made := schedule_by_spec(kernel, private, Machine(), False, choice.spec)) and tvm_ffi.structural_equal(made.kernel, own)
+        if (made := schedule_by_spec(kernel, private, Machine(), False, choice.spec))
+        and tvm_ffi.structural_equal(made.kernel, own)
     ]
     assert len(same) == 1 and isinstance(same[0], kind)
 

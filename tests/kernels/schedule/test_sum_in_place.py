@@ -28,13 +28,23 @@ def added(starts, lanes, *, first=False):
         return tirx.BufferLoad(so_far, [at]) + tirx.BufferLoad(data, [at])
 
     if first:
-        parts = [vector(lambda lane, n=n, start=start: BufferStore(held, sum_(lane + start), [int64(n), lane])) for n, start in enumerate(starts)]
+        parts = [
+            vector(lambda lane, n=n, start=start: BufferStore(held, sum_(lane + start), [int64(n), lane]))
+            for n, start in enumerate(starts)
+        ]
         parts += [
-            vector(lambda lane, n=n, start=start: BufferStore(result, tirx.BufferLoad(held, [int64(n), lane]), [lane + start]))
+            vector(
+                lambda lane, n=n, start=start: BufferStore(
+                    result, tirx.BufferLoad(held, [int64(n), lane]), [lane + start]
+                )
+            )
             for n, start in enumerate(starts)
         ]
     else:
-        parts = [vector(lambda lane, start=start: BufferStore(result, sum_(lane + start), [lane + start])) for start in starts]
+        parts = [
+            vector(lambda lane, start=start: BufferStore(result, sum_(lane + start), [lane + start]))
+            for start in starts
+        ]
     return kernel_of([data, so_far, result], [sequence(parts)], [held] if first else [], None)
 
 

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 
 from passfit.kernels.weights.repack_groups import RepackGroups, groupings
 
-SHAPES = {"whole windows": ((8, 32, 3, 3), (2, 3), 1), "lines": ((8, 64, 5, 4), (3,), 2), "channels alone": ((4, 96, 1, 1), (), 3)}
+SHAPES = {
+    "whole windows": ((8, 32, 3, 3), (2, 3), 1),
+    "lines": ((8, 64, 5, 4), (3,), 2),
+    "channels alone": ((4, 96, 1, 1), (), 3),
+}
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -38,7 +42,9 @@ def test_groups_fit_into_int16_for_any_values_and_no_better_grouping_does(most, 
     repack = RepackGroups(0, 0, 4, channels=1, zero=3, extents=weight.shape, unrolled=(2, 3), runs=1)
     (packed,) = repack.apply(weight)
     units = packed[: repack.starts].reshape(-1, 18, 8).astype(int)
-    np.testing.assert_array_equal(packed[repack.starts : repack.numbers].view("<i4"), -3 * weight.astype(int).sum((1, 2, 3)))
+    np.testing.assert_array_equal(
+        packed[repack.starts : repack.numbers].view("<i4"), -3 * weight.astype(int).sum((1, 2, 3))
+    )
 
     def fits(unit, groups):
         ends = [np.where(unit < 0, one * unit, other * unit) for one, other in ((-128, 127), (127, -128))]

@@ -49,7 +49,9 @@ def test_fours_end_with_the_starts_of_their_sums(name, zero):
 def test_even_and_odd_bytes_of_spread_fours_are_neighbours(name):
     shape, dimension, run = FORMS[name]
     array = np.random.default_rng(0).integers(1, 128, shape).astype(np.int8)
-    plain, found = (RepackPairs(1, dimension, 4, run=run, extents=shape, group=4, zero=3, spread=spread) for spread in (False, True))
+    plain, found = (
+        RepackPairs(1, dimension, 4, run=run, extents=shape, group=4, zero=3, spread=spread) for spread in (False, True)
+    )
     one, other = plain.apply(array), found.apply(array)
     split = one[:, :-1].reshape(-1, 4)
     np.testing.assert_array_equal(other[:, :-1].reshape(-1, 4), split[:, [0, 2, 1, 3]])

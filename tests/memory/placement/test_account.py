@@ -47,7 +47,11 @@ def test_the_sum_counts_read_inputs_weights_and_results_but_no_views():
 
 def test_the_stack_is_in_the_first_ram_and_memories_add_up():
     program = chain(64, 64)
-    regions = (RegionUse("rom", "flash", 700, 1024), RegionUse("sram", "ram", 100, 200), RegionUse("dtcm", "ram", 64, 64))
+    regions = (
+        RegionUse("rom", "flash", 700, 1024),
+        RegionUse("sram", "ram", 100, 200),
+        RegionUse("dtcm", "ram", 64, 64),
+    )
     measured = Measured(True, "emulated", ram=164, flash=700, stack=36, regions=regions)
     found = footprint_of(program, plan_arena(program), 0, 0, get_target("mps2-an386"), measured)
     assert [region.used for region in found.regions] == [700, 136, 64] and found.ram == 200

@@ -32,7 +32,10 @@ def test_every_weight_is_whole_in_one_memory_and_only_the_last_overflows(sizes, 
     homes = homes_of(program(*sizes), rooms)
     assert len(homes) == len(sizes) and set(homes) <= {room.region for room in rooms}
     for room in rooms[:-1]:
-        assert sum(-(-size // 64) * 64 for size, home in zip(sizes, homes, strict=True) if home == room.region) <= room.size
+        assert (
+            sum(-(-size // 64) * 64 for size, home in zip(sizes, homes, strict=True) if home == room.region)
+            <= room.size
+        )
 
 
 def test_the_busiest_weight_then_the_smallest_are_in_the_first_memory():
@@ -45,5 +48,7 @@ def test_weights_stay_together_where_one_flash_holds_them():
     target, found = get_target("mps2-an386"), program(1024, 2048)
     assert place_weights(found, target, 100) == ()
     flash, *rest = target.memories
-    two = replace(target, memories=(replace(flash, size=RESERVE + 100 + 3072), Memory("qspi", "flash", 4096, 0x90000000), *rest))
+    two = replace(
+        target, memories=(replace(flash, size=RESERVE + 100 + 3072), Memory("qspi", "flash", 4096, 0x90000000), *rest)
+    )
     assert place_weights(found, two, 100) == () and place_weights(found, two, 101) == ("ssram1", "qspi")

@@ -23,7 +23,9 @@ from ..shared_programs import outputs, sharing_programs
 def rooms(draw, most: int = 12) -> tuple[Room, ...]:
     """Two or three memories of a few hundred bytes, of any speed."""
     sizes = draw(st.lists(st.integers(0, most), min_size=2, max_size=3))
-    return tuple(Room(f"m{number}", size * ALIGNMENT, (False, draw(st.integers(0, 2)))) for number, size in enumerate(sizes))
+    return tuple(
+        Room(f"m{number}", size * ALIGNMENT, (False, draw(st.integers(0, 2)))) for number, size in enumerate(sizes)
+    )
 
 
 def banked(program, memories):
@@ -80,7 +82,10 @@ def test_a_buffer_across_a_wall_is_refused(program, memories, data):
     sizes = [piece * ALIGNMENT for piece in pieces]
     walls = list(accumulate(sizes))
     moved = replace(plan, banks=tuple(Bank(f"b{number}", size) for number, size in enumerate(sizes)))
-    padded = [(low, low + -(-each.nbytes // ALIGNMENT) * ALIGNMENT) for low, each in zip(plan.offsets, program.buffers, strict=True)]
+    padded = [
+        (low, low + -(-each.nbytes // ALIGNMENT) * ALIGNMENT)
+        for low, each in zip(plan.offsets, program.buffers, strict=True)
+    ]
     crossed = any(low < wall < high for wall in walls for low, high in padded)
     if walls[-1] == plan.arena and not crossed:
         validate_plan(program, moved, ALIGNMENT)
@@ -89,7 +94,15 @@ def test_a_buffer_across_a_wall_is_refused(program, memories, data):
             validate_plan(program, moved, ALIGNMENT)
 
 
-@pytest.mark.parametrize("banks", [(Bank("a", 1280),), (Bank("a", 1280), Bank("a", 640)), (Bank("a", 1920), Bank("b", 0)), (Bank("a", 1000), Bank("b", 920))])
+@pytest.mark.parametrize(
+    "banks",
+    [
+        (Bank("a", 1280),),
+        (Bank("a", 1280), Bank("a", 640)),
+        (Bank("a", 1920), Bank("b", 0)),
+        (Bank("a", 1000), Bank("b", 920)),
+    ],
+)
 def test_banks_that_are_no_parts_of_the_arena_are_refused(banks):
     program = chain(640, 1280, 64, 320)
     validate_plan(program, replace(plan_arena(program), banks=(Bank("a", 1920),)), 64)
@@ -100,7 +113,9 @@ def test_banks_that_are_no_parts_of_the_arena_are_refused(banks):
 def test_the_busiest_buffers_are_in_the_fastest_memory():
     """Of eight buffers of 128 bytes each, a step reads one: it belongs into the memory without wait states."""
     program = chain(*[128] * 9)
-    steps = tuple(replace(step, reads=(*step.reads, *([0] * (number > 0)))) for number, step in enumerate(program.steps))
+    steps = tuple(
+        replace(step, reads=(*step.reads, *([0] * (number > 0)))) for number, step in enumerate(program.steps)
+    )
     program = replace(program, steps=steps)
     moved = traffic(program)[0]
     assert moved[0] == 8 * 128 == max(moved) and moved[1] == 2 * 128 and moved[8] == 128
@@ -112,7 +127,9 @@ def test_a_loop_moves_its_tensors_in_each_trip():
     saved = with_loop()
     (outer,) = saved.program.steps
     moved = traffic(saved.program)[0]
-    assert len(moved) == len(saved.program.buffers) and sum(moved) > sum(saved.program.tensors[each].nbytes for each in (*outer.reads, *outer.writes))
+    assert len(moved) == len(saved.program.buffers) and sum(moved) > sum(
+        saved.program.tensors[each].nbytes for each in (*outer.reads, *outer.writes)
+    )
 
 
 def test_the_next_memory_alone_comes_before_two():

@@ -26,7 +26,9 @@ def test_the_loop_of_any_program_has_a_valid_plan(program: Program, trips: int, 
     (loop,) = around.steps
     assert isinstance(loop, Loop)
     room = around.tensors[loop.writes[-1]].nbytes if loop.workspaces else 0
-    assert room <= sum(aligned(buffer.nbytes) for number, buffer in enumerate(program.buffers) if number not in given | made)
+    assert room <= sum(
+        aligned(buffer.nbytes) for number, buffer in enumerate(program.buffers) if number not in given | made
+    )
     kernels = [step.kernel for step in program.steps]
     if len(set(kernels)) == len(kernels) == len(loop.body.steps):
         check_order(program, tuple(kernels.index(step.kernel) for step in loop.body.steps))
@@ -61,4 +63,11 @@ def test_a_loop_inside_has_its_workspace_in_that_of_the_loop_around():
 
 
 def test_calls_in_loops_run_as_often_as_all_trips():
-    assert {call.step.kernel: call.runs for call in nested().calls()} == {"wide": 40, "narrow": 40, "copy": 40, "f": 200, "g": 200, "k": 200}
+    assert {call.step.kernel: call.runs for call in nested().calls()} == {
+        "wide": 40,
+        "narrow": 40,
+        "copy": 40,
+        "f": 200,
+        "g": 200,
+        "k": 200,
+    }

@@ -57,7 +57,9 @@ def loops_of_rows(draw: st.DrawFn) -> Program:
         else:
             read = (written,)
     held = tuple(Port(buffers[tensors[each].buffer].name, each) for each in rings)
-    body = Program("body", tuple(steps), tuple(tensors), tuple(buffers), (), (Port("x", 0), *held), (Port("y", 1), *held))
+    body = Program(
+        "body", tuple(steps), tuple(tensors), tuple(buffers), (), (Port("x", 0), *held), (Port("y", 1), *held)
+    )
     loop = Loop("rows", (0,), (1,), trips=trips, body=body, windows=(Window(0, 0), Window(1, 1)))
     return Program("rows", (loop,), tuple(tensors[:2]), tuple(buffers[:2]), (), (Port("x", 0),), (Port("y", 1),))
 
@@ -73,7 +75,9 @@ def test_a_loop_of_rows_has_a_valid_plan(program: Program):
     assert isinstance(loop, Loop) and loop.is_numbered and loop.body.steps == program.steps[0].body.steps
     rings = sorted(loop.rings)
     own = [loop.workspace_of(ring) for ring in rings]
-    assert len(set(own)) == len(rings) and [around.tensors[each].nbytes for each in own] == [loop.body.buffers[each].nbytes for each in rings]
+    assert len(set(own)) == len(rings) and [around.tensors[each].nbytes for each in own] == [
+        loop.body.buffers[each].nbytes for each in rings
+    ]
     values = [each for n, each in enumerate(loop.body.buffers) if n not in loop.outside | loop.rings]
     assert loop.workspaces == len(rings) + bool(values)
     if values:
@@ -100,7 +104,11 @@ def test_a_buffer_in_a_ring_of_another_is_refused(program: Program, data: st.Dat
     around = planned(program)
     (loop,) = around.steps
     assert isinstance(loop, Loop)
-    inside = [n for n, each in enumerate(loop.body.buffers) if n not in loop.outside and any(n == loop.body.tensors[t].buffer for s in loop.body.steps for t in s.writes)]
+    inside = [
+        n
+        for n, each in enumerate(loop.body.buffers)
+        if n not in loop.outside and any(n == loop.body.tensors[t].buffer for s in loop.body.steps for t in s.writes)
+    ]
     rings = sorted(set(inside) & loop.rings)
     if len(inside) < 2 or not rings:
         return
@@ -115,7 +123,15 @@ def test_a_buffer_in_a_ring_of_another_is_refused(program: Program, data: st.Dat
 
 @pytest.mark.parametrize("guard", [Guard(0), Guard(groups=0), Guard(offset=-1), Guard(offset=3), Guard(2, 1, 2)])
 def test_guards_are_within_the_trips(guard: Guard):
-    body = Program("body", (Step("k", (0,), (1,), guard=guard),), (Tensor((8,), "uint8", 0), Tensor((8,), "uint8", 1)), (Buffer("x", 8), Buffer("y", 8)), (), (Port("x", 0),), (Port("y", 1),))
+    body = Program(
+        "body",
+        (Step("k", (0,), (1,), guard=guard),),
+        (Tensor((8,), "uint8", 0), Tensor((8,), "uint8", 1)),
+        (Buffer("x", 8), Buffer("y", 8)),
+        (),
+        (Port("x", 0),),
+        (Port("y", 1),),
+    )
     loop = Loop("loop", (0,), (1,), trips=3, body=body, windows=(Window(0, 0), Window(1, 1)))
     program = replace(body, name="around", steps=(loop,))
     assert "'k' runs" in (first_problem(program) or "")

@@ -31,7 +31,9 @@ def test_workspaces_come_and_go_and_are_no_tensors_of_the_model(program, sizes):
     assert first_problem(planned) is None
     assert without_workspaces(planned) == program
     assert [step.results for step in planned.steps] == [step.writes for step in program.steps]
-    one, other = (account(each, plan_arena(each), workspace=0, code=0, weights_in_place=True) for each in (program, planned))
+    one, other = (
+        account(each, plan_arena(each), workspace=0, code=0, weights_in_place=True) for each in (program, planned)
+    )
     assert one.sum == other.sum
 
 

@@ -31,7 +31,9 @@ def test_a_stored_sharing_is_the_one_made_under_any_names(program: Program, in_p
     store = ResultStore(None)
     with patch.object(stored, "shared_store", lambda: store):
         for each in (program, program, renamed(program)):
-            assert stored.stored_share(each, in_place=in_place, copies=copies) == share(each, in_place=in_place, copies=copies)
+            assert stored.stored_share(each, in_place=in_place, copies=copies) == share(
+                each, in_place=in_place, copies=copies
+            )
 
 
 @given(sharing_programs())

@@ -31,7 +31,12 @@ def test_a_result_replaces_at_most_the_largest_operand_that_dies(program: Progra
     for first in range(alive.count):
         for end in reversed(range(first + 1, min(first + longest, alive.count) + 1)):
             steps = list(enumerate(program.steps))[first:end]
-            dying = [b for n, step in steps for b in program.buffers_of(step.reads) if alive.deaths[b] == n + 1 and alive.births[b] < first]
+            dying = [
+                b
+                for n, step in steps
+                for b in program.buffers_of(step.reads)
+                if alive.deaths[b] == n + 1 and alive.births[b] < first
+            ]
             written = [b for _, step in steps for b in program.buffers_of(step.writes)]
             largest = (max((alive.sizes[b] for b in buffers), default=0) for buffers in (dying, written))
             assert replaceable.most(first, end) == min(largest)

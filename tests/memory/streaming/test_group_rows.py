@@ -32,7 +32,9 @@ def classifier(taken: int, made: int, size: int = 1) -> tuple[Program, dict[str,
         outputs=(Port("y", 3),),
     )  # fmt: skip
     reach = size // 2
-    lines = Follows(2, _LINES, tuple(row - reach for row in range(_LINES)), tuple(row + reach + 1 for row in range(_LINES)))
+    lines = Follows(
+        2, _LINES, tuple(row - reach for row in range(_LINES)), tuple(row + reach + 1 for row in range(_LINES))
+    )
     convolution = Splits(
         (Rows(1, made, ((1, one_by_one(made, 0)),)), Rows(2, _LINES, ((0, lines),))), (), work=weight * plane,
     )  # fmt: skip

@@ -195,7 +195,9 @@ def test_a_program_without_steps():
 @given(programs(), st.sampled_from([1, 64]))
 def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
     paths = Partitioner(program, {}, alignment)
-    assert paths.alone == [paths.bytes_around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]
+    assert paths.alone == [
+        paths.bytes_around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))
+    ]
 
 
 @pytest.mark.parametrize(("rows", "group"), [(32, 16), (101, 8), (49, 10), (9, 3)])

@@ -176,7 +176,11 @@ def test_a_result_begins_so_many_rows_before_the_operand_that_it_needs_no_ring()
 
 
 def test_a_result_grows_over_an_operand_of_another_size():
-    for window, shift, nbytes in (({"size": 3}, 0, 24), ({"size": 4, "stride": 2}, 0, 24), ({"size": 3, "pad": 3}, 4, 28)):
+    for window, shift, nbytes in (
+        ({"size": 3}, 0, 24),
+        ({"size": 4, "stride": 2}, 0, 24),
+        ({"size": 3, "pad": 3}, 4, 28),
+    ):
         program, splits = chain({"size": 1}, window)
         assert region(program, splits, 0, 1, 0, in_place=IN_PLACE) is None
         found = region(program, splits, 0, 1, 0, in_place=GROWING)

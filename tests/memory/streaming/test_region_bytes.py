@@ -89,7 +89,9 @@ def alike_programs(draw: st.DrawFn):
         for _ in range(4):
             recent = st.sampled_from(values[-3:])
             window = draw(st.booleans())
-            values.append(builder.window(draw(recent), size=3, pad=1) if window else builder.join(draw(recent), draw(recent)))
+            values.append(
+                builder.window(draw(recent), size=3, pad=1) if window else builder.join(draw(recent), draw(recent))
+            )
         program, own = builder.program(*draw(st.lists(st.sampled_from(values[2:]), max_size=1)))
         steps = tuple(replace(step, kernel=f"{len(found)}{step.kernel}") for step in program.steps)
         splits |= {f"{len(found)}{name}": each for name, each in own.items()}

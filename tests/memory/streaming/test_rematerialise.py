@@ -53,7 +53,9 @@ def test_no_late_reader_reads_what_was_made_early(case):
     assert len(after.steps) == len(program.steps) + len(again) - len(moved)
     assert [after.steps[n].kernel for n in again] == [program.steps[n].kernel for n in sorted(repeat.steps)]
     assert not any(early & {*step.reads, *step.writes} for step in after.steps[first:])
-    assert list(after.steps[:first]) == [step for n, step in enumerate(program.steps[: repeat.before]) if n not in moved]
+    assert list(after.steps[:first]) == [
+        step for n, step in enumerate(program.steps[: repeat.before]) if n not in moved
+    ]
 
 
 @given(programs_and_repeats())
@@ -77,9 +79,7 @@ def test_what_is_not_there_yet_or_viewed_cannot_be_run_again():
     for repeat in (Repeat((1,), 1), Repeat((2,), 1), Repeat((0,), 3), Repeat((7,), 2), Repeat((0, 9), 12)):
         with pytest.raises(PlanError, match="cannot be run again"):
             with_repeats(program, repeat)
-    viewed = replace(
-        program, tensors=(*program.tensors, program.tensors[1]), views=(View(len(program.tensors), 1),)
-    )
+    viewed = replace(program, tensors=(*program.tensors, program.tensors[1]), views=(View(len(program.tensors), 1),))
     with pytest.raises(PlanError, match="cannot be run again"):
         with_repeats(viewed, Repeat((0,), 2))
     assert len(with_repeats(viewed, Repeat((1,), 2)).steps) == 4

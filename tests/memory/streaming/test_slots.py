@@ -13,7 +13,13 @@ def fresh_rows(draw: st.DrawFn) -> list[Fresh]:
     """Draw the rows of a region: one result for each step."""
     count = draw(st.integers(0, 8))
     return [
-        Fresh(draw(st.integers(1, 20)), draw(st.sampled_from(["float32", "int8"])), step, draw(st.integers(step, count)), draw(st.booleans()))
+        Fresh(
+            draw(st.integers(1, 20)),
+            draw(st.sampled_from(["float32", "int8"])),
+            step,
+            draw(st.integers(step, count)),
+            draw(st.booleans()),
+        )
         for step in range(count)
     ]
 
@@ -29,7 +35,10 @@ def test_rows_of_one_slot_are_never_there_at_one_step(fresh):
 @given(fresh_rows())
 def test_a_slot_has_room_for_its_largest_rows_and_for_no_more(fresh):
     slots = assign_slots(fresh)
-    inside = [[each.nbytes for each, slot in zip(fresh, slots.numbers) if slot == number] for number in range(len(slots.nbytes))]
+    inside = [
+        [each.nbytes for each, slot in zip(fresh, slots.numbers) if slot == number]
+        for number in range(len(slots.nbytes))
+    ]
     assert list(slots.nbytes) == [max(sizes) for sizes in inside]
 
 

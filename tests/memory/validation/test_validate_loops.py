@@ -30,9 +30,15 @@ def _body(loop: Loop, **changed: object) -> Loop:
         (lambda loop: replace(loop, offsets=(0, 0, 0, 3, 0)), "not a multiple"),
         (lambda loop: _body(loop, steps=loop.body.steps[::-1]), "before anything wrote it|not there"),
         (lambda loop: _body(loop, steps=loop.body.steps[:3]), "does not write all of its result 1"),
-        (lambda loop: replace(loop, windows=tuple(replace(each, stride=0) for each in loop.windows)), "does not write all of its result 1"),
+        (
+            lambda loop: replace(loop, windows=tuple(replace(each, stride=0) for each in loop.windows)),
+            "does not write all of its result 1",
+        ),
         (lambda loop: replace(loop, carries=()), "reads tensor 2 in trip 1, which is not there"),
-        (lambda loop: _body(loop, steps=(loop.body.steps[0], *loop.body.steps[:0:-1])), "before anything wrote it|not there"),
+        (
+            lambda loop: _body(loop, steps=(loop.body.steps[0], *loop.body.steps[:0:-1])),
+            "before anything wrote it|not there",
+        ),
         (lambda loop: replace(loop, carries=((2, 5),)), "lies elsewhere"),
     ],
 )
@@ -61,11 +67,17 @@ def test_results_do_not_overtake_the_slices_in_whose_place_they_lie():
     assert (x.buffer, x.offset) == (y.buffer, y.offset)
     # y one slice ahead of x: what trip 0 writes, trip 1 still reads
     moved = replace(x, offset=0), replace(y, offset=SLICE)
-    tensors = tuple({loop.reads[0]: moved[0], loop.writes[1]: moved[1]}.get(n, each) for n, each in enumerate(program.tensors))
-    buffers = tuple(replace(each, nbytes=each.nbytes + SLICE) if n == x.buffer else each for n, each in enumerate(program.buffers))
+    tensors = tuple(
+        {loop.reads[0]: moved[0], loop.writes[1]: moved[1]}.get(n, each) for n, each in enumerate(program.tensors)
+    )
+    buffers = tuple(
+        replace(each, nbytes=each.nbytes + SLICE) if n == x.buffer else each for n, each in enumerate(program.buffers)
+    )
     overlays = tuple(Overlay(0, 1, -SLICE) if each.read == 0 else each for each in loop.in_place)
     wrong = replace(program, tensors=tensors, buffers=buffers, steps=(replace(loop, in_place=overlays),))
-    with pytest.raises(PlanError, match="Trip 0 of loop 'loop' writes its result over operand 0, which trip 1 still reads"):
+    with pytest.raises(
+        PlanError, match="Trip 0 of loop 'loop' writes its result over operand 0, which trip 1 still reads"
+    ):
         validate_plan(wrong, plan_arena(wrong), ALIGNMENT)
 
 
@@ -80,7 +92,9 @@ def test_a_step_may_write_no_operand():
 
 def test_the_slices_of_results_are_of_one_size():
     program = planned(recurrence())
-    tensors = tuple(Tensor((SLICE * 6,), "uint8", buffer=3) if n == 3 else each for n, each in enumerate(program.tensors))
+    tensors = tuple(
+        Tensor((SLICE * 6,), "uint8", buffer=3) if n == 3 else each for n, each in enumerate(program.tensors)
+    )
     buffers = tuple(replace(each, nbytes=SLICE * 6) if n == 3 else each for n, each in enumerate(program.buffers))
     wider = replace(program, tensors=tensors, buffers=buffers)
     with pytest.raises(PlanError, match="does not write all of its result 1"):
@@ -103,7 +117,9 @@ def test_a_maker_writes_over_the_state_it_reads_only_where_allowed():
     validate_plan(program, plan_arena(program), ALIGNMENT)
 
     def forbidden(loop: Loop) -> Loop:
-        return _body(loop, steps=tuple(replace(each, in_place=()) if each.kernel == "f" else each for each in loop.body.steps))
+        return _body(
+            loop, steps=tuple(replace(each, in_place=()) if each.kernel == "f" else each for each in loop.body.steps)
+        )
 
     with pytest.raises(PlanError, match="'f' of loop 'loop' writes over its operand 1, which it may still read"):
         validate_plan(_changed(program, forbidden), plan_arena(program), ALIGNMENT)

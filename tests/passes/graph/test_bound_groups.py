@@ -72,7 +72,17 @@ def _same(body: Callable, most: int, monkeypatch: pytest.MonkeyPatch) -> list:
 
 
 @settings(max_examples=examples(15))
-@given(st.lists(st.tuples(st.sampled_from(sorted("tanh sin add multiply swish double where clip sum".split())), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=14))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted("tanh sin add multiply swish double where clip sum".split())),
+            st.integers(0, 3),
+            st.integers(0, 3),
+        ),
+        min_size=1,
+        max_size=14,
+    )
+)
 def test_parts_compute_what_the_operators_do(chosen: list[tuple[str, int, int]]):
     with pytest.MonkeyPatch.context() as patch:
         for kernel in _same(_graph(chosen), 24, patch):

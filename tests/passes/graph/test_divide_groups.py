@@ -17,7 +17,9 @@ def graphs(draw: st.DrawFn) -> Computations:
     count = draw(st.integers(1, 40))
     reads = [tuple(draw(st.lists(st.integers(max(0, n - 6), n - 1), max_size=3))) if n else () for n in range(count)]
     nbytes = tuple(draw(st.lists(st.integers(1, 5), min_size=count, max_size=count)))
-    return Computations(tuple(reads), nbytes, frozenset({count - 1, *draw(st.sets(st.integers(0, count - 1), max_size=2))}))
+    return Computations(
+        tuple(reads), nbytes, frozenset({count - 1, *draw(st.sets(st.integers(0, count - 1), max_size=2))})
+    )
 
 
 def _tree(graph: Computations, values: Sequence[int], kept: Collection[int]) -> int:

@@ -50,7 +50,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "a split into one": Example(_ROW, lambda x: _op.exp(_op.split(x, 1, 1))),
         "repeated once": Example(_ROW, lambda x: _op.exp(_op.repeat(_op.tile(x, (1, 1)), 1, 0))),
         "broadcast to its own shape": Example(_ROW, lambda x: _op.exp(_op.broadcast_to(x, (2, 3)))),
-        "a transpose of axes of extent 1": Example(((1, 3, 1, 2),), lambda x: _op.exp(_op.permute_dims(x, (1, 0, 3, 2)))),
+        "a transpose of axes of extent 1": Example(
+            ((1, 3, 1, 2),), lambda x: _op.exp(_op.permute_dims(x, (1, 0, 3, 2)))
+        ),
         "a transpose to itself": Example(((1, 3, 1, 2),), lambda x: _op.exp(_op.permute_dims(x, (2, 1, 0, 3)))),
         "dropout": Example(_ROW, lambda x: _op.exp(_op.nn.dropout(x)[0])),
         "a mean over one": Example(((2, 1, 3),), lambda x: _op.exp(_op.mean(x, [1]))),
@@ -62,7 +64,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "|−x|": Example(_ROW, lambda x: _op.abs(_op.negative(x))),
         "floor of a ceiling": Example(_ROW, lambda x: _op.floor(_op.ceil(x))),
         "not equal": Example(_ROW, lambda x: _where(_op.logical_not(_op.equal(x, _op.floor(x))), x)),
-        "not less, of whole numbers": Example(_ROW, lambda x: _float(_op.logical_not(_op.less(_int(x), _int(_op.exp(x)))))),
+        "not less, of whole numbers": Example(
+            _ROW, lambda x: _float(_op.logical_not(_op.less(_int(x), _int(_op.exp(x)))))
+        ),
         "a choice of the same": Example(
             _ROW, lambda x: (lambda y: _where(_op.greater(x, relax.const(0.0)), y, y))(_emit(_op.exp(x)))
         ),
@@ -84,11 +88,15 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "(M + s) + (N + t)": Example(
             ((4, 4), (4,), (4, 4), (4,)), lambda m, s, n, t: _op.add(_op.add(m, s), _op.add(n, t))
         ),
-        "a broadcast operand": Example(_TWO, lambda x, y: _op.multiply(x, _op.broadcast_to(_op.max(y, 1, True), (2, 3)))),
+        "a broadcast operand": Example(
+            _TWO, lambda x, y: _op.multiply(x, _op.broadcast_to(_op.max(y, 1, True), (2, 3)))
+        ),
         "an operator on what is broadcast": Example(((1, 3),), lambda x: _op.exp(_op.broadcast_to(_op.abs(x), (2, 3)))),
     },
     "reorder-sums": {
-        "(x + 1) + (y + 2)": Example(_TWO, lambda x, y: _op.add(_op.add(x, relax.const(1.0)), _op.add(y, relax.const(2.0)))),
+        "(x + 1) + (y + 2)": Example(
+            _TWO, lambda x, y: _op.add(_op.add(x, relax.const(1.0)), _op.add(y, relax.const(2.0)))
+        ),
         "((x · 2) · y) / 5": Example(
             _TWO, lambda x, y: _op.divide(_op.multiply(_op.multiply(x, relax.const(2.0)), y), relax.const(5.0))
         ),
@@ -107,9 +115,7 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "x + x + x": Example(_ROW, lambda x: _op.add(_op.add(x, x), x)),
         "2·x + y − 5·x": Example(
             _TWO,
-            lambda x, y: _op.subtract(
-                _op.add(_op.multiply(relax.const(2.0), x), y), _op.multiply(x, relax.const(5.0))
-            ),
+            lambda x, y: _op.subtract(_op.add(_op.multiply(relax.const(2.0), x), y), _op.multiply(x, relax.const(5.0))),
         ),
         "x·w + y·w": Example(((4, 2), (2, 5), (4, 2)), lambda x, w, y: _op.add(_op.matmul(x, w), _op.matmul(y, w))),
         "x·V + x·W of constants": Example(

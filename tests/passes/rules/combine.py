@@ -20,7 +20,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
     "combine-parallel-conv2d": {
         "three of different widths": Example(
             _PLANE,
-            lambda x: _op.concat([_nn.conv2d(x, filled(given, 2, 3, 3), padding=1, strides=2) for given in (1, 2, 3)], 1),
+            lambda x: _op.concat(
+                [_nn.conv2d(x, filled(given, 2, 3, 3), padding=1, strides=2) for given in (1, 2, 3)], 1
+            ),
         ),
         "with bias and activation": Example(
             _PLANE,
@@ -33,12 +35,13 @@ EXAMPLES: dict[str, dict[str, Example]] = {
     "combine-parallel-products": {
         "queries, keys and values": Example(
             ((1, 2, 3),),
-            lambda x: _op.concat(
-                [_op.add(_op.matmul(x, filled(3, given)), filled(given)) for given in (2, 2, 4)], 2
-            ),
+            lambda x: _op.concat([_op.add(_op.matmul(x, filled(3, given)), filled(given)) for given in (2, 2, 4)], 2),
         ),
         "of one activation": Example(
-            _ROW, lambda x: _op.add(_nn.relu(_op.matmul(x, filled(3, 2))), _nn.relu(_op.matmul(x, _op.permute_dims(filled(2, 3)))))
+            _ROW,
+            lambda x: _op.add(
+                _nn.relu(_op.matmul(x, filled(3, 2))), _nn.relu(_op.matmul(x, _op.permute_dims(filled(2, 3))))
+            ),
         ),
     },
     "combine-batched-matmul": {
@@ -57,10 +60,12 @@ TWINS: dict[str, dict[str, Example]] = {
             lambda x: _op.add(_nn.conv2d(x, filled(2, 2, 1, 1), 2), _nn.conv2d(x, filled(2, 2, 3, 3), 2, padding=1)),
         ),
         "other inputs": Example(
-            (*_PLANE, *_PLANE), lambda x, y: _op.add(_nn.conv2d(x, filled(2, 2, 1, 1)), _nn.conv2d(y, filled(2, 2, 1, 1)))
+            (*_PLANE, *_PLANE),
+            lambda x, y: _op.add(_nn.conv2d(x, filled(2, 2, 1, 1)), _nn.conv2d(y, filled(2, 2, 1, 1))),
         ),
         "depthwise": Example(
-            _PLANE, lambda x: _op.add(_nn.conv2d(x, filled(2, 1, 1, 1), groups=2), _nn.conv2d(x, filled(2, 1, 1, 1), groups=2))
+            _PLANE,
+            lambda x: _op.add(_nn.conv2d(x, filled(2, 1, 1, 1), groups=2), _nn.conv2d(x, filled(2, 1, 1, 1), groups=2)),
         ),
     },
     "combine-parallel-products": {

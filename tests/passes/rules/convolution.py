@@ -49,7 +49,8 @@ _LOWEST = float("-inf")
 EXAMPLES: dict[str, dict[str, Example]] = {
     "fold-explicit-padding": {
         "zeros around a plane": Example(
-            _PLANE, lambda x: _nn.conv2d(_nn.pad(x, (0, 0, 0, 0, 1, 0, 2, 1)), filled(3, 2, 3, 3), (2, 1), (0, 1), (1, 2))
+            _PLANE,
+            lambda x: _nn.conv2d(_nn.pad(x, (0, 0, 0, 0, 1, 0, 2, 1)), filled(3, 2, 3, 3), (2, 1), (0, 1), (1, 2)),
         ),
         "before a depthwise convolution of three dimensions": Example(
             ((1, 2, 3, 2, 3),),
@@ -77,7 +78,8 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "a maximum of a clip": Example(
             _PLANE,
             lambda x: _nn.max_pool2d(
-                _nn.pad(_op.minimum(_op.maximum(x, relax.const(0.0)), relax.const(6.0)), (0, 0, 0, 0, 1, 1, 1, 1)), (3, 3)
+                _nn.pad(_op.minimum(_op.maximum(x, relax.const(0.0)), relax.const(6.0)), (0, 0, 0, 0, 1, 1, 1, 1)),
+                (3, 3),
             ),
         ),
         "a maximum of what is not negative": Example(
@@ -96,7 +98,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
     "fold-scale-axis": {
         "backward through a bias and relu": Example(
             _PLANE,
-            lambda x: _op.multiply(_nn.relu(_op.add(_nn.conv2d(x, filled(2, 2, 3, 3)), _channels(1, -1))), _channels(2, 3)),
+            lambda x: _op.multiply(
+                _nn.relu(_op.add(_nn.conv2d(x, filled(2, 2, 3, 3)), _channels(1, -1))), _channels(2, 3)
+            ),
         ),
         "backward, two groups, a quotient": Example(
             _PLANE,
@@ -110,7 +114,8 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             _PLANE,
             lambda x: _op.multiply(
                 _op.permute_dims(
-                    _op.add(_nn.conv2d(x, filled(2, 2, 1, 1)), _nn.conv2d(_nn.relu(x), filled(2, 2, 1, 1))), [0, 2, 3, 1]
+                    _op.add(_nn.conv2d(x, filled(2, 2, 1, 1)), _nn.conv2d(_nn.relu(x), filled(2, 2, 1, 1))),
+                    [0, 2, 3, 1],
                 ),
                 _const(2, 3),
             ),
@@ -118,12 +123,15 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "backward through a concatenation": Example(
             _PLANE,
             lambda x: _op.multiply(
-                _op.concat([_nn.conv2d(x, filled(1, 2, 1, 1)), _nn.conv2d(x, filled(2, 2, 1, 1))], 1), _channels(2, 3, 4)
+                _op.concat([_nn.conv2d(x, filled(1, 2, 1, 1)), _nn.conv2d(x, filled(2, 2, 1, 1))], 1),
+                _channels(2, 3, 4),
             ),
         ),
         "a score of queries and keys": Example(
             ((3, 4), (4, 3)),
-            lambda x, k: _op.multiply(_op.matmul(_op.add(_op.matmul(x, filled(4, 4)), _const(1, 2, 3, 4)), k), relax.const(0.5)),
+            lambda x, k: _op.multiply(
+                _op.matmul(_op.add(_op.matmul(x, filled(4, 4)), _const(1, 2, 3, 4)), k), relax.const(0.5)
+            ),
         ),
         "forward through padding, pooling, into two readers": Example(
             _PLANE,
@@ -137,7 +145,8 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "backward through bounds": Example(
             _PLANE,
             lambda x: _op.multiply(
-                _op.minimum(_op.maximum(_nn.conv2d(x, filled(2, 2, 1, 1)), relax.const(0.0)), relax.const(6.0)), _channels(2, 3)
+                _op.minimum(_op.maximum(_nn.conv2d(x, filled(2, 2, 1, 1)), relax.const(0.0)), relax.const(6.0)),
+                _channels(2, 3),
             ),
         ),
         "backward to a factor": Example(
@@ -158,9 +167,13 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         ),
         "a shift into the bias": Example(
             _PLANE,
-            lambda x: _op.add(_nn.conv2d(_op.add(x, _channels(1, 2)), filled(4, 1, 3, 3), groups=2), _channels(1, 2, 3, 4)),
+            lambda x: _op.add(
+                _nn.conv2d(_op.add(x, _channels(1, 2)), filled(4, 1, 3, 3), groups=2), _channels(1, 2, 3, 4)
+            ),
         ),
-        "a shift before a dense layer": Example(_ROW, lambda x: _op.matmul(_op.subtract(x, _const(1, 2, 3)), filled(3, 2))),
+        "a shift before a dense layer": Example(
+            _ROW, lambda x: _op.matmul(_op.subtract(x, _const(1, 2, 3)), filled(3, 2))
+        ),
     },
     "drop-padding-taps": {
         "one pixel": Example(_POINT, lambda x: _nn.conv2d(x, filled(3, 2, 3, 3), padding=1)),
@@ -184,7 +197,8 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "past a bias, an activation and a pooling": Example(
             (*_PLANE, *_PLANE),
             lambda x, y: _nn.conv2d(
-                _nn.max_pool2d(_nn.relu(_op.add(_op.concat([x, y], 1), _channels(1, 2, 3, 4))), (2, 2)), filled(1, 4, 1, 1)
+                _nn.max_pool2d(_nn.relu(_op.add(_op.concat([x, y], 1), _channels(1, 2, 3, 4))), (2, 2)),
+                filled(1, 4, 1, 1),
             ),
         ),
     },
@@ -192,7 +206,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
 TWINS: dict[str, dict[str, Example]] = {
     "fold-explicit-padding": {
         "of channels": Example(_PLANE, lambda x: _nn.conv2d(_nn.pad(x, (0, 0, 0, 1, 1, 1, 1, 1)), filled(1, 3, 3, 3))),
-        "by reflection": Example(_PLANE, lambda x: _nn.conv2d(_nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1), "reflect"), filled(1, 2, 3, 3))),
+        "by reflection": Example(
+            _PLANE, lambda x: _nn.conv2d(_nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1), "reflect"), filled(1, 2, 3, 3))
+        ),
         "with ones": Example(
             _PLANE, lambda x: _nn.conv2d(_nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1), "constant", 1.0), filled(1, 2, 3, 3))
         ),
@@ -217,9 +233,12 @@ TWINS: dict[str, dict[str, Example]] = {
     },
     "fold-batch-norm": {
         "computed parameters": Example(
-            (*_PLANE, (2,)), lambda x, gamma: _nn.batch_norm(x, gamma, *(_const(1, 2) for _ in range(3)), axis=1, training=False)[0]
+            (*_PLANE, (2,)),
+            lambda x, gamma: _nn.batch_norm(x, gamma, *(_const(1, 2) for _ in range(3)), axis=1, training=False)[0],
         ),
-        "one scale and one shift": Example(_PLANE, lambda x: _op.add(_op.multiply(x, _channels(1, 2)), _channels(3, 4))),
+        "one scale and one shift": Example(
+            _PLANE, lambda x: _op.add(_op.multiply(x, _channels(1, 2)), _channels(3, 4))
+        ),
         "along two axes": Example(_PLANE, lambda x: _op.multiply(_op.multiply(x, _channels(1, 2)), _const(1, 2, 3, 4))),
         "another reader": Example(
             _PLANE, lambda x: _op.maximum(y := _emit(_op.add(x, relax.const(1.0))), _op.add(y, _channels(1, 2)))
@@ -229,7 +248,9 @@ TWINS: dict[str, dict[str, Example]] = {
         "a negative scale behind relu": Example(
             _PLANE, lambda x: _op.multiply(_nn.relu(_nn.conv2d(x, filled(2, 2, 3, 3))), _channels(2, -3))
         ),
-        "a scale of rows": Example(_PLANE, lambda x: _op.multiply(_nn.conv2d(x, filled(2, 2, 1, 1)), _const(1, 2, 3, 4, shape=(4, 1)))),
+        "a scale of rows": Example(
+            _PLANE, lambda x: _op.multiply(_nn.conv2d(x, filled(2, 2, 1, 1)), _const(1, 2, 3, 4, shape=(4, 1)))
+        ),
         "another reader": Example(
             _PLANE,
             lambda x: _op.add(c := _emit(_nn.conv2d(x, filled(2, 2, 1, 1))), _op.multiply(c, _channels(2, 3))),
@@ -241,18 +262,20 @@ TWINS: dict[str, dict[str, Example]] = {
         "a shift beside padding": Example(
             _PLANE, lambda x: _nn.conv2d(_op.add(x, _channels(1, 2)), filled(2, 2, 3, 3), padding=1)
         ),
-        "a shift that would meet more elements": Example(_ROW, lambda x: _op.matmul(_op.add(x, _const(1, 2, 3)), filled(3, 9))),
+        "a shift that would meet more elements": Example(
+            _ROW, lambda x: _op.matmul(_op.add(x, _const(1, 2, 3)), filled(3, 9))
+        ),
     },
     "drop-padding-taps": {
         "every tap meets data": Example(((1, 2, 2, 2),), lambda x: _nn.conv2d(x, filled(3, 2, 3, 3), padding=1)),
         "a computed weight": Example((*_POINT, (1, 2, 3, 3)), lambda x, w: _nn.conv2d(x, w, padding=1)),
         "a weight that two read": Example(
             (*_POINT, *_PLANE),
-            lambda x, y: _op.add(
-                _nn.conv2d(x, w := filled(1, 2, 3, 3), padding=1), _nn.conv2d(y, w, padding=1)
-            ),
+            lambda x, y: _op.add(_nn.conv2d(x, w := filled(1, 2, 3, 3), padding=1), _nn.conv2d(y, w, padding=1)),
         ),
-        "nothing but padding": Example(((1, 2, 1),), lambda x: _nn.conv1d(x, filled(1, 2, 3), 5, padding=1, dilation=2)),
+        "nothing but padding": Example(
+            ((1, 2, 1),), lambda x: _nn.conv1d(x, filled(1, 2, 3), 5, padding=1, dilation=2)
+        ),
     },
     "partial-convolutions": {
         "rows": Example((*_PLANE, *_PLANE), lambda x, y: _nn.conv2d(_op.concat([x, y], 2), filled(2, 2, 3, 3))),

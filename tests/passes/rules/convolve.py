@@ -18,7 +18,9 @@ def in_any_layout(convolve: Callable[..., Array], kernel: str) -> Callable[..., 
         spatial = "".join(letter for letter in attrs.data_layout if letter not in "NC")
         axes = [str(attrs.data_layout).index(letter) for letter in "NC" + spatial]
         result = convolve(
-            attrs, x.transpose(axes), weight.transpose([str(attrs.kernel_layout).index(each) for each in kernel + spatial])
+            attrs,
+            x.transpose(axes),
+            weight.transpose([str(attrs.kernel_layout).index(each) for each in kernel + spatial]),
         )
         return result.transpose(np.argsort(axes))
 
@@ -28,7 +30,9 @@ def in_any_layout(convolve: Callable[..., Array], kernel: str) -> Callable[..., 
 def convolve_transposed(attrs: Any, x: Array, weight: Array) -> Array:
     """Add every element times every tap where it belongs, then crop the padding."""
     count, groups = x.ndim - 2, int(attrs.groups)
-    strides, dilation, extra = ([int(each) for each in given] for given in (attrs.strides, attrs.dilation, attrs.output_padding))
+    strides, dilation, extra = (
+        [int(each) for each in given] for given in (attrs.strides, attrs.dilation, attrs.output_padding)
+    )
     padding = [int(each) for each in attrs.padding]
     sizes, taps = x.shape[2:], weight.shape[2:]
     whole = [(n - 1) * s + (k - 1) * d + 1 + e for n, s, k, d, e in zip(sizes, strides, taps, dilation, extra)]

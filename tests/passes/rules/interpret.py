@@ -120,7 +120,9 @@ def _avg_pool(attrs: Any, x: Array) -> Array:
     window = _ints(attrs.pool_size)
     axes = tuple(range(-len(window), 0))
     total = _windows(x, window, attrs, 0).sum(axes)
-    return total / (math.prod(window) if attrs.count_include_pad else _windows(np.ones_like(x), window, attrs, 0).sum(axes))
+    return total / (
+        math.prod(window) if attrs.count_include_pad else _windows(np.ones_like(x), window, attrs, 0).sum(axes)
+    )
 
 
 def _batch_norm(attrs: Any, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> tuple[Array, ...]:

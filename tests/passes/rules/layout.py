@@ -64,7 +64,8 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "around branches": Example(_PLANES, _branches),
         "above a mean over the plane": Example(_PLANES, lambda x: _op.mean(_op.exp(_last(x)), [1, 2])),
         "one of two outputs": Example(
-            _PLANES, lambda x: (lambda y: relax.Tuple([_first(_op.exp(y)), _op.exp(_first(y))]))(_emit(_op.abs(_last(x))))
+            _PLANES,
+            lambda x: (lambda y: relax.Tuple([_first(_op.exp(y)), _op.exp(_first(y))]))(_emit(_op.abs(_last(x)))),
         ),
     },
     "cancel-casts": {
@@ -75,7 +76,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "a boolean compared with zero": Example(
             _ROW,
             lambda x: _op.where(
-                _op.not_equal(_op.astype(_op.greater(x, relax.const(0.0)), "int32"), relax.const(0, "int32")), x, _op.exp(x)
+                _op.not_equal(_op.astype(_op.greater(x, relax.const(0.0)), "int32"), relax.const(0, "int32")),
+                x,
+                _op.exp(x),
             ),
         ),
     },
@@ -89,7 +92,10 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             _ROW, lambda x: _op.strided_slice(_op.concat([x, _op.exp(x)], 1), [0, 1], [0, 3], [1, 6])
         ),
         "a split at the boundaries": Example(
-            _ROW, lambda x: (lambda parts: _op.add(parts[0], parts[1]))(_emit(_op.split(_op.concat([x, _op.exp(x)], 1), 2, 1)))
+            _ROW,
+            lambda x: (lambda parts: _op.add(parts[0], parts[1]))(
+                _emit(_op.split(_op.concat([x, _op.exp(x)], 1), 2, 1))
+            ),
         ),
         "a concatenation in another": Example(_ROW, lambda x: _op.concat([x, _op.concat([_op.exp(x), x], 0)], 0)),
     },
@@ -97,8 +103,12 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "element-wise": Example(
             ((4, 3), (3,)), lambda x, y: _op.strided_slice(_op.nn.relu(_op.multiply(x, y)), [0], [1], [4], [2])
         ),
-        "rows of a product": Example(((4, 3),), lambda x: _op.strided_slice(_op.matmul(x, filled(3, 2)), [0], [0], [1])),
-        "columns of a product": Example(((4, 3),), lambda x: _op.strided_slice(_op.matmul(x, filled(3, 2)), [1], [0], [1])),
+        "rows of a product": Example(
+            ((4, 3),), lambda x: _op.strided_slice(_op.matmul(x, filled(3, 2)), [0], [0], [1])
+        ),
+        "columns of a product": Example(
+            ((4, 3),), lambda x: _op.strided_slice(_op.matmul(x, filled(3, 2)), [1], [0], [1])
+        ),
         "one position of a block": Example(
             ((1, 4, 2),),
             lambda x: _op.take(_op.add(x, _op.matmul(_norm(x, 2), filled(2, 2))), relax.const(0, "int64"), 1),
@@ -106,8 +116,12 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "heads and scores": Example(
             ((4, 6), (6, 4)),
             lambda x, y: _op.strided_slice(
-                _op.nn.softmax(_op.matmul(_op.permute_dims(_op.reshape(x, (4, 2, 3)), (1, 0, 2)), _op.reshape(y, (2, 3, 4)))),
-                [1], [1], [2],
+                _op.nn.softmax(
+                    _op.matmul(_op.permute_dims(_op.reshape(x, (4, 2, 3)), (1, 0, 2)), _op.reshape(y, (2, 3, 4)))
+                ),
+                [1],
+                [1],
+                [2],
             ),
         ),
         "channels of a convolution": Example(
@@ -123,7 +137,11 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "windows of what is computed": Example(
             ((1, 2, 9, 7),),
             lambda x: _op.strided_slice(
-                _op.nn.conv2d(_op.exp(x), filled(4, 1, 3, 2), padding=1, strides=2, groups=2), [2, 3], [1, 0], [4, 4], [2, 3]
+                _op.nn.conv2d(_op.exp(x), filled(4, 1, 3, 2), padding=1, strides=2, groups=2),
+                [2, 3],
+                [1, 0],
+                [4, 4],
+                [2, 3],
             ),
         ),
         "a causal convolution and what is added to it": Example(
@@ -137,7 +155,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "parts that overlap": Example(
             ((9, 2),),
             lambda x: (
-                lambda y: _op.multiply(_op.strided_slice(y, [0], [1], [6], [2]), _op.take(y, relax.const(3, "int64"), 0))
+                lambda y: _op.multiply(
+                    _op.strided_slice(y, [0], [1], [6], [2]), _op.take(y, relax.const(3, "int64"), 0)
+                )
             )(_emit(_op.matmul(x, filled(2, 2)))),
         ),
         "a part of an input that is smaller than the rest of the result": Example(
@@ -210,7 +230,9 @@ TWINS: dict[str, dict[str, Example]] = {
         "a value read by another": Example(
             ((4, 3),), lambda x: (lambda y: _op.multiply(y, _op.strided_slice(y, [0], [0], [1])))(_emit(_op.exp(x)))
         ),
-        "along the axis of a softmax": Example(((4, 3),), lambda x: _op.strided_slice(_op.nn.softmax(x, 1), [1], [0], [1])),
+        "along the axis of a softmax": Example(
+            ((4, 3),), lambda x: _op.strided_slice(_op.nn.softmax(x, 1), [1], [0], [1])
+        ),
         "all of it, in two slices": Example(
             ((4, 3),),
             lambda x: (
@@ -236,7 +258,9 @@ TWINS: dict[str, dict[str, Example]] = {
         "two parts far from each other": Example(
             ((9, 2),),
             lambda x: (
-                lambda y: _op.concat([_op.exp(_op.strided_slice(y, [0], [0], [6])), _op.strided_slice(y, [0], [3], [9])], 0)
+                lambda y: _op.concat(
+                    [_op.exp(_op.strided_slice(y, [0], [0], [6])), _op.strided_slice(y, [0], [3], [9])], 0
+                )
             )(_emit(_op.matmul(x, filled(2, 2)))),
         ),
     },

@@ -84,7 +84,9 @@ class RandomGraph:
     def make_small_sums(self, x: str, shape: Shape) -> None:
         small = self.maker.node("ReduceMean", x, axes=[len(shape) - 1], keepdims=1)
         left = self.maker.node("Add", x, small)
-        self._add(self.maker.node("Add", left, self.maker.node("Add", self._smooth(x), self._row(small_shape(shape)))), shape)
+        self._add(
+            self.maker.node("Add", left, self.maker.node("Add", self._smooth(x), self._row(small_shape(shape)))), shape
+        )
 
     def make_factors(self, x: str, shape: Shape) -> None:
         terms = [self.maker.node("Mul", x, self._row(shape)) for _ in range(2)] + [x] * self.random.randint(0, 2)
@@ -194,7 +196,9 @@ class RandomGraph:
             return
         y = self.maker.node("Add", x, self.maker.node("MatMul", self._smooth(x), self._weight(shape[-1], shape[-1])))
         axis = self.random.randrange(len(shape) - 1)
-        self._add(self.maker.node("Gather", y, self.maker.constant(np.int64(0)), axis=axis), shape[:axis] + shape[axis + 1 :])
+        self._add(
+            self.maker.node("Gather", y, self.maker.constant(np.int64(0)), axis=axis), shape[:axis] + shape[axis + 1 :]
+        )
 
     def make_products(self, x: str, shape: Shape) -> None:
         weights = [self._weight(shape[-1], 3) for _ in range(2)]
@@ -212,7 +216,9 @@ class RandomGraph:
             y = self.maker.node("Conv", x, self._weight(channels, channels, side, side), **around)
             if self.random.random() < 0.5:
                 numbers = [self._weight(channels) for _ in range(3)]
-                y = self.maker.node("BatchNormalization", y, *numbers, self.maker.constant(np.full(channels, 2, "float32")))
+                y = self.maker.node(
+                    "BatchNormalization", y, *numbers, self.maker.constant(np.full(channels, 2, "float32"))
+                )
             results.append(self.maker.node("Mul", y, self.maker.constant(np.float32(0.25))))
         self._add(results[0], shape)
         if len(results) > 1:
@@ -232,7 +238,9 @@ class RandomGraph:
         groups = self.random.choice((1, 2 * shape[1]))
         y = self._smooth(self.maker.node("Concat", x, self.maker.node("Sigmoid", x), axis=1))
         y = self.maker.node("Conv", y, self._weight(2 * shape[1], 2 * shape[1] // groups, 1, 1), group=groups)
-        self._add(self.maker.node("Mul", y, self.maker.constant(np.float32(0.25))), (shape[0], 2 * shape[1], *shape[2:]))
+        self._add(
+            self.maker.node("Mul", y, self.maker.constant(np.float32(0.25))), (shape[0], 2 * shape[1], *shape[2:])
+        )
 
     def make_convolution_of_points(self, x: str, shape: Shape) -> None:
         if len(shape) == 4:

@@ -52,7 +52,11 @@ def _check(seed: int, folder: Path, counts: Counter[str]) -> None:
     random = Random(seed)
     model = RandomGraph(random).model()
     module = to_relax(import_model(save(model, folder)))
-    x = np.random.default_rng(seed).standard_normal([int(e) for e in module["main"].params[0].ty.shape]).astype("float32")
+    x = (
+        np.random.default_rng(seed)
+        .standard_normal([int(e) for e in module["main"].params[0].ty.shape])
+        .astype("float32")
+    )
     expected = run_onnx(model, {"x": x})
     _agree(interpret(module, [x]), expected)
     rules = [rule() for rule in RULES]

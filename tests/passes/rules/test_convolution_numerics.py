@@ -57,7 +57,12 @@ def layers(draw: st.DrawFn) -> Layer:
     groups, taken, given_ = draw(st.sampled_from([1, 1, 2, 3])), draw(st.integers(1, 2)), draw(st.integers(1, 2))
     drawn = []
     for _ in range(rank):
-        axis = (draw(st.sampled_from([1, 2, 5])), *(draw(few) for _ in range(3)), draw(st.integers(0, 2)), draw(st.integers(0, 2)))
+        axis = (
+            draw(st.sampled_from([1, 2, 5])),
+            *(draw(few) for _ in range(3)),
+            draw(st.integers(0, 2)),
+            draw(st.integers(0, 2)),
+        )
         while results_of(axis, transposed) < 1:
             more = -1 if transposed else 1
             axis = (*axis[:4], max(axis[4] + more, 0), max(axis[5] + more, 0))
@@ -186,7 +191,10 @@ def test_a_convolution_of_concatenated_channels(layer: Layer, before: list[str],
     if channels == 1:
         return
     cut = 1 + cut % (channels - 1)
-    shapes = [tuple(n if axis == layer.channel else each for axis, each in enumerate(layer.shape)) for n in (cut, channels - cut)]
+    shapes = [
+        tuple(n if axis == layer.channel else each for axis, each in enumerate(layer.shape))
+        for n in (cut, channels - cut)
+    ]
 
     def body(*parts):
         x = relax.op.concat(parts, layer.channel)

@@ -19,7 +19,9 @@ def model(*nodes):
 
 
 def named(program, *names):
-    return replace(program, buffers=tuple(Buffer(name, b.nbytes) for name, b in zip(names, program.buffers, strict=True)))
+    return replace(
+        program, buffers=tuple(Buffer(name, b.nbytes) for name, b in zip(names, program.buffers, strict=True))
+    )
 
 
 def names(program, variables, *nodes):

@@ -123,7 +123,10 @@ def test_a_file_of_another_version_says_to_search_again(tmp_path: Path, spec: st
     (tmp_path / "old.json").write_text(json.dumps({"passes": ["legalize", spec]}))
     with pytest.raises(SequenceError) as refusal:
         read_sequence(tmp_path / "old.json")
-    assert refusal.value.what == f"'{tmp_path / 'old.json'}': {what}" and "search again: leave --sequence out" in refusal.value.hint
+    assert (
+        refusal.value.what == f"'{tmp_path / 'old.json'}': {what}"
+        and "search again: leave --sequence out" in refusal.value.hint
+    )
 
 
 def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path):

@@ -29,7 +29,9 @@ def test_the_buffer_and_the_node_behind_a_growth_are_named_first():
     assert sizes(found.buffers) == [("b2", 768)]
     assert found.buffers[0].nodes == ("node1",) and found.buffers[0].kernel == "k1"
     assert because(found) == "b2 takes 768 B more at the peak (256 B before), made by k1 of node1"
-    assert "arena 768 B 1.5 KiB +768 B (+100.0%)" in words(compare_table(found, "a", "b")).replace("│ ", "").replace(" │", "")
+    assert "arena 768 B 1.5 KiB +768 B (+100.0%)" in words(compare_table(found, "a", "b")).replace("│ ", "").replace(
+        " │", ""
+    )
     assert "| b2 | 256 B | 1.0 KiB | +768 B | node1 |" in markdown(found, "a", "b")
 
 

@@ -79,7 +79,9 @@ def test_the_page_is_drawn_without_errors_requests_or_overflow(browser, file: Pa
     assert [url for url in asked if not url.startswith(("data:", file.as_uri()))] == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.title.startswith("repo")
-    marks = browser.execute_script("return [...document.querySelectorAll('figure')].map(f => f.querySelectorAll('svg path').length)")
+    marks = browser.execute_script(
+        "return [...document.querySelectorAll('figure')].map(f => f.querySelectorAll('svg path').length)"
+    )
     assert marks and all(marks)
     paper, ink = browser.execute_script(
         "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color].map(c => Number(c.match(/\\d+/)[0]))"
@@ -93,7 +95,7 @@ def test_all_that_unfolds_links_and_scrolls_is_reached_by_the_keyboard(browser, 
     from selenium.webdriver.common.keys import Keys
 
     show(browser, file, WIDE, "light")
-    wanted = browser.execute_script(f"return document.querySelectorAll(\"{INTERACTIVE}\").length")
+    wanted = browser.execute_script(f'return document.querySelectorAll("{INTERACTIVE}").length')
     body = browser.find_element("tag name", "body")
     reached, active = set(), body
     for _ in range(2 * wanted + 5):

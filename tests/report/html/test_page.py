@@ -76,7 +76,11 @@ def test_a_section_without_anything_to_show_says_so():
 
 def test_the_page_may_run_its_own_two_scripts_alone_and_load_nothing(full: str):
     read = Elements(full)
-    policy = next(attributes["content"] for tag, attributes in read.tags if attributes.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attributes["content"]
+        for tag, attributes in read.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     run = [text for kind, text in read.scripts if kind == ""]
     digests = {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in run}
     assert len(run) == 2 and set(re.search(r"script-src ([^;]+)", policy)[1].split()) == digests
@@ -111,7 +115,11 @@ def test_every_plan_has_a_page(program, name):
 def test_each_living_buffer_is_a_block_inside_the_arena_and_no_two_meet(program):
     plan = plan_arena(program)
     blocks = blocks_of(program, plan)
-    living = {n for n, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True)) if buffer.nbytes and life.end > life.start}
+    living = {
+        n
+        for n, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True))
+        if buffer.nbytes and life.end > life.start
+    }
     assert {block.number for block in blocks} == living
     assert all(0 <= block.offset < block.top <= plan.arena for block in blocks)
     for n, one in enumerate(blocks):

@@ -20,7 +20,9 @@ from ..test_search import network
 pytestmark = pytest.mark.tvm
 
 
-def graph(shape: tuple[int, ...], *weights: np.ndarray, name: str = "x", keepdims: bool = True, axis: int | None = 0) -> IRModule:
+def graph(
+    shape: tuple[int, ...], *weights: np.ndarray, name: str = "x", keepdims: bool = True, axis: int | None = 0
+) -> IRModule:
     """Sum a tensor over an axis or all, after adding each of the weights."""
     builder, value = relax.BlockBuilder(), relax.Var(name, relax.TensorType(shape, "float32"))
     with builder.function("main", [value]):

@@ -21,7 +21,12 @@ from ...profiles import examples
 from ..test_search import BLOCKS, network
 
 pytestmark = pytest.mark.tvm
-SEQUENCES = [("simplify",), ("eliminate-common-subexpr", "simplify", "legalize"), ("simplify", "simplify"), ("legalize", "fuse-operators")]
+SEQUENCES = [
+    ("simplify",),
+    ("eliminate-common-subexpr", "simplify", "legalize"),
+    ("simplify", "simplify"),
+    ("legalize", "fuse-operators"),
+]
 
 
 @settings(max_examples=examples(5), suppress_health_check=[HealthCheck.function_scoped_fixture])

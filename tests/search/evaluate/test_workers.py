@@ -56,7 +56,9 @@ def _together_at_once(monkeypatch):
 
 def found(model, workers=InProcess, strategy="orchestrated", evaluations=20):
     limits = Limits(evaluations=evaluations)
-    return search(to_relax(model), "small", TARGET, *port_names(model), strategy=strategy, limits=limits, workers=workers)
+    return search(
+        to_relax(model), "small", TARGET, *port_names(model), strategy=strategy, limits=limits, workers=workers
+    )
 
 
 @settings(max_examples=examples(3))
@@ -67,7 +69,9 @@ def test_any_number_of_workers_finds_the_same(blocks):
     assert [found(model, forked(count)) for count in (0, 1, 3)] == [alone] * 3
 
 
-@pytest.mark.parametrize(("strategy", "evaluations"), [("orchestrated", 1), *((name, 6) for name in sorted(STRATEGIES))])
+@pytest.mark.parametrize(
+    ("strategy", "evaluations"), [("orchestrated", 1), *((name, 6) for name in sorted(STRATEGIES))]
+)
 def test_every_strategy_finds_the_same_with_two_workers(strategy, evaluations):
     model = network(BLOCKS_OF_ALL_KINDS)
     alone, together = (found(model, workers, strategy, evaluations) for workers in (InProcess, forked(2)))
@@ -214,7 +218,11 @@ def test_a_candidate_that_waits_for_ever_ends_by_wall_time(monkeypatch):
 
 
 def test_what_exceeds_a_limit_is_told_apart_from_what_tvm_refuses():
-    for reason, word in (("took longer than 120 s", "shape"), ("needed more than 8 GiB", "shape"), ("no rule for X", "operator")):
+    for reason, word in (
+        ("took longer than 120 s", "shape"),
+        ("needed more than 8 GiB", "shape"),
+        ("no rule for X", "operator"),
+    ):
         error = uncompilable(reason)
         assert reason in error.what and word in error.hint
 

@@ -99,4 +99,8 @@ def test_the_features_see_what_is_in_the_graph():
 def test_the_features_of_a_prefix_are_those_of_the_graph_it_leads_to():
     fresh = evaluator()
     prefix = (parse_spec("decompose-ops-for-inference"),)
-    assert features_of(fresh)(prefix) == graph_features(fresh.scorer.module(tuple(each.spec for each in cleaned(prefix)))) != features_of(fresh)(())
+    assert (
+        features_of(fresh)(prefix)
+        == graph_features(fresh.scorer.module(tuple(each.spec for each in cleaned(prefix))))
+        != features_of(fresh)(())
+    )

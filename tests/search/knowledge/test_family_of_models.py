@@ -94,7 +94,9 @@ def test_recurrent_nodes_are_recurrent_as_one_step_and_as_a_loop(operator, gates
 def test_u_nets_go_down_and_up():
     build = NodeBuilder()
     skip = build.node("Relu", build.node("Conv", "x", build.weight(4, 3, 3, 3), pads=[1] * 4))
-    low = build.node("Conv", build.node("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), build.weight(4, 4, 3, 3), pads=[1] * 4)
+    low = build.node(
+        "Conv", build.node("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), build.weight(4, 4, 3, 3), pads=[1] * 4
+    )
     up = build.node("ConvTranspose", low, build.weight(4, 4, 2, 2), strides=[2, 2])
     x = build.node("Conv", build.node("Concat", skip, up, axis=1), build.weight(2, 8, 1, 1))
     assert family(build.model((1, 3, 8, 8), x)) == "u-shaped"

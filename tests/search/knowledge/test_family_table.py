@@ -13,7 +13,9 @@ from passfit.search.knowledge.record import KnownOutcome, KnownSequence, KnownSt
 from .records import SPECS, TAIL_SPECS, records
 
 OBJECTIVES = st.sampled_from(["ram", "sum"])
-_SEQUENCES = st.builds(KnownSequence, st.lists(st.sampled_from(SPECS), max_size=3).map(tuple), st.sampled_from(TAIL_SPECS))
+_SEQUENCES = st.builds(
+    KnownSequence, st.lists(st.sampled_from(SPECS), max_size=3).map(tuple), st.sampled_from(TAIL_SPECS)
+)
 LEARNT = st.builds(
     replace, records(), family=st.sampled_from(FAMILIES[:2]), passes=st.just(tuple(SPECS[:-2])),
     refined=st.one_of(st.none(), _SEQUENCES),

@@ -85,7 +85,11 @@ def test_the_predictor_prefers_what_was_good_on_the_only_model_it_knows():
     record = max(knowledge.records, key=lambda each: len(each.states))
     prefixes = {prefix: record.states[state].features for state, prefix in record.prefixes().items()}
     ranking = Knowledge((record,)).ranking("sum", lambda prefix: prefixes[tuple(step.spec for step in prefix)])
-    known = {tail: record.tails.index(specs) for tail in TAILS if (specs := tuple(step.spec for step in tail)) in record.tails}
+    known = {
+        tail: record.tails.index(specs)
+        for tail in TAILS
+        if (specs := tuple(step.spec for step in tail)) in record.tails
+    }
     candidates = [Candidate(tuple(map(parse_spec, prefix)), tail) for prefix in prefixes for tail in known]
     ranked = ranking(candidates)
     costs = [

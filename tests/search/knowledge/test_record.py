@@ -87,6 +87,8 @@ def test_the_effects_of_passes_add_up_along_a_path():
     """b does something only after a: an implicit effect."""
     tail = (("legalize",),)
     states = (KnownState((), {"a": 1}, (0,)), KnownState((), {"b": 2}, (1,)), KnownState((), {}, (2,)))
-    record = ModelRecord("m", "0", "t", tail, (KnownOutcome(1.0, 1.0), KnownOutcome(0.9, 1.0), KnownOutcome(0.5, 1.0)), states)
+    record = ModelRecord(
+        "m", "0", "t", tail, (KnownOutcome(1.0, 1.0), KnownOutcome(0.9, 1.0), KnownOutcome(0.5, 1.0)), states
+    )
     costs = {prefix: record.cost(KnownSequence(tuple(prefix), tail[0]), "ram") for prefix in ("", "b", "a", "ab", "ba")}
     assert costs == {"": 1.0, "b": 1.0, "a": 0.9, "ab": 0.5, "ba": 0.9}

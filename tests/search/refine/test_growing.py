@@ -34,7 +34,10 @@ TARGET = get_target("x86-64")
 def picture() -> onnx.ModelProto:
     """Two convolutions from a picture to a result of about as many bytes: both are the peak, with a few rows between."""
     random = np.random.default_rng(0)
-    weights = [numpy_helper.from_array(random.normal(0, 0.2, s).astype(np.float32), n) for n, s in {"w": (12, 3, 3, 3), "v": (12, 12, 3, 3)}.items()]
+    weights = [
+        numpy_helper.from_array(random.normal(0, 0.2, s).astype(np.float32), n)
+        for n, s in {"w": (12, 3, 3, 3), "v": (12, 12, 3, 3)}.items()
+    ]
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["wide"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["wide"], ["positive"]),
@@ -51,7 +54,11 @@ def refined(target: Target = TARGET) -> tuple[Evaluator, Splitter, Refinement]:
     model = picture()
     evaluator = Evaluator(to_relax(model), "picture", target, *port_names(model))
     splitter = Splitter(evaluator)
-    return evaluator, splitter, refine(evaluator, splitter, evaluator.evaluate(tuple(map(parse_spec, TVM_DEFAULT))), 0.25)
+    return (
+        evaluator,
+        splitter,
+        refine(evaluator, splitter, evaluator.evaluate(tuple(map(parse_spec, TVM_DEFAULT))), 0.25),
+    )
 
 
 def test_a_result_that_grows_lowers_the_ram_and_replays_to_it():

@@ -36,7 +36,11 @@ def plan_of(case, cut: bool) -> SplitPlan:
 
 
 def by_kind(plans) -> list:
-    return [min(kind, key=lambda plan: plan.nbytes) for cut in (False, True) if (kind := [each for each in plans if each.cut == cut])]
+    return [
+        min(kind, key=lambda plan: plan.nbytes)
+        for cut in (False, True)
+        if (kind := [each for each in plans if each.cut == cut])
+    ]
 
 
 @given(st.lists(st.tuples(row_programs(most=5), st.booleans()), min_size=1, max_size=8), st.integers(0, 8))

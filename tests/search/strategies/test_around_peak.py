@@ -66,7 +66,9 @@ def test_some_proposal_lowers_the_peak_and_what_is_hopeless_is_not_evaluated(eva
     known = evaluator.count
     every = [evaluator.evaluate(child.passes) for child in children]
     assert min(each.footprint.ram for each in every) < found.footprint.ram
-    assert [each.footprint is None for each in below] == [each.footprint.floor >= found.footprint.arena for each in every]
+    assert [each.footprint is None for each in below] == [
+        each.footprint.floor >= found.footprint.arena for each in every
+    ]
     assert known - before == len({each.key for each in below if each.footprint})
 
 

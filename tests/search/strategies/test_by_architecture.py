@@ -43,7 +43,9 @@ def plain():
     """Three records of plain networks, whose best has a folded batch norm, or fusion into poolings."""
     record = explore(evaluator(), "plain")
     assert record.family == "plain" and set(record.passes) == set(specs_of(actions()))
-    return tuple(replace(record, digest=digest, refined=best) for digest, best in (("a", FOLDED), ("b", POOLED), ("c", FOLDED)))
+    return tuple(
+        replace(record, digest=digest, refined=best) for digest, best in (("a", FOLDED), ("b", POOLED), ("c", FOLDED))
+    )
 
 
 def tried(knowledge, passes=None, blocks=BLOCKS):
@@ -51,7 +53,9 @@ def tried(knowledge, passes=None, blocks=BLOCKS):
     asked = []
     one = evaluator(blocks)
     evaluate_all = one.evaluate_all
-    one.evaluate_all = lambda sequences, *rest: evaluate_all((asked.append(specs_of(each)) or each for each in sequences), *rest)
+    one.evaluate_all = lambda sequences, *rest: evaluate_all(
+        (asked.append(specs_of(each)) or each for each in sequences), *rest
+    )
     trace = Trace(Limits(), one, knowledge, passes or actions())
     by_architecture(trace, 0)
     return trace, asked
@@ -90,7 +94,10 @@ def test_few_states_are_refined_the_first_one_among_them():
 
 def test_a_pass_and_a_tail_that_no_model_has_tried_are_tried(plain):
     older = [replace(each, passes=each.passes[:-3], tails=each.tails[:-1]) for each in plain]
-    older = [replace(each, states=tuple(replace(state, outcomes=state.outcomes[:-1]) for state in each.states)) for each in older]
+    older = [
+        replace(each, states=tuple(replace(state, outcomes=state.outcomes[:-1]) for state in each.states))
+        for each in older
+    ]
     _, asked = tried(Knowledge(tuple(older)))
     used = {spec for specs in asked for spec in specs}
     assert set(plain[0].passes[-3:]) <= used
@@ -100,7 +107,10 @@ def test_a_pass_and_a_tail_that_no_model_has_tried_are_tried(plain):
 
 def test_without_knowledge_every_pass_and_tail_is_tried():
     trace, asked = tried(Knowledge())
-    assert {spec for specs in asked for spec in specs} >= {*specs_of(actions()), *(spec for tail in TAILS for spec in specs_of(tail))}
+    assert {spec for specs in asked for spec in specs} >= {
+        *specs_of(actions()),
+        *(spec for tail in TAILS for spec in specs_of(tail)),
+    }
     assert not trace.closed
 
 

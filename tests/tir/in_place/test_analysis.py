@@ -64,7 +64,12 @@ def test_what_may_lie_in_the_result(shapes, body, expected):
 
 
 @settings(max_examples=6)
-@given(st.integers(2, 9), st.tuples(st.integers(0, 8), st.integers(0, 8)), st.integers(1, 3), st.randoms(use_true_random=False))
+@given(
+    st.integers(2, 9),
+    st.tuples(st.integers(0, 8), st.integers(0, 8)),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)
 def test_reflections_keep_their_operand_in_any_order(length, widths, rows, random):
     before, after = (min(width, length - 1) for width in widths)
     assume(before + after)

@@ -25,7 +25,11 @@ WriteBody = Callable[[NodeBuilder, dict[str, str]], tuple[dict[str, str], Sequen
 
 
 def build_scan(
-    build: NodeBuilder, states: Mapping[str, Value], held: Mapping[str, Value], sequences: Mapping[str, Value], write: WriteBody
+    build: NodeBuilder,
+    states: Mapping[str, Value],
+    held: Mapping[str, Value],
+    sequences: Mapping[str, Value],
+    write: WriteBody,
 ) -> tuple[dict[str, str], list[str]]:
     """Build the Scan; return its last states by key, and its results.
 
@@ -35,10 +39,15 @@ def build_scan(
 
     body = NodeBuilder(f"{build.stem}/scan_{len(build.nodes)}")
     slices = {key: each._replace(shape=each.shape and each.shape[1:]) for key, each in sequences.items()}
-    inputs = {key: each._replace(name=f"{body.stem}/{key}") for key, each in (*states.items(), *held.items(), *slices.items())}
+    inputs = {
+        key: each._replace(name=f"{body.stem}/{key}") for key, each in (*states.items(), *held.items(), *slices.items())
+    }
     after, made = write(body, {key: each.name for key, each in inputs.items()})
     outputs = [*(each._replace(name=after[key]) for key, each in states.items()), *(inputs[key] for key in held), *made]
-    ports = ([helper.make_tensor_value_info(each.name, each.element, each.shape) for each in group] for group in (inputs.values(), outputs))
+    ports = (
+        [helper.make_tensor_value_info(each.name, each.element, each.shape) for each in group]
+        for group in (inputs.values(), outputs)
+    )
     directions = {"input": [*sequences.values()], "output": made}
     found = build.many(
         "Scan", [each.name for group in (states, held, sequences) for each in group.values()], len(outputs),

@@ -1,6 +1,6 @@
 """Replace sequences of constant length by their elements: a compiled library holds tensors only.
 
-    SplitToSequence ─► SequenceInsert ─► SequenceAt      ──►      Split ─► the element at that place
+SplitToSequence ─► SequenceInsert ─► SequenceAt      ──►      Split ─► the element at that place
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def replace_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):
         build = NodeBuilder(stem_of(node, index))
-        if node.op_type in _SEQUENCES and _Rewriter(node, attributes_of(node), build, sequences, constant, shapes).rewrite():
+        if (
+            node.op_type in _SEQUENCES
+            and _Rewriter(node, attributes_of(node), build, sequences, constant, shapes).rewrite()
+        ):
             made[index] = build
     return spliced(model, made)
 
@@ -128,7 +131,8 @@ class _Rewriter:
         place += length if place < 0 else 0
         if not 0 <= place < count:
             raise ModelError(
-                f"The {node_title(self.node)} takes place {place} of a sequence of {length}.", "Check the model, and export it again."
+                f"The {node_title(self.node)} takes place {place} of a sequence of {length}.",
+                "Check the model, and export it again.",
             )
         return place
 

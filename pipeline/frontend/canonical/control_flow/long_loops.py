@@ -70,7 +70,10 @@ class LoopKeeper:
         results = [value.name for value in self.body.output[1:]]
 
         def sequences() -> list[str]:
-            return [*(self._moved(*each, 0) for each in taken.values()), *([self.build.constant(np.arange(trips))] if numbered else [])]
+            return [
+                *(self._moved(*each, 0) for each in taken.values()),
+                *([self.build.constant(np.arange(trips))] if numbered else []),
+            ]
 
         return self._keep(states, sequences, slices, inner, results, [true], outputs, canonical)
 
@@ -121,9 +124,15 @@ class LoopKeeper:
             value.type.CopyFrom(_type_of(self.body, value.name))
         model = canonical(helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)], ir_version=10))
         inferred = value_types(model.graph)
-        if any(static_shape(inferred[value.name]) != static_shape(kind) for value, kind in zip(model.graph.output, types[: len(given)])):
+        if any(
+            static_shape(inferred[value.name]) != static_shape(kind)
+            for value, kind in zip(model.graph.output, types[: len(given)])
+        ):
             return False
-        numbered = [name or f"{self.build.stem}/unread_{place}" for place, name in enumerate([*outputs, *[""] * (len(results) - len(outputs))])]
+        numbered = [
+            name or f"{self.build.stem}/unread_{place}"
+            for place, name in enumerate([*outputs, *[""] * (len(results) - len(outputs))])
+        ]
         unchanged = [f"{self.build.stem}/unchanged_{place}" for place in range(len(carried))]
         attributes: dict[str, Any] = {name: list(values) for name, values in directions.items() if any(values)}
         made = sequences()
@@ -181,7 +190,9 @@ def _prefixed(graph: onnx.GraphProto, prefix: str) -> onnx.GraphProto:
     copy = type(graph)()
     copy.CopyFrom(graph)
     values = [*copy.input, *copy.output, *copy.value_info, *copy.initializer]
-    names = {each.name: prefix + each.name for each in values} | {name: prefix + name for node in copy.node for name in node.output if name}
+    names = {each.name: prefix + each.name for each in values} | {
+        name: prefix + name for node in copy.node for name in node.output if name
+    }
     for each in values:
         each.name = names[each.name]
     nodes = [renamed(node, names) for node in copy.node]

@@ -53,7 +53,11 @@ def numbered_slices(
 def reads(graph: onnx.GraphProto, name: str) -> bool:
     """Tell whether a graph or a subgraph reads a value or returns it."""
     inner = (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g"))
-    return any(name in node.input for node in graph.node) or any(value.name == name for value in graph.output) or any(reads(each, name) for each in inner)
+    return (
+        any(name in node.input for node in graph.node)
+        or any(value.name == name for value in graph.output)
+        or any(reads(each, name) for each in inner)
+    )
 
 
 def _sliced(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:

@@ -22,7 +22,13 @@ def complete_loops(model: onnx.ModelProto) -> None:
     from onnx import numpy_helper
 
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    constants |= {node.output[0]: each.t for node in model.graph.node if node.op_type == "Constant" for each in node.attribute if each.name == "value"}
+    constants |= {
+        node.output[0]: each.t
+        for node in model.graph.node
+        if node.op_type == "Constant"
+        for each in node.attribute
+        if each.name == "value"
+    }
 
     def name_of(value: np.ndarray, name: str) -> str:
         if name not in constants:
@@ -66,12 +72,18 @@ def trip_count(
     outer = read - own - {number, going} - set(states)
     if not outer | set(states.values()) <= set(constants):
         return None
-    starting = {number: np.zeros((), np.int64), going: np.ones((), np.bool_), **{name: constants[start] for name, start in states.items()}}
+    starting = {
+        number: np.zeros((), np.int64),
+        going: np.ones((), np.bool_),
+        **{name: constants[start] for name, start in states.items()},
+    }
     read |= {results[0]}
     given = [_port(name, value) for name, value in starting.items() if name in read]
     fixed = [*body.initializer, *(numpy_helper.from_array(constants[name], name) for name in sorted(outer))]
     made = [results[0], *(updates[name] for name in states)]
-    graph = helper.make_graph(nodes, "condition", given, [helper.make_empty_tensor_value_info(name) for name in made], fixed)
+    graph = helper.make_graph(
+        nodes, "condition", given, [helper.make_empty_tensor_value_info(name) for name in made], fixed
+    )
     run = evaluator(graph, opset)
     if isinstance(run, str):
         return None
@@ -93,9 +105,7 @@ def _port(name: str, value: np.ndarray) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None)
 
 
-def _slice(
-    body: onnx.GraphProto, condition: str, updates: Mapping[str, str]
-) -> tuple[list[onnx.NodeProto], set[str]]:
+def _slice(body: onnx.GraphProto, condition: str, updates: Mapping[str, str]) -> tuple[list[onnx.NodeProto], set[str]]:
     """Return the nodes that the condition depends on, over all iterations, and the names they read."""
     read, chosen, size = {condition}, [], -1
     while size != len(read):

@@ -69,7 +69,9 @@ def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str
             unroller = _Unroller(node, build, opset, max(left, 0), keeper, canonical)
             unroller.loop(constants) if node.op_type == "Loop" else unroller.scan(types)
             made[index] = build
-            kept |= {each.output[0] for each in build.nodes if each.op_type == "Scan" and each.name == f"{build.stem}/scan"}
+            kept |= {
+                each.output[0] for each in build.nodes if each.op_type == "Scan" and each.name == f"{build.stem}/scan"
+            }
             left -= len(build.nodes)
     return spliced(model, made)
 

@@ -29,7 +29,9 @@ class ConstantFolder(FoldConstantsPass):
     """onnxscript's pass; `folds` chooses among nodes of constants."""
 
     def __init__(self, folds: Callable[[ir.Node], bool]) -> None:
-        super().__init__(shape_inference=True, input_size_limit=0, output_size_limit=512 * 512, should_fold=self._by_numpy)
+        super().__init__(
+            shape_inference=True, input_size_limit=0, output_size_limit=512 * 512, should_fold=self._by_numpy
+        )
         self._folds = folds
         self._left: ir.Node | None = None
 
@@ -94,7 +96,11 @@ def _inserts_several(node: ir.Node) -> bool:
 
 def _is_half_range(node: ir.Node) -> bool:
     """Tell whether a node counts in 16-bit floats, for which ONNX Runtime has no kernel."""
-    return node.op_type == "Range" and node.inputs[0] is not None and node.inputs[0].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    return (
+        node.op_type == "Range"
+        and node.inputs[0] is not None
+        and node.inputs[0].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    )
 
 
 def _is_plain_cast(node: ir.Node) -> bool:

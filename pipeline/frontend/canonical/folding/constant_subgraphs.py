@@ -39,7 +39,11 @@ def fitting_parts(graph: onnx_ir.Graph, growth: int, apart: frozenset[str] = fro
     readers: dict[onnx_ir.Value, int] = {}
     for number, node in enumerate(graph):
         inputs = [value for value in node.inputs if value is not None]
-        if not inputs or node.op_type in apart or not all(_is_constant(value) or value.producer() in parts for value in inputs):
+        if (
+            not inputs
+            or node.op_type in apart
+            or not all(_is_constant(value) or value.producer() in parts for value in inputs)
+        ):
             continue
         joined = {parts[producer] for value in inputs if (producer := value.producer()) in parts}
         joined |= {readers[value] for value in inputs if value in readers}

@@ -129,7 +129,9 @@ def _worth(node: onnx_ir.Node) -> bool:
 
 def _is_random(node: onnx_ir.Node) -> bool:
     """Tell whether a node may give other results each time, as a Dropout that trains."""
-    return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None)
+    return node.op_type in _RANDOM or (
+        node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None
+    )
 
 
 def _on_nothing(node: onnx_ir.Node) -> bool:
@@ -140,7 +142,9 @@ def _on_nothing(node: onnx_ir.Node) -> bool:
     operand = node.inputs[0] if node.inputs else None
     if operand is None or operand.const_value is None or operand.const_value.size or node.op_type in _ON_NOTHING:
         return False
-    return any(value.shape is not None and value.shape.is_static() and 0 not in value.shape.numpy() for value in node.outputs)
+    return any(
+        value.shape is not None and value.shape.is_static() and 0 not in value.shape.numpy() for value in node.outputs
+    )
 
 
 def _first(error: BaseException) -> str:

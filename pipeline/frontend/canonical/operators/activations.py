@@ -1,13 +1,13 @@
 """Rewrite activations whose form TVM's importer reads wrongly: constants in float32 whatever the dtype, NaN, one dimension at least.
 
-    Elu, Selu, Celu      a choice between x and the exponential, but for float32
-    ThresholdedRelu      x or 0: TVM multiplies, and 0 · ∞ is NaN
-    Shrink               a choice of three, also where they overlap; integers by way of float32
-    PRelu, LeakyRelu     x or slope · x, where the slope is not finite, or not known
-    Gelu                 by a sigmoid if it is by a tangent, whose last digits x multiplies
-    Softplus             float16 by way of float32
-    Clip                 the bounds that float numbers have
-    Sign                 NaN of NaN; unsigned integers
+Elu, Selu, Celu      a choice between x and the exponential, but for float32
+ThresholdedRelu      x or 0: TVM multiplies, and 0 · ∞ is NaN
+Shrink               a choice of three, also where they overlap; integers by way of float32
+PRelu, LeakyRelu     x or slope · x, where the slope is not finite, or not known
+Gelu                 by a sigmoid if it is by a tangent, whose last digits x multiplies
+Softplus             float16 by way of float32
+Clip                 the bounds that float numbers have
+Sign                 NaN of NaN; unsigned integers
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def exponential_unit(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     power = build.node("Div", x, build.constant(np.asarray(alpha, dtype))) if op == "Celu" else x
     less = build.node("Sub", build.node("Exp", power), build.constant(np.asarray(1, dtype)))
     curved = build.node("Mul", less, build.constant(np.asarray(alpha, dtype)))
-    chosen = build.node("Where", _is_negative(build, x, dtype), curved, x, result="" if op == "Selu" else node.output[0])
+    chosen = build.node(
+        "Where", _is_negative(build, x, dtype), curved, x, result="" if op == "Selu" else node.output[0]
+    )
     if op == "Selu":
         gamma = build.constant(np.asarray(attributes.get("gamma", _SELU_GAMMA), dtype))
         build.node("Mul", chosen, gamma, result=node.output[0])
@@ -99,7 +101,9 @@ def shrink(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
     low, high, shift, zero = (build.constant(np.asarray(each, work)) for each in (-limit, limit, bias, 0))
     right = build.node("Where", build.node("Greater", x, high), build.node("Sub", x, shift), zero)
     below = build.node("Less", x, low)
-    result = build.node("Where", below, build.node("Add", x, shift), right, result=node.output[0] if work == dtype else "")
+    result = build.node(
+        "Where", below, build.node("Add", x, shift), right, result=node.output[0] if work == dtype else ""
+    )
     if work != dtype:
         build.node("Cast", result, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(dtype))
 
@@ -128,7 +132,9 @@ def clip(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     dtype = context.dtype(node.input[0])
     if dtype.kind == "f" and not all(given):
         last = np.finfo(dtype).max
-        bounds = [name or build.constant(np.asarray(each, dtype)) for name, each in zip(given[1:], (-last, last), strict=True)]
+        bounds = [
+            name or build.constant(np.asarray(each, dtype)) for name, each in zip(given[1:], (-last, last), strict=True)
+        ]
         build.node("Clip", given[0], *bounds, result=node.output[0])
 
 

@@ -27,7 +27,9 @@ def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "ceil_mode")}
     cut = [axis for axis in range(rank) if pads[axis] < 0]
     inputs = list(node.input)
-    if cut and any(node.output[1:]):  # indices count all elements: their kernel begins inside (relax/operators/pool_kernel.py)
+    if cut and any(
+        node.output[1:]
+    ):  # indices count all elements: their kernel begins inside (relax/operators/pool_kernel.py)
         return
     if cut:
         starts = [-pads[axis] for axis in cut]
@@ -35,7 +37,9 @@ def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
         inputs[0] = build.node("Slice", inputs[0], *(build.integers(*each) for each in (starts, ends, axes)))
         pads[:rank] = [max(each, 0) for each in pads[:rank]]
     pads[rank:] = [max(each, 0) for each in pads[rank:]]  # less than a stride: no window fits there
-    for axis, (kernel, dilation) in enumerate(zip(attributes["kernel_shape"], attributes.get("dilations") or [1] * rank)):
+    for axis, (kernel, dilation) in enumerate(
+        zip(attributes["kernel_shape"], attributes.get("dilations") or [1] * rank)
+    ):
         # a dilated window that is larger than the data is one window
         pads[rank + axis] += max((kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis], 0)
     _same_name(node, build, inputs, **{**kept, "pads": pads})

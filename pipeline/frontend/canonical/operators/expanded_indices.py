@@ -23,7 +23,9 @@ def gather_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     """Replace a GatherElements whose indices are expanded along the other axes, which it reads whole."""
     axis, lines = _lines(node, attributes, context)
     if lines is not None:
-        build.node("Gather", node.input[0], build.node("Reshape", lines, build.integers(-1)), result=node.output[0], axis=axis)
+        build.node(
+            "Gather", node.input[0], build.node("Reshape", lines, build.integers(-1)), result=node.output[0], axis=axis
+        )
 
 
 def scatter_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

@@ -82,7 +82,9 @@ def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     flat = build.node("Reshape", moved, build.integers(*outer, shape[axis] * shape[-1]))
     matrix = build.constant(waves.reshape(-1, waves.shape[2]).astype(context.dtype(signal)))
     result = node.output[0] if axis == rank - 2 else ""
-    parted = build.node("Reshape", build.node("MatMul", flat, matrix), build.integers(*outer, waves.shape[2] // 2, 2), result=result)
+    parted = build.node(
+        "Reshape", build.node("MatMul", flat, matrix), build.integers(*outer, waves.shape[2] // 2, 2), result=result
+    )
     if not result:
         build.node("Transpose", parted, result=node.output[0], perm=order)
 

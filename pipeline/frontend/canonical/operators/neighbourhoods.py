@@ -1,8 +1,8 @@
 """Rewrite operators over windows that TVM's importer reads in some forms only.
 
-    LRN          float64, even sizes, other ranks: the sum of the squares of channels beside, slice by slice
-    LpPool       padding as a node of its own: TVM takes a mean, over fewer elements at the edges
-    MaxUnpool    a scatter into zeros
+LRN          float64, even sizes, other ranks: the sum of the squares of channels beside, slice by slice
+LpPool       padding as a node of its own: TVM takes a mean, over fewer elements at the edges
+MaxUnpool    a scatter into zeros
 """
 
 from __future__ import annotations

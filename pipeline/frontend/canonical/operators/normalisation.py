@@ -36,7 +36,13 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
         return
     axis = int(attributes.get("axis", -1)) % max(len(shape), 1)
     own = shape[axis:]
-    if axis and kind != np.float64 and math.prod(own) > 1 and not (mean or inverse) and all(context.shape(name) == own for name in (scale, shift) if name):
+    if (
+        axis
+        and kind != np.float64
+        and math.prod(own) > 1
+        and not (mean or inverse)
+        and all(context.shape(name) == own for name in (scale, shift) if name)
+    ):
         return
     axes, half = list(range(axis, len(shape))), kind == np.float16
     wide = build.node("Cast", x, to=TensorProto.FLOAT) if half else x
@@ -44,7 +50,11 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
         middle = _mean(wide, axes, context, build)
         if mean:
             build.node("Cast", middle, to=TensorProto.FLOAT, result=mean)
-        wide = build.node("Sub", wide, middle) if math.prod(own) > 1 else _finite_or_nan(wide, 0, np.dtype(np.float32) if half else kind, build)
+        wide = (
+            build.node("Sub", wide, middle)
+            if math.prod(own) > 1
+            else _finite_or_nan(wide, 0, np.dtype(np.float32) if half else kind, build)
+        )
     epsilon = build.constant(np.asarray(attributes.get("epsilon", 1e-5), np.float32 if half else kind))
     spread = _mean(build.node("Mul", wide, wide), axes, context, build)
     root = build.node("Sqrt", build.node("Add", spread, epsilon))

@@ -1,11 +1,11 @@
 """Rewrite operators whose operands have a form that TVM's importer does not take.
 
-    Squeeze, Unsqueeze    axes that are one scalar
-    Pad                   a value that is computed; widths below 0 of a Pad that wraps around
-    LayerNormalization    scales that do not have the shape of what is normalised
-    Equal                 truth values
-    CastLike, EyeLike     any dtypes
-    ScatterND, ScatterElements of truth values
+Squeeze, Unsqueeze    axes that are one scalar
+Pad                   a value that is computed; widths below 0 of a Pad that wraps around
+LayerNormalization    scales that do not have the shape of what is normalised
+Equal                 truth values
+CastLike, EyeLike     any dtypes
+ScatterND, ScatterElements of truth values
 """
 
 from __future__ import annotations
@@ -39,7 +39,15 @@ def pad_with_computed(node: onnx.NodeProto, attributes: dict[str, Any], context:
         if (pads < 0).any():
             more = [along] if along else []
             cut = build.node("Pad", data, build.integers(*np.minimum(pads, 0).tolist()), "", *more)
-            build.node("Pad", cut, build.integers(*np.maximum(pads, 0).tolist()), "", *more, result=node.output[0], **attributes)
+            build.node(
+                "Pad",
+                cut,
+                build.integers(*np.maximum(pads, 0).tolist()),
+                "",
+                *more,
+                result=node.output[0],
+                **attributes,
+            )
         return
     if not value or context.constant(value) is not None:
         return

@@ -101,7 +101,9 @@ def _work_dtype(op: str, dtype: np.dtype) -> np.dtype:
 class _Reduction:
     """Reduction of values of one shape over the same axes; without axes it computes of each element alone."""
 
-    def __init__(self, build: NodeBuilder, opset: int, shape: tuple[int, ...], axes: list[int], kept: bool, dtype: np.dtype):
+    def __init__(
+        self, build: NodeBuilder, opset: int, shape: tuple[int, ...], axes: list[int], kept: bool, dtype: np.dtype
+    ):
         self.build, self.opset, self.shape, self.axes, self.kept, self.dtype = build, opset, shape, axes, kept, dtype
 
     def of(self, op: str, x: str) -> str:

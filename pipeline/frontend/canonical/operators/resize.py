@@ -55,7 +55,9 @@ def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
     if scales is None:
         sizes = context.constant(inputs[3])
         meant = (np.asarray(after)[axes] if sizes is None else sizes) / np.asarray(before)[axes]
-        scales = meant if policy == "stretch" else np.full(len(axes), meant.min() if policy == "not_larger" else meant.max())
+        scales = (
+            meant if policy == "stretch" else np.full(len(axes), meant.min() if policy == "not_larger" else meant.max())
+        )
     factors = dict(zip(axes, map(float, scales)))
     if _reads_alike(before, after, factors, attributes, context.dtype(inputs[0]), context.opset):
         inputs[2:] = ["", build.integers(*after)]
@@ -68,7 +70,12 @@ def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
 
 
 def _reads_alike(
-    before: tuple[int, ...], after: tuple[int, ...], factors: dict[int, float], attributes: dict[str, Any], dtype: np.dtype, opset: int
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    factors: dict[int, float],
+    attributes: dict[str, Any],
+    dtype: np.dtype,
+    opset: int,
 ) -> bool:
     """Tell whether TVM, given the sizes of all dimensions, takes the elements that ONNX Runtime takes.
 
@@ -79,7 +86,12 @@ def _reads_alike(
     sums = mode != _CROPS and dtype.kind == "f" and attributes.get("mode", "nearest") != "nearest"
     if sums and 1 in ratios[2:] and all(old * new <= _MOST for old, new in zip(before, after) if old != new):
         return False  # it would weigh pixels along all axes
-    if before == after or before[:2] != after[:2] or len(before) not in (3, 4, 5) or (attributes.get("antialias") and min(ratios) < 1):
+    if (
+        before == after
+        or before[:2] != after[:2]
+        or len(before) not in (3, 4, 5)
+        or (attributes.get("antialias") and min(ratios) < 1)
+    ):
         return False
     if mode == _CROPS:
         return all(np.isclose(factor, ratios[axis], rtol=1e-6) for axis, factor in factors.items())
@@ -124,7 +136,9 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
     return np.clip(index.astype(np.int64), 0, before - 1)
 
 
-def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]) -> None:
+def _by_axis(
+    node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]
+) -> None:
     """Resize the axes of `factors` in turn, by ascending factor; nothing for crops.
 
     Nor for sums of integers, which ONNX Runtime rounds toward 0: in another order they are on the other side of one.
@@ -165,7 +179,9 @@ def _weighed(value: str, matrix: np.ndarray, axis: int, shape: list[int], build:
     """Build the weighed sum of pixels along an axis that each row of the matrix stands for."""
     pixels, weights = _pixels(matrix)
     if len(pixels) > _PIXELS:
-        rows = build.node("Reshape", value, build.integers(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])))
+        rows = build.node(
+            "Reshape", value, build.integers(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+        )
         product = build.node("MatMul", build.constant(matrix), rows)
         return build.node("Reshape", product, build.integers(*shape[:axis], len(matrix), *shape[axis + 1 :]))
     total = ""
@@ -261,4 +277,6 @@ def _state(node: onnx.NodeProto, shape: tuple[int, ...], scales: np.ndarray, bui
     stated = build.integers(*(sizes[axis] if axis in other else size for axis, size in enumerate(shape)))
     value = build.node("Resize", node.input[0], none, none, stated, result=node.output[0] if last else "", **attributes)
     if not last:
-        build.node("Resize", value, none, build.constant(np.asarray(kept, np.float32)), result=node.output[0], **attributes)
+        build.node(
+            "Resize", value, none, build.constant(np.asarray(kept, np.float32)), result=node.output[0], **attributes
+        )

@@ -35,7 +35,9 @@ def reverse_sequence(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     place = build.node("Where", build.node("Less", step, length), mirrored, step)
     along, other, width = (place, number, count) if time == 0 else (number, place, steps)
     row = build.node("Add", build.node("Mul", along, build.integers(width)), other)
-    forbidden = build.node("Or", build.node("Less", length, build.integers(0)), build.node("Greater", length, build.integers(steps)))
+    forbidden = build.node(
+        "Or", build.node("Less", length, build.integers(0)), build.node("Greater", length, build.integers(steps))
+    )
     row = build.node("Where", forbidden, build.integers(steps * count), row)
     rows = build.node("Reshape", x, build.integers(steps * count, *shape[2:]))
     taken = build.node("Gather", rows, build.node("Reshape", row, build.integers(-1)), axis=0)

@@ -36,10 +36,19 @@ def _batch_normalization(form: OldForm) -> str | None:
     x, scale, bias, mean, variance = form.node.input
     epsilon = form.attributes.get("epsilon", 1e-5)
     if form.attributes.get("spatial", 1):
-        form.keep(x, scale, bias, mean, variance, **{name: form.attributes[name] for name in ("epsilon", "momentum") if name in form.attributes})
+        form.keep(
+            x,
+            scale,
+            bias,
+            mean,
+            variance,
+            **{name: form.attributes[name] for name in ("epsilon", "momentum") if name in form.attributes},
+        )
         return None
     build = form.build
-    deviation = build.node("Sqrt", build.node("Add", variance, build.constant(np.asarray(epsilon, form.dtype(variance)))))
+    deviation = build.node(
+        "Sqrt", build.node("Add", variance, build.constant(np.asarray(epsilon, form.dtype(variance))))
+    )
     shifted = build.node("Div", build.node("Sub", x, mean), deviation)
     form.build.node("Add", build.node("Mul", shifted, scale), bias, result=form.node.output[0])
     return None

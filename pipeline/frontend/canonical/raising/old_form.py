@@ -73,7 +73,9 @@ class OldForm:
         """Keep the node under its name, with these inputs and attributes, perhaps as another operator."""
         from onnx import helper
 
-        node = helper.make_node(op or self.node.op_type, _trimmed(inputs), self.node.output, name=self.node.name, **attributes)
+        node = helper.make_node(
+            op or self.node.op_type, _trimmed(inputs), self.node.output, name=self.node.name, **attributes
+        )
         self.build.nodes.append(node)
 
 

@@ -88,7 +88,10 @@ def _clip(form: OldForm) -> str | None:
         return None
     dtype = form.dtype(form.node.input[0])
     bounds = [form.attributes.get(name) for name in ("min", "max")]
-    form.keep(form.node.input[0], *("" if bound is None else form.build.constant(np.asarray(bound, dtype)) for bound in bounds))
+    form.keep(
+        form.node.input[0],
+        *("" if bound is None else form.build.constant(np.asarray(bound, dtype)) for bound in bounds),
+    )
     return None
 
 

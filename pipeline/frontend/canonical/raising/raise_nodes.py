@@ -26,7 +26,9 @@ _RULES: dict[str, Rule] = {**OPERANDS, **NORMALISING, **RESIZING}
 _IDLE = frozenset({"consumed_inputs", "output_sequence"})
 
 
-def raise_nodes(graph: onnx.GraphProto | onnx.FunctionProto, version: int, wanted: int, outer: Given | None = None) -> None:
+def raise_nodes(
+    graph: onnx.GraphProto | onnx.FunctionProto, version: int, wanted: int, outer: Given | None = None
+) -> None:
     """Raise the nodes of a graph or function, and of subgraphs, in place, from set `version` to `wanted`.
 
     Raises ModelError for a node whose old form cannot be given in the set wanted.
@@ -72,7 +74,9 @@ def _splice(graph: onnx.GraphProto | onnx.FunctionProto, made: dict[int, NodeBui
     del graph.node[:]
     for index, node in enumerate(nodes):
         if index in made:
-            graph.node.extend(helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in made[index].initializers)
+            graph.node.extend(
+                helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in made[index].initializers
+            )
         graph.node.extend(made[index].nodes if index in made else [node])
 
 

@@ -18,9 +18,7 @@ _OUT_FUSIBLE = 4
 _Inputs = Sequence["relax.Expr | None"]
 
 
-def convert_integer(
-    builder: relax.BlockBuilder, op: str, inputs: _Inputs, attributes: Mapping[str, Any]
-) -> relax.Expr:
+def convert_integer(builder: relax.BlockBuilder, op: str, inputs: _Inputs, attributes: Mapping[str, Any]) -> relax.Expr:
     """Emit the kernel of a node. Raises ValueError for scales and zero points of forms ONNX does not define."""
     given = [*inputs, *[None] * (9 - len(inputs))]
     if not op.startswith("QLinear"):
@@ -42,7 +40,9 @@ def convert_integer(
     kernel: Callable[..., Any] = partial(product, form=form)
     if convolves:
         kernel = partial(convolution, form=form, window=_window(x, w, attributes))
-    call = builder.call_te(kernel, *operands.given, primfunc_name_hint=op.lower(), primfunc_attrs={"op_pattern": _OUT_FUSIBLE})
+    call = builder.call_te(
+        kernel, *operands.given, primfunc_name_hint=op.lower(), primfunc_attrs={"op_pattern": _OUT_FUSIBLE}
+    )
     return builder.emit(call)
 
 

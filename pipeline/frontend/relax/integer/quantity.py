@@ -54,7 +54,9 @@ class Operands:
         """
         pairs = list(zip(scales, shapes, strict=True))
         if all(isinstance(each, GenericConst) for each in scales):
-            x, w, y = (each.value.numpy().astype(np.float32).reshape(_fitting(extents(each), shape)) for each, shape in pairs)
+            x, w, y = (
+                each.value.numpy().astype(np.float32).reshape(_fitting(extents(each), shape)) for each, shape in pairs
+            )
             with np.errstate(over="ignore", invalid="ignore"):
                 product = np.asarray(x * w / y, np.float32)
             if not np.isfinite(product).all():

@@ -64,7 +64,10 @@ def convolution(*operands: te.Tensor, form: Sum, window: Window) -> te.Tensor:
     each = filters // window.groups
 
     def summed(n: Expr, f: Expr, *place: Expr) -> Expr:
-        at = [i * stride + tap * dilation for i, tap, stride, dilation in zip(place, taps, window.strides, window.dilations)]
+        at = [
+            i * stride + tap * dilation
+            for i, tap, stride, dilation in zip(place, taps, window.strides, window.dilations)
+        ]
         group = 0 if window.groups == 1 else f if each == 1 else tirx.floordiv(f, each)
         c = group if inside == 1 else channel if window.groups == 1 else group * inside + channel
         one = padded[(n, c, *at)] if padded is not x else _centred(x[(n, c, *at)], form.zeros[0], operands, ())

@@ -51,7 +51,8 @@ def convert_max_pool(
         before = [0] * len(sizes)
     elif automatic != "NOTSET":
         wholes = [
-            (extent - 1) * stride + size - given for extent, stride, size, given in zip(result[2:], strides, sizes, shape[2:], strict=True)
+            (extent - 1) * stride + size - given
+            for extent, stride, size, given in zip(result[2:], strides, sizes, shape[2:], strict=True)
         ]
         before = [begin_of(whole, automatic) for whole in wholes]
     window = _Window(sizes, strides, dilations, before, result, bool(attributes.get("storage_order", 0)))
@@ -77,7 +78,13 @@ def _pooled(data: te.Tensor, window: _Window) -> list[te.Tensor]:
                         here[2:], taps, window.strides, window.dilations, window.before, strict=True
                     )
                 ]
-                inside = tirx.all(*(each for index, extent in zip(at, shape[2:], strict=True) for each in (index >= 0, index < extent)))
+                inside = tirx.all(
+                    *(
+                        each
+                        for index, extent in zip(at, shape[2:], strict=True)
+                        for each in (index >= 0, index < extent)
+                    )
+                )
                 with T.If(inside), T.Then():
                     found = given[(*here[:2], *at)]
                     with T.If(tirx.any(found > values[tuple(here)], places[tuple(here)] < 0)), T.Then():
@@ -85,8 +92,12 @@ def _pooled(data: te.Tensor, window: _Window) -> list[te.Tensor]:
                         T.buffer_store(places, _place([*here[:2], *at], shape, window.columns_first), here)
             return builder.get()
 
-    buffers = [tvm.tirx.decl_buffer(window.result, kind, name) for kind, name in ((dtype, "values"), ("int64", "places"))]
-    return te.extern([window.result] * 2, [data], generate, out_buffers=buffers, name="max_pool_places", tag="max_pool_places")
+    buffers = [
+        tvm.tirx.decl_buffer(window.result, kind, name) for kind, name in ((dtype, "values"), ("int64", "places"))
+    ]
+    return te.extern(
+        [window.result] * 2, [data], generate, out_buffers=buffers, name="max_pool_places", tag="max_pool_places"
+    )
 
 
 def _place(index: list[Expr], shape: list[int], columns_first: bool) -> Expr:

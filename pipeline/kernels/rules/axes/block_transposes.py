@@ -1,12 +1,12 @@
 """Walk transposed operands in blocks that use up each line of a cache, and turn small ones in registers.
 
-    for i, j: y[i, j] = x[j, i]                                        512 lines of x for each line of y
+for i, j: y[i, j] = x[j, i]                                        512 lines of x for each line of y
 
-    for I, J in blocks of 16 by 16: for i in I, j in J: y[i, j] = x[j, i]       16 lines of both at a time
+for I, J in blocks of 16 by 16: for i in I, j in J: y[i, j] = x[j, i]       16 lines of both at a time
 
-    for i, j in a block, 8 by 8:
-        turned[0:8][0:8] = x[j : j + 8, i : i + 8]                     vectors are loaded, shuffled and stored
-        y[i : i + 8, j : j + 8] = turned[0:8][0:8], transposed
+for i, j in a block, 8 by 8:
+    turned[0:8][0:8] = x[j : j + 8, i : i + 8]                     vectors are loaded, shuffled and stored
+    y[i : i + 8, j : j + 8] = turned[0:8][0:8], transposed
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ def _in_lines(kernel: PrimFunc) -> PrimFunc | None:
         sides = [divisors(int(schedule.get(loops[axis]).extent), _SIDE)[-1] for axis in pair]
         if min(sides) < _LEAST:
             return None
-        (outer, inner), (outer_last, last) = (schedule.split(loops[axis], [None, side]) for axis, side in zip(pair, sides))
+        (outer, inner), (outer_last, last) = (
+            schedule.split(loops[axis], [None, side]) for axis, side in zip(pair, sides)
+        )
         others = [loop for number, loop in enumerate(loops) if number not in pair]
         schedule.reorder(*others, outer, outer_last, inner, last)
     except REFUSALS:

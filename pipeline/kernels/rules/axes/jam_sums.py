@@ -54,7 +54,7 @@ def jam_sums(schedule: Schedule, partial: SBlockRV, total: SBlockRV, machine: Ma
     schedule.reorder(*spatial, around, inner, *summed)
     for each in (*([total] if consumers else []), *inside):
         schedule.compute_at(each, around, preserve_unit_loops=True)
-    for each in ([host, total] if consumers else [total]):
+    for each in [host, total] if consumers else [total]:
         for loop in schedule.get_loops(each)[len(spatial) + 1 :]:
             schedule.unroll(loop)
     for each in inside:

@@ -73,7 +73,9 @@ def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
     body = replaced(block.body, values)
     if type(body.value).__name__ == "Add":
         total, term = _parts(body)
-        body = BufferStore(body.buffer, total + tirx.Select(first, term, tirx.const(0, str(term.ty.dtype))), body.indices)
+        body = BufferStore(
+            body.buffer, total + tirx.Select(first, term, tirx.const(0, str(term.ty.dtype))), body.indices
+        )
     return nest_of(axes, block.name_hint, body, replaced(block.init, values)), True
 
 
@@ -90,7 +92,11 @@ def _split_axis(block: SBlock, given: Sequence[int]) -> tuple[IterVar, int] | No
                 enough = lanes
             else:
                 enough = lanes // 4 if type(block.body.value).__name__ == "Add" else lanes // 2
-            return None if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var) else (axis, lanes)
+            return (
+                None
+                if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var)
+                else (axis, lanes)
+            )
     return None
 
 

@@ -97,7 +97,9 @@ class Wide:
         return tirx.min(index // self.lanes * self.lanes, int64(self.extent - self.lanes)) + index % self.lanes
 
 
-def overlapped(kernel: PrimFunc, machine: Machine, scheduled: Callable[[PrimFunc, int], PrimFunc | None]) -> PrimFunc | None:
+def overlapped(
+    kernel: PrimFunc, machine: Machine, scheduled: Callable[[PrimFunc, int], PrimFunc | None]
+) -> PrimFunc | None:
     """Schedule `kernel`, which is unscheduled and flat, with the last vectors of one axis overlapping.
 
     `scheduled` takes the wide kernel and its lanes. None if it fits no axis, or if a result may share an operand's memory.
@@ -165,7 +167,9 @@ def _indexed(blocks: Sequence[SBlock]) -> list[_Access]:
     return [_Access(buffer, tuple(map(index_of, indices))) for block in blocks for buffer, indices in _accesses(block)]
 
 
-def _walked(blocks: Sequence[SBlock], accesses: Sequence[_Access], result: Var, dimension: int, extent: int) -> set[_Dimension] | None:
+def _walked(
+    blocks: Sequence[SBlock], accesses: Sequence[_Access], result: Var, dimension: int, extent: int
+) -> set[_Dimension] | None:
     """Find all dimensions that the axes of `result`'s dimension walk; None if one is used in another way."""
     buffers = {hash(access.buffer): access.buffer for access in accesses}
     found = {(hash(result), dimension)}
@@ -244,7 +248,9 @@ def _wide(kernel: PrimFunc, blocks: Sequence[SBlock], found: set[_Dimension], ex
         axes = [axis_like(axis, wide if axis.var in along else int(axis.dom.extent)) for axis in block.iter_vars]
         values = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
         body, init = store(block.body), None if block.init is None else store(block.init)
-        nests.append(nest_of(axes, block.name_hint, replaced(body, values), None if init is None else replaced(init, values)))
+        nests.append(
+            nest_of(axes, block.name_hint, replaced(body, values), None if init is None else replaced(init, values))
+        )
     params = [made.get(param, param) for param in kernel.params]
     own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
     numbers = tuple((n, walked[param]) for n, param in enumerate(kernel.params) if param in walked)

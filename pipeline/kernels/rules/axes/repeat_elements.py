@@ -1,8 +1,8 @@
 """Store the copies of an element together: a picture grows by a whole factor.
 
-    for x: y[x] = data[x // 2]                                 a gather
+for x: y[x] = data[x // 2]                                 a gather
 
-    for X: y[2 X] = data[X]; y[2 X + 1] = data[X]              a vector, stored twice in turns
+for X: y[2 X] = data[X]; y[2 X + 1] = data[X]              a vector, stored twice in turns
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def repeat_elements(kernel: PrimFunc) -> PrimFunc | None:
         return None
     found = scheduled_kernel(schedule, kernel)
     ours, before = analyse_sharing(found), analyse_sharing(kernel)
-    keeps = set(ours.in_place) >= set(before.in_place) and (ours.results, ours.copies) == (before.results, before.copies)
+    keeps = set(ours.in_place) >= set(before.in_place) and (ours.results, ours.copies) == (
+        before.results,
+        before.copies,
+    )
     return found if keeps else None
 
 

@@ -60,7 +60,10 @@ class Grouped:
         None if a weight was repacked along another dimension than filters of a group.
         """
         packed, split = {repack.parameter: repack for repack in repacks}, dict(self.dimensions)
-        if any(number in split and (repack.lanes or repack.dimension != split[number] + 1) for number, repack in packed.items()):
+        if any(
+            number in split and (repack.lanes or repack.dimension != split[number] + 1)
+            for number, repack in packed.items()
+        ):
             return None
         made, places, lanes = {}, {}, vectors_in(scheduled.body)
         for number, dimension in self.dimensions:
@@ -159,7 +162,9 @@ def _split(
     if len(split) != len(dims) or any(int(other.ty.shape[number]) != extent for other, number in dims):
         return None
     made = {
-        other: reshaped(other, [*map(int, other.ty.shape[:number]), outer, inner, *map(int, other.ty.shape[number + 1 :])])
+        other: reshaped(
+            other, [*map(int, other.ty.shape[:number]), outer, inner, *map(int, other.ty.shape[number + 1 :])]
+        )
         for other, number in split.items()
     }
     nests = []
@@ -193,7 +198,9 @@ def _split(
         def condition(each: LT | LE, analyzer=analyzer) -> Expr:
             return type(each)(simplified(analyzer, each.a), simplified(analyzer, each.b))
 
-        def store(each: BufferStore | None, placed=placed, load=load, values=values, condition=condition) -> BufferStore | None:
+        def store(
+            each: BufferStore | None, placed=placed, load=load, values=values, condition=condition
+        ) -> BufferStore | None:
             if each is None:
                 return None
             value = replaced(tvm_ffi.structural_map(each.value, [(TensorLoad, load)]), values)

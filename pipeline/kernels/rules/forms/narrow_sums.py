@@ -63,7 +63,10 @@ def _covers(block: SBlock, shape: Sequence[int]) -> bool:
 
 
 def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]) -> PrimFunc:
-    made = {buffer: buffer_of(buffer.name, [count for _, count in box], str(buffer.ty.dtype)) for buffer, box in boxes.items()}
+    made = {
+        buffer: buffer_of(buffer.name, [count for _, count in box], str(buffer.ty.dtype))
+        for buffer, box in boxes.items()
+    }
     nests = [_nest(block, boxes, made) for block in blocks]
     own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
     return kernel_of(kernel.params, nests, own, kernel.attrs)

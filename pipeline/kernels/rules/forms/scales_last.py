@@ -45,7 +45,11 @@ def _scaled(block: SBlock, blocks: Sequence[SBlock]) -> tuple[BufferStore, Expr]
     for own, term in ((total.a, total.b), (total.b, total.a)):
         if isinstance(own, TensorLoad) and own.source.same_as(update.buffer):
             factors = _factors(term)
-            apart = [each for each in factors if loads(each) and set(undefined_vars(each)) <= axes | {load.source for load in loads(each)}]
+            apart = [
+                each
+                for each in factors
+                if loads(each) and set(undefined_vars(each)) <= axes | {load.source for load in loads(each)}
+            ]
             rest = [each for each in factors if not any(each.same_as(one) for one in apart)]
             if apart and len(rest) == 2 and any(map(is_dequantised, rest)):
                 return BufferStore(update.buffer, own + _product(rest), update.indices), _product(apart)
@@ -70,7 +74,11 @@ def _product(factors: Sequence[Expr]) -> Expr:
 def _rewritten(kernel: PrimFunc, blocks: Sequence[SBlock], scaled: dict[Var, tuple[BufferStore, Expr]]) -> PrimFunc:
     """Return the kernel with each sum of `scaled` unscaled, and its readers scaling it; a result gets a reader."""
     results = set(kernel.params)
-    sums = {buffer: buffer_of(f"{buffer.name}_sum", list(map(int, buffer.ty.shape)), "float32") for buffer in scaled if buffer in results}
+    sums = {
+        buffer: buffer_of(f"{buffer.name}_sum", list(map(int, buffer.ty.shape)), "float32")
+        for buffer in scaled
+        if buffer in results
+    }
     scales = {buffer: (store.indices, scale) for buffer, (store, scale) in scaled.items()}
 
     def load(each: TensorLoad) -> Expr:
@@ -82,7 +90,13 @@ def _rewritten(kernel: PrimFunc, blocks: Sequence[SBlock], scaled: dict[Var, tup
     nests: list[Stmt] = []
     for block in blocks:
         written = block.body.buffer
-        store = scaled[written][0] if written in scaled else BufferStore(written, tvm_ffi.structural_map(block.body.value, [(TensorLoad, load)]), block.body.indices)
+        store = (
+            scaled[written][0]
+            if written in scaled
+            else BufferStore(
+                written, tvm_ffi.structural_map(block.body.value, [(TensorLoad, load)]), block.body.indices
+            )
+        )
         own = sums.get(written)
         init = block.init
         if own is not None:
@@ -115,4 +129,6 @@ def _copy(block: SBlock, own: Var, scale: Expr) -> Stmt:
     axes = [axis_like(axis, int(axis.dom.extent)) for axis in spatial]
     fresh = {old.var: new.var for old, new in zip(spatial, axes)}
     at = [replaced(index, fresh) if isinstance(index, Var) else int64(0) for index in indices]
-    return nest_of(axes, f"{block.name_hint}_scaled", BufferStore(written, tirx.BufferLoad(own, at) * replaced(scale, fresh), at))
+    return nest_of(
+        axes, f"{block.name_hint}_scaled", BufferStore(written, tirx.BufferLoad(own, at) * replaced(scale, fresh), at)
+    )

@@ -1,10 +1,10 @@
 """Unroll small windows that are summed beside another sum: the rules schedule one sum, and inline expressions into its result.
 
-    sum[c, y, x] = Σ w[c, k] · data[k, y, x]
-    pool[c, y, x] = max over i, j of other[c, 2 y + i, 2 x + j]            a shortcut, pooled
-    result = sum + pool
+sum[c, y, x] = Σ w[c, k] · data[k, y, x]
+pool[c, y, x] = max over i, j of other[c, 2 y + i, 2 x + j]            a shortcut, pooled
+result = sum + pool
 
-    pool[c, y, x] = max(max(other[c, 2 y, 2 x], other[c, 2 y, 2 x + 1]), …)   element-wise now
+pool[c, y, x] = max(max(other[c, 2 y, 2 x], other[c, 2 y, 2 x + 1]), …)   element-wise now
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def unroll_windows(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | Non
     small = [block for block in sums if _elements(block) <= MOST and _is_window(block, made)]
     if not small or len(small) == len(sums):
         return None
-    nests = [_unrolled(block) if any(block is each for each in small) else nest for block, nest in zip(blocks, nests_in(kernel))]
+    nests = [
+        _unrolled(block) if any(block is each for each in small) else nest
+        for block, nest in zip(blocks, nests_in(kernel))
+    ]
     return inlined(kernel_of(kernel.params, nests, kernel.body.block.alloc_buffers, kernel.attrs))
 
 

@@ -62,7 +62,9 @@ class ByteColumns(TileResults):
                 parts.append(For(lane, int64(0), int64(RUN // 2), _VECTORIZED, store))
             return sequence(parts)
 
-        each = {start: tuple(self.low <= start * self.stride + at < self.high for at in columns) for start in tile.starts}
+        each = {
+            start: tuple(self.low <= start * self.stride + at < self.high for at in columns) for start in tile.starts
+        }
         edges = [start for start, inside in each.items() if not all(inside)]
         if len(edges) > _MOST_EDGES:
             raise Unknown("the padding is wider than a few tiles")
@@ -77,7 +79,9 @@ class ByteColumns(TileResults):
 
     def start_of(self, filter_: Expr) -> Expr:
         """Return the start of the sums of a filter of the block."""
-        return neighbours(*(tirx.BufferLoad(self.packed, [self.block, filter_ * 4 + (self.repack.starts + n)]) for n in range(4)))
+        return neighbours(
+            *(tirx.BufferLoad(self.packed, [self.block, filter_ * 4 + (self.repack.starts + n)]) for n in range(4))
+        )
 
     def _pair(self, tile: Tile, column: Expr, lane: Expr, inside: bool) -> Expr:
         """Return two bytes of a column."""

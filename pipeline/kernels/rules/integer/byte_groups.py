@@ -67,7 +67,9 @@ class _Groups(ByteColumns):
             raise Unknown("a tile has four places")
         self.rows, self.within, self.runs, self.width = self._shape(machine.register_bytes)
         #: axes that are loops around a unit
-        self.around = [var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)]
+        self.around = [
+            var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)
+        ]
         self.repack = self._repacked()
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(self.repack.extents), "int8")
         self.groupings = groupings(2 * self.repack.size)
@@ -116,7 +118,14 @@ class _Groups(ByteColumns):
                 raise Unknown("the weight is not indexed by axes")
             found.append(places[0])
         return RepackGroups(
-            self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents, unrolled=tuple(found), runs=self.runs
+            self.number,
+            self.filters,
+            self.width,
+            channels=self.inner,
+            zero=self.zero,
+            extents=extents,
+            unrolled=tuple(found),
+            runs=self.runs,
         )
 
     def kernel(self) -> PrimFunc:
@@ -128,7 +137,9 @@ class _Groups(ByteColumns):
         if rest:
             parts.append(self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), rest))
         stmt = sequence(parts)
-        return self.in_rows(stmt if self._single else self.in_blocks(stmt), outer, [self.acc, self.parts, self.values], self.packed)
+        return self.in_rows(
+            stmt if self._single else self.in_blocks(stmt), outer, [self.acc, self.parts, self.values], self.packed
+        )
 
     @property
     def _single(self) -> bool:
@@ -151,7 +162,8 @@ class _Groups(ByteColumns):
         for var, loop in reversed(loops.items()):
             inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
         zeros = [
-            in_vector(lambda lane, n=n: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(n), lane])) for n in range(self.width)
+            in_vector(lambda lane, n=n: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(n), lane]))
+            for n in range(self.width)
         ]
         return sequence([*zeros, inner, *stored])
 
@@ -173,7 +185,12 @@ class _Groups(ByteColumns):
     def _products(self, unit: Expr, filter_: Expr, rows: int) -> Stmt:
         """Sum the products of a unit and a filter, by the grouping whose number the weights hold."""
         columns, size = self.columns_of(rows), self.repack.size
-        places = [(point, run, tap) for point in range(size // self.taps // self.runs) for tap in range(self.taps) for run in range(self.runs)]
+        places = [
+            (point, run, tap)
+            for point in range(size // self.taps // self.runs)
+            for tap in range(self.taps)
+            for run in range(self.runs)
+        ]
 
         def factors(half: int, row: int) -> tuple[int, int]:
             """Return the half of weights, and the run of values."""
@@ -182,26 +199,40 @@ class _Groups(ByteColumns):
 
         def added(products: list[tuple[int, int]], row: int, first: bool) -> Stmt:
             def made(lane: Expr) -> Stmt:
-                weights = tirx.BufferLoad(self.packed, [self.block, (unit * self.width + filter_) * (size * RUN) + lane])
+                weights = tirx.BufferLoad(
+                    self.packed, [self.block, (unit * self.width + filter_) * (size * RUN) + lane]
+                )
                 values = tirx.BufferLoad(self.values, [int64(0), lane])
-                sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.parts, [int64(row), lane]).astype("int32")
-                return BufferStore(self.parts, group(sums, weights, values, products).astype("uint32"), [int64(row), lane])
+                sums = (
+                    tirx.const(0, "int32") if first else tirx.BufferLoad(self.parts, [int64(row), lane]).astype("int32")
+                )
+                return BufferStore(
+                    self.parts, group(sums, weights, values, products).astype("uint32"), [int64(row), lane]
+                )
 
             return in_vector(made)
 
         def summed(groups: tuple[tuple[int, ...], ...]) -> Stmt:
             return sequence(
-                [added([factors(half, row) for half in each], row, n == 0) for n, each in enumerate(groups) for row in range(rows)]
+                [
+                    added([factors(half, row) for half in each], row, n == 0)
+                    for n, each in enumerate(groups)
+                    for row in range(rows)
+                ]
             )
 
         def total(lane: Expr) -> Stmt:
-            parts = [tirx.BufferLoad(self.parts, [int64(min(row, rows - 1)), lane]).astype("int32") for row in range(SUMS)]
+            parts = [
+                tirx.BufferLoad(self.parts, [int64(min(row, rows - 1)), lane]).astype("int32") for row in range(SUMS)
+            ]
             sums: Expr = across(*parts)
             if not self._single:
                 sums = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + sums
             return BufferStore(self.acc, sums.astype("uint32"), [filter_, lane])
 
-        chosen = tirx.BufferLoad(self.packed, [self.block, unit * self.width + filter_ + self.repack.numbers]).astype("int32")
+        chosen = tirx.BufferLoad(self.packed, [self.block, unit * self.width + filter_ + self.repack.numbers]).astype(
+            "int32"
+        )
         *others, last = [summed(groups) for groups in self.groupings]
         found = last
         for number, stmt in reversed(list(enumerate(others))):

@@ -65,11 +65,17 @@ class _Runs(ByteColumns):
             raise Unknown("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
         extents = tuple(map(int, self.weight.source.ty.shape))
-        self.repack = RepackRuns(self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents)
+        self.repack = RepackRuns(
+            self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents
+        )
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
-        self.alone = summed == one_row > _UNROLLED_BY_LLVM * RUN and self.rows > 1 and summed * self.width * self.rows <= _UNROLLED * RUN
+        self.alone = (
+            summed == one_row > _UNROLLED_BY_LLVM * RUN
+            and self.rows > 1
+            and summed * self.width * self.rows <= _UNROLLED * RUN
+        )
         #: whether registers hold the values of a tile for all blocks, rather than weights of a block for all tiles
         self.few = self.alone and self.axes[self.x] // self.rows < _MANY_TILES
         held = len(self.columns_of(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
@@ -133,7 +139,9 @@ class _Runs(ByteColumns):
             column = columns.index(row * self.stride + tap * self.step)
 
             def made(lane: Expr) -> Stmt:
-                weights = neighbours(*(tirx.BufferLoad(self.packed, [self.block, lane * SUMS + (at + n)]) for n in range(SUMS)))
+                weights = neighbours(
+                    *(tirx.BufferLoad(self.packed, [self.block, lane * SUMS + (at + n)]) for n in range(SUMS))
+                )
                 x = neighbours(*(tirx.BufferLoad(self.values, [int64(column + own), lane * 2 + n]) for n in (0, 1)))
                 place = [int64(row), lane + filter_ * SUMS]
                 sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.acc, place).astype("int32")
@@ -150,11 +158,16 @@ class _Runs(ByteColumns):
             return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
         every = [(row, filter_) for row in range(rows) for filter_ in range(self.width)]
         zeros = [
-            in_vector(lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS]))
+            in_vector(
+                lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS])
+            )
             for at in every
         ]
         products = [
-            product(run, tap, row, filter_) for tap in range(self.taps) for filter_ in range(self.width) for row in range(rows)
+            product(run, tap, row, filter_)
+            for tap in range(self.taps)
+            for filter_ in range(self.width)
+            for row in range(rows)
         ]
         inner = loop_of(run, count, sequence([self.read(tile, columns), *products]))
         for var, loop in reversed(around.items()):

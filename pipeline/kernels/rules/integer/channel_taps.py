@@ -100,7 +100,12 @@ class _Taps(ChannelWindows):
                 made.append(BufferStore(self.held, word, [int64(place)]))
                 total = _added(total, self._word(place), tirx.const(0x10001 if len(rows) > 1 else 1, "int32"), rows)
         assert self.zero is not None
-        return [*made, BufferStore(self.held, total * tirx.const(-self.zero, "int32") if self.zero else nothing, [int64(self.start_at)])]
+        return [
+            *made,
+            BufferStore(
+                self.held, total * tirx.const(-self.zero, "int32") if self.zero else nothing, [int64(self.start_at)]
+            ),
+        ]
 
     def _line(self, own: dict[Var, Expr]) -> list[Stmt]:
         """Compute a line: tiles of whole windows in a loop, those at its edges alone, short lines at once."""
@@ -109,14 +114,24 @@ class _Taps(ChannelWindows):
             return self._tile(own, int64(0), places, first=0)
         first = self.whole.start
         loop = overlapped(
-            Var("tile", "int64"), len(self.whole), self.high, lambda start: sequence(self._tile(own, start + first, self.high))
+            Var("tile", "int64"),
+            len(self.whole),
+            self.high,
+            lambda start: sequence(self._tile(own, start + first, self.high)),
         )
-        alone = [stmt for place in range(places) if place not in self.whole for stmt in self._tile(own, int64(place), 1, first=place)]
+        alone = [
+            stmt
+            for place in range(places)
+            if place not in self.whole
+            for stmt in self._tile(own, int64(place), 1, first=place)
+        ]
         return [loop, *alone]
 
     def _tile(self, own: dict[Var, Expr], start: Expr, high: int, first: int | None = None) -> list[Stmt]:
         """Compute so many results side by side; `first` is their start if columns may be padding."""
-        made: list[Stmt] = [BufferStore(self.held, self._word(self.start_at), [int64(self.sums_at + place)]) for place in range(high)]
+        made: list[Stmt] = [
+            BufferStore(self.held, self._word(self.start_at), [int64(self.sums_at + place)]) for place in range(high)
+        ]
         low, end = self.columns()
         for column in self._columns_of(high):
             inside = first is None or low <= first * self.stride + column < end
@@ -130,12 +145,16 @@ class _Taps(ChannelWindows):
                     total = _added(self._word(at), value, self._word(number * self.taps + tap), self.joined[number])
                     made.append(BufferStore(self.held, total, [int64(at)]))
                 if tap == self.taps - 1:
-                    made.append(BufferStore(*self.result(self._word(self.sums_at + place), {**own, self.x: start + place})))
+                    made.append(
+                        BufferStore(*self.result(self._word(self.sums_at + place), {**own, self.x: start + place}))
+                    )
         return made
 
     def _value(self, own: dict[Var, Expr], rows: list[dict[Var, Expr]], column: Expr, inside: bool) -> Expr:
         """Return the values of one or two rows at a column."""
-        return _word([self._element({**own, **row}, column) if inside else tirx.const(self.zero, "int16") for row in rows])
+        return _word(
+            [self._element({**own, **row}, column) if inside else tirx.const(self.zero, "int16") for row in rows]
+        )
 
     def _element(self, values: Mapping[Var, Expr], column: Expr) -> Expr:
         """Return an element as it is in memory: of any row if its own is padding, where weights are 0."""
@@ -144,7 +163,9 @@ class _Taps(ChannelWindows):
         condition = self.row_inside(values)
         if condition is not None:
             apart = [not uses(index, moved) and not uses(index, values[self.f]) for index in load.indices]
-            indices = [tirx.Select(condition, index, int64(0)) if each else index for index, each in zip(load.indices, apart)]
+            indices = [
+                tirx.Select(condition, index, int64(0)) if each else index for index, each in zip(load.indices, apart)
+            ]
             load = tirx.BufferLoad(load.source, indices)
         return replaced(load, {moved: column}).astype("int16")
 

@@ -61,7 +61,8 @@ class ChannelWindows(PaddedData):
         others = [var for var in self.summed if not var.same_as(self.tap) and self.axes[var] > 1]
         #: values of the summed axes but the tap, for each row of the window
         self.rows = [
-            {var: int64(value) for var, value in zip(others, values)} for values in combinations(*(range(self.axes[var]) for var in others))
+            {var: int64(value) for var, value in zip(others, values)}
+            for values in combinations(*(range(self.axes[var]) for var in others))
         ]
         self.taps = 1 if self.tap is None else self.axes[self.tap]
         if not 1 < self.taps * len(self.rows) <= _MOST_TAPS:
@@ -94,14 +95,27 @@ class ChannelWindows(PaddedData):
             with suppress(Unknown):
                 weight, value = super()._factors(frozenset({number}))
                 weight = tirx.BufferLoad(weight.source, simple(self.total, weight.indices))
-                if len([var for var in self.axes if var not in self.summed and self.axes[var] > 1 and uses(weight, var)]) == 1:
+                if (
+                    len(
+                        [
+                            var
+                            for var in self.axes
+                            if var not in self.summed and self.axes[var] > 1 and uses(weight, var)
+                        ]
+                    )
+                    == 1
+                ):
                     return weight, value
         raise Unknown("no weight for each channel")
 
     def _zero(self) -> int | None:
         """Return the zero point of the data if both factors are bytes."""
         zero, value = less(self.inside)
-        bytes_ = isinstance(value, tirx.Cast) and isinstance(value.value, TensorLoad) and str(value.value.ty.dtype) in ("int8", "uint8")
+        bytes_ = (
+            isinstance(value, tirx.Cast)
+            and isinstance(value.value, TensorLoad)
+            and str(value.value.ty.dtype) in ("int8", "uint8")
+        )
         return zero if bytes_ and str(self.weight.source.ty.dtype) == "int8" else None
 
     def _filters(self) -> tuple[Var, int]:
@@ -117,7 +131,11 @@ class ChannelWindows(PaddedData):
         own = {var: int64(0) for var in self.axes} | {self.f: f}
         _, _, indices = self.result(tirx.const(0, "int32"), own)
         raw, weight = self.raw(), self.weight
-        found = [(weight.source, weight.indices, self.f), (raw.source, raw.indices, self.f), (self.result_buffer, indices, f)]
+        found = [
+            (weight.source, weight.indices, self.f),
+            (raw.source, raw.indices, self.f),
+            (self.result_buffer, indices, f),
+        ]
         return all(self._walks(buffer, index, var) for buffer, index, var in found)
 
     @property
@@ -170,7 +188,9 @@ class ChannelWindows(PaddedData):
             terms = []
             for row, condition in zip(self.rows, conditions):
                 for tap in taps:
-                    value = self.element({**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step)
+                    value = self.element(
+                        {**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step
+                    )
                     value, nothing = (value, 0) if self.zero is None else (loads(value)[0], self.zero)
                     if checked and condition is not None:
                         value = tirx.if_then_else(condition, value, tirx.const(nothing, value.ty.dtype))
@@ -184,7 +204,11 @@ class ChannelWindows(PaddedData):
             for edge in range(self.axes[self.x]):
                 if edge not in whole:
                     columns = [edge * self.stride + tap * self.step for tap in range(self.taps)]
-                    parts.append(stored(int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked))
+                    parts.append(
+                        stored(
+                            int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked
+                        )
+                    )
             place = Var("place", "int64")
             overlap = self.zero is not None and self.stride < self.taps * self.step
             together = 2 if self.many and overlap and len(whole) >= _LONG else 1  # LLVM unrolls short loops itself
@@ -221,9 +245,17 @@ class ChannelWindows(PaddedData):
             lane = Var("lane", "int64")
             found = []
             for row in self.joined[number]:
-                value: Expr = nothing if empty else self.element({**values, **row, self.f: channel + lane}, start * self.stride + at)
+                value: Expr = (
+                    nothing
+                    if empty
+                    else self.element({**values, **row, self.f: channel + lane}, start * self.stride + at)
+                )
                 condition = conditions[self.rows.index(row)]
-                found.append(tirx.if_then_else(condition, value, nothing) if checked and condition is not None and not empty else value)
+                found.append(
+                    tirx.if_then_else(condition, value, nothing)
+                    if checked and condition is not None and not empty
+                    else value
+                )
             both = couple(found[0], found[1] if len(found) > 1 else nothing)
             return self._vector(BufferStore(self.lines, both, [int64(number), at, lane]), lane)
 
@@ -237,7 +269,10 @@ class ChannelWindows(PaddedData):
             return [*edges, *columns(*inside)]
         if inside[0] >= inside[1]:
             return edges
-        return [*edges, IfThenElse(tirx.all(*present), sequence(columns(*inside)), sequence(columns(*inside, checked=True)))]
+        return [
+            *edges,
+            IfThenElse(tirx.all(*present), sequence(columns(*inside)), sequence(columns(*inside, checked=True))),
+        ]
 
     def _stored(self, outer: dict[Var, Expr], start: Expr, place: Expr, channel: Expr) -> Stmt:
         """Store the results of a block of channels at a place."""

@@ -52,7 +52,9 @@ class IntegerSum:
 
     def outer(self) -> dict[Var, Expr]:
         """Return loop variables of the axes around the places and the filters, 0 for an axis of one."""
-        spatial = [var for var in self.axes if var not in self.summed and not var.same_as(self.f) and not var.same_as(self.x)]
+        spatial = [
+            var for var in self.axes if var not in self.summed and not var.same_as(self.f) and not var.same_as(self.x)
+        ]
         return {var: Var(var.name, "int64") if self.axes[var] > 1 else int64(0) for var in spatial}
 
     def span(self, places: int) -> int:
@@ -84,7 +86,12 @@ class IntegerSum:
         assert self.padding is not None
         axis = self.padding.iter_vars[self.along]
         across = [each for each in conjuncts(border) if uses(each, axis.var)]
-        if any(uses(each, other.var) for each in across for other in self.padding.iter_vars if not other.var.same_as(axis.var)):
+        if any(
+            uses(each, other.var)
+            for each in across
+            for other in self.padding.iter_vars
+            if not other.var.same_as(axis.var)
+        ):
             raise Unknown("the padding of columns depends on other axes")
         there = np.ones(int(axis.dom.extent), bool)
         for each in across:
@@ -98,7 +105,9 @@ class IntegerSum:
         """Build the kernel: the `outer` loops around `body`, buffers of its `own`, the weight `packed` if it is repacked."""
         for var, loop in reversed(outer.items()):
             body = body if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        params = [packed if packed is not None and n == self.number else each for n, each in enumerate(self.original.params)]
+        params = [
+            packed if packed is not None and n == self.number else each for n, each in enumerate(self.original.params)
+        ]
         return kernel_of(params, [body], list(own), self.original.attrs)
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
@@ -123,7 +132,9 @@ class IntegerSum:
     def _filters(self) -> tuple[Var, int]:
         for place, index in enumerate(self.weight.indices):
             spatial = isinstance(index, Var) and index in self.axes and index not in self.summed
-            elsewhere = [each for n, each in enumerate(self.weight.indices) if n != place and spatial and uses(each, index)]
+            elsewhere = [
+                each for n, each in enumerate(self.weight.indices) if n != place and spatial and uses(each, index)
+            ]
             if spatial and self.axes[index] > 1 and not elsewhere and not uses(self.value, index):
                 return index, place
         raise Unknown("no axis moves the weight alone")
@@ -131,7 +142,9 @@ class IntegerSum:
     def _data(self) -> TensorLoad:
         """Return the load of the data; another may only be of a zero point computed at run time, the same for all sums."""
         found = moved(self.value, self.axes)
-        if len(found) != 1 or any(load.source.same_as(found[0].source) for load in loads(self.value) if not load.same_as(found[0])):
+        if len(found) != 1 or any(
+            load.source.same_as(found[0].source) for load in loads(self.value) if not load.same_as(found[0])
+        ):
             raise Unknown("the other factor reads more than one operand")
         return found[0]
 
@@ -204,7 +217,8 @@ def _plain(padding: SBlock) -> bool:
     """Tell whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
     axes, indices = padding.iter_vars, padding.body.indices
     return len(axes) == len(indices) and all(
-        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
+        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
+        for axis, index in zip(axes, indices)
     )
 
 

@@ -86,7 +86,9 @@ class PaddedData(IntegerSum):
         first, end = (inner[0], inner[-1] + 1) if inner else (whole, whole)
         if first + whole - end > 2:
             raise Unknown("the padding is wider than a band")
-        alone = [(n * size, size) for n in (*range(first), *range(end, whole))] + ([(whole * size, rest)] if rest else [])
+        alone = [(n * size, size) for n in (*range(first), *range(end, whole))] + (
+            [(whole * size, rest)] if rest else []
+        )
         parts = [made(int64(start), count, inside(start, count)) for start, count in alone]
         if first < end:
             band = Var("band", "int64")

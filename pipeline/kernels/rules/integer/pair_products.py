@@ -71,7 +71,9 @@ class _Dots(IntegerSum):
         self.others = [self.c, *(var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c))]
         most = max(1, (machine.registers_of(_LANES) - _OPERANDS) * _LANES // self.width)
         self.rows = self._rows(most)
-        self.tiles = max(n for n in divisors(self.axes[self.x] // self.rows, _MOST_TILES) if self._bytes(n * self.rows) <= _LINES)
+        self.tiles = max(
+            n for n in divisors(self.axes[self.x] // self.rows, _MOST_TILES) if self._bytes(n * self.rows) <= _LINES
+        )
         span = self.span(self.tiles * self.rows)
         extents = [self.axes[self.c] // 2, *(self.axes[var] for var in self.others[1:])]
         self.lines = buffer_of("lines", [*extents, span], "int32")
@@ -81,7 +83,11 @@ class _Dots(IntegerSum):
         whole, rest = divmod(self.axes[self.x], self.rows)
         loops = self.outer()
         band = Var("band", "int64")
-        parts = [loop_of(band, whole // self.tiles, self._band(loops, band * (self.tiles * self.rows), self.tiles, self.rows))]
+        parts = [
+            loop_of(
+                band, whole // self.tiles, self._band(loops, band * (self.tiles * self.rows), self.tiles, self.rows)
+            )
+        ]
         if rest:
             parts.append(self._band(loops, int64(whole * self.rows), 1, rest))
         return self.in_rows(sequence(parts), loops, [self.lines, self.acc], self.packed)
@@ -164,7 +170,9 @@ class _Dots(IntegerSum):
             weights = []
             for number in (0, 1):
                 values = {**outer, **loops, **taps, self.c: loops[self.c] * 2 + number}
-                rest = [replaced(each, values) for n, each in enumerate(self.weight.indices) if n != self.repack.dimension]
+                rest = [
+                    replaced(each, values) for n, each in enumerate(self.weight.indices) if n != self.repack.dimension
+                ]
                 weights.append(tirx.BufferLoad(self.packed, [block, *rest, lane]))
             at = (tile * rows + row) * self.stride + tap * self.step
             halves = tirx.BufferLoad(lines, [*loops.values(), at])
@@ -176,5 +184,7 @@ class _Dots(IntegerSum):
             sum_ = tirx.BufferLoad(acc, [int64(row), lane])
             return BufferStore(*self.result(sum_, own))
 
-        body = sequence([stmt for tap in range(taps) for stmt in each(lambda row, lane, tap=tap: product(tap, row, lane))])
+        body = sequence(
+            [stmt for tap in range(taps) for stmt in each(lambda row, lane, tap=tap: product(tap, row, lane))]
+        )
         return sequence([*each(zero), self._loops(body, loops), *each(stored)])

@@ -26,7 +26,10 @@ class Builder(Protocol):
 
 
 def product_schedule(
-    build: Callable[[PrimFunc, frozenset[int], Machine], Builder], kernel: PrimFunc, repackable: frozenset[int], machine: Machine
+    build: Callable[[PrimFunc, frozenset[int], Machine], Builder],
+    kernel: PrimFunc,
+    repackable: frozenset[int],
+    machine: Machine,
 ) -> Iterator[RuleResult]:
     """Yield the schedule by a builder; none if it raises Unknown."""
     with suppress(Unknown):

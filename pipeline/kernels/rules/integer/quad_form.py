@@ -60,7 +60,9 @@ class QuadForm(IntegerSum):
         for index in self.weight.indices:
             if not isinstance(index, IntImm) and index not in self.axes:
                 raise Unknown("the weight is not indexed by axes")
-        moved = [var for var in self.summed if not var.same_as(self.tap) and any(uses(index, var) for index in self.indices)]
+        moved = [
+            var for var in self.summed if not var.same_as(self.tap) and any(uses(index, var) for index in self.indices)
+        ]
         fit = [var for var in moved if self.axes[var] > 2]
         if not fit:
             raise Unknown("no summed axis in fours")
@@ -79,7 +81,10 @@ class QuadForm(IntegerSum):
 
     def tile_shape(self, registers: int, dots: bool) -> tuple[int, int]:
         """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
-        places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
+        places, terms = (
+            self.axes[self.x],
+            self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c)),
+        )
 
         windows = self.border is not None or self.tap is not None
 

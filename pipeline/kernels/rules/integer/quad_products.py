@@ -56,7 +56,14 @@ class _Quads(TileResults):
         self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.dots)
         extents = tuple(map(int, self.weight.source.ty.shape))
         self.repack = RepackQuads(
-            self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents, dots=machine.dots
+            self.number,
+            self.filters,
+            self.width,
+            channels=self.inner,
+            chunk=self.chunk,
+            zero=self.zero,
+            extents=extents,
+            dots=machine.dots,
         )
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
@@ -79,11 +86,17 @@ class _Quads(TileResults):
         tile = Var("tile", "int64")
         starts = range(0, whole * self.rows, self.rows)
         parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, block, self.rows))]
-        return [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), block, rest)] if rest else parts
+        return (
+            [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), block, rest)]
+            if rest
+            else parts
+        )
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, block: Expr, rows: int) -> Stmt:
         groups = range(0, self.width, LANES)
-        lanes = LANES if self.dense or self.halves == 1 else LANES // 2  # else LLVM loads 16 bytes and extracts their halves
+        lanes = (
+            LANES if self.dense or self.halves == 1 else LANES // 2
+        )  # else LLVM loads 16 bytes and extracts their halves
         loops = {var: Var(var.name, "int64") for var in self.others}
 
         def vector(made: Callable[[Expr], Stmt], lanes: int = LANES) -> Stmt:
@@ -92,7 +105,10 @@ class _Quads(TileResults):
 
         def zero(row: int, first: int) -> Stmt:
             def made(lane: Expr) -> Stmt:
-                at = [tirx.BufferLoad(self.packed, [block, (lane + first) * 4 + (self.repack.starts + n)]) for n in range(4)]
+                at = [
+                    tirx.BufferLoad(self.packed, [block, (lane + first) * 4 + (self.repack.starts + n)])
+                    for n in range(4)
+                ]
                 return BufferStore(self.acc, neighbours(*at).astype("uint32"), [int64(row), lane + first])
 
             return vector(made)
@@ -109,13 +125,25 @@ class _Quads(TileResults):
 
             def made(lane: Expr) -> Stmt:
                 weights = [
-                    neighbours(*(tirx.BufferLoad(self.packed, [block, lane * size + (at + 16 * half + n)]) for n in range(size)))
+                    neighbours(
+                        *(
+                            tirx.BufferLoad(self.packed, [block, lane * size + (at + 16 * half + n)])
+                            for n in range(size)
+                        )
+                    )
                     for half in range(self.halves)
                 ]
-                held = [tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)]) for half in range(self.halves)]
+                held = [
+                    tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)])
+                    for half in range(self.halves)
+                ]
                 x = [each.astype(f"int{8 * size}") for each in held]
                 sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first]).astype("int32")
-                total = dots(sum_, weights[0], x[0]) if self.halves == 1 else quads(sum_, (weights[0], weights[1]), (x[0], x[1]))
+                total = (
+                    dots(sum_, weights[0], x[0])
+                    if self.halves == 1
+                    else quads(sum_, (weights[0], weights[1]), (x[0], x[1]))
+                )
                 return BufferStore(self.acc, total.astype("uint32"), [int64(row), lane + first])
 
             return vector(made, lanes)
@@ -124,7 +152,12 @@ class _Quads(TileResults):
             tile = Tile(outer, loops, number, start, starts, rows)
             tap = Var("tap", "int64")
             filled = self._neighbours(tile) if self.dense else self.loaded(tile, tap, self.taps, channels, self.values)
-            products = [product(number, tap, step, row, first) for step in range(self.steps) for first in range(0, self.width, lanes) for row in range(rows)]
+            products = [
+                product(number, tap, step, row, first)
+                for step in range(self.steps)
+                for first in range(0, self.width, lanes)
+                for row in range(rows)
+            ]
             # a loop: unrolled, LLVM would keep the products of all taps, and spill
             inner = loop_of(tap, self.taps, sequence([*filled, *products]))
             for var, loop in reversed(loops.items()):

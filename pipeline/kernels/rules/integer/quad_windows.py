@@ -1,7 +1,7 @@
 """Read the data of a tile from memory by words of four bytes, and join the channels of each place: see quad_products.py.
 
-    word     four neighbouring bytes; the last of a line overlaps with the one before
-    value    two channels of a place: bytes picked from words, or the zero point where there is padding
+word     four neighbouring bytes; the last of a line overlaps with the one before
+value    two channels of a place: bytes picked from words, or the zero point where there is padding
 """
 
 from __future__ import annotations
@@ -65,12 +65,18 @@ class QuadWindows(QuadForm):
         #: the dimension of neighbours in memory
         self.line = max((place for place, extent in enumerate(extents) if extent > 1), default=len(extents) - 1)
         last = indices[self.line]
-        if any(uses(last, param) for param in self.original.params) or not uses(last, channel if self.adjacent else column):
+        if any(uses(last, param) for param in self.original.params) or not uses(
+            last, channel if self.adjacent else column
+        ):
             raise Unknown("neighbours may be rows of a ring buffer")
-        self.low, self.high = (0, self.span(self.axes[self.x])) if self.border is None else self.unpadded_columns(self.border)
+        self.low, self.high = (
+            (0, self.span(self.axes[self.x])) if self.border is None else self.unpadded_columns(self.border)
+        )
         self.by_row, self.by_channel = self._conditions()
         if self.by_channel and (self.adjacent or self.halves > 1):
-            raise Unknown("padding along channels: the conditions cost more than is gained, unless a product is a dot product")
+            raise Unknown(
+                "padding along channels: the conditions cost more than is gained, unless a product is a dot product"
+            )
 
     def _conditions(self) -> tuple[list[Expr], list[Expr]]:
         """Return the conditions not to be padding that depend on rows alone, and those that depend on the channel."""
@@ -80,7 +86,9 @@ class QuadWindows(QuadForm):
         axis = self.padding.iter_vars[self.along].var
         found = [each for each in conjuncts(self.border) if not uses(each, axis)]
         channels = [
-            each.var for each, index in zip(self.padding.iter_vars, self.indices) if uses(index, self.c) and int(each.dom.extent) > 1
+            each.var
+            for each, index in zip(self.padding.iter_vars, self.indices)
+            if uses(index, self.c) and int(each.dom.extent) > 1
         ]
         by_channel = [each for each in found if any(uses(each, var) for var in channels)]
         return [each for each in found if not any(each.same_as(other) for other in by_channel)], by_channel
@@ -102,7 +110,11 @@ class QuadWindows(QuadForm):
         columns = sorted({start * self.stride + number * self.step for start in tile.starts for number in range(taps)})
         there: Stmt | None = None
         for column in (each for each in columns if not self.low <= each <= self.high - across):
-            alone = stored(partial(self._value, replace(tile, start=int64(column)), channels, (self.low - column, self.high - column)))
+            alone = stored(
+                partial(
+                    self._value, replace(tile, start=int64(column)), channels, (self.low - column, self.high - column)
+                )
+            )
             there = alone if there is None else IfThenElse(first == column, alone, there)
         plain = [each for each in columns if self.low <= each <= self.high - across]
         if plain:
@@ -113,7 +125,11 @@ class QuadWindows(QuadForm):
         assert there is not None
         if not self.by_row:
             return [there]
-        return [IfThenElse(self._inside(self.by_row, tile, int64(0)), there, stored(lambda half, first, lane: self._nothing(half)))]
+        return [
+            IfThenElse(
+                self._inside(self.by_row, tile, int64(0)), there, stored(lambda half, first, lane: self._nothing(half))
+            )
+        ]
 
     def _value(self, tile: Tile, channels: int, inside: tuple[int, int], half: int, first: int, lane: Expr) -> Expr:
         """Return the value of a lane: `start` of the tile is its first column, those `inside` count from there."""
@@ -122,9 +138,17 @@ class QuadWindows(QuadForm):
         columns = [(first + row) * self.stride for row in range(min(PLACES, tile.rows))]
         (low, high), step = inside, self.column_step
         #: line (of a channel, unless these are neighbours) and place of each byte
-        asked = [[((0, column * step + each) if self.adjacent else (each, column)) if low <= column < high else None for each in own] for column in columns]
+        asked = [
+            [
+                ((0, column * step + each) if self.adjacent else (each, column)) if low <= column < high else None
+                for each in own
+            ]
+            for column in columns
+        ]
         end = (high - 1) * step + channels if self.adjacent else high
-        words = _covering([each for bytes_ in asked for each in bytes_ if each], low * step if self.adjacent else low, end)
+        words = _covering(
+            [each for bytes_ in asked for each in bytes_ if each], low * step if self.adjacent else low, end
+        )
         if not words:
             return self._nothing(half)
         made = [self._word(tile, line, place, count) for line, place, count in words]
@@ -135,7 +159,11 @@ class QuadWindows(QuadForm):
         def found(each: tuple[int, int] | None) -> int:
             if each is None:
                 return outside
-            return next(_WORD * n + each[1] - place for n, (line, place, count) in enumerate(words) if line == each[0] and place <= each[1] < place + count)
+            return next(
+                _WORD * n + each[1] - place
+                for n, (line, place, count) in enumerate(words)
+                if line == each[0] and place <= each[1] < place + count
+            )
 
         places = [found(each) for bytes_ in asked for each in bytes_]
         places += places[:size] * (PLACES - len(asked))
@@ -155,7 +183,9 @@ class QuadWindows(QuadForm):
         else:
             word = tirx.const(0, "int32")
             for n in range(count):
-                word = word | tirx.shift_left(tirx.bitwise_and(byte(n).astype("int32"), tirx.const(0xFF, "int32")), tirx.const(8 * n, "int32"))
+                word = word | tirx.shift_left(
+                    tirx.bitwise_and(byte(n).astype("int32"), tirx.const(0xFF, "int32")), tirx.const(8 * n, "int32")
+                )
         if not self.by_channel:
             return word
         return tirx.if_then_else(self._inside(self.by_channel, tile, channel), word, self._fill)

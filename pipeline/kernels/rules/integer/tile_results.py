@@ -44,13 +44,27 @@ class TileResults(QuadWindows):
                     store = BufferStore(*result(int64(row), self.sum_at(row, lane + first), lane + first))
                     parts.append(For(lane, int64(0), int64(lanes), _VECTORIZED, store))
                     continue
-                four = [result(int64(row + n), self.sum_at(row + n, lane + first), lane + first)[1] for n in range(PLACES)]
+                four = [
+                    result(int64(row + n), self.sum_at(row + n, lane + first), lane + first)[1] for n in range(PLACES)
+                ]
                 word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
                 free = first * (int(self.acc.ty.shape[-1]) // self.width)  # sums that have been read
-                parts.append(For(lane, int64(0), int64(lanes), _VECTORIZED, BufferStore(self.acc, word, [int64(row), lane + free])))
+                parts.append(
+                    For(
+                        lane,
+                        int64(0),
+                        int64(lanes),
+                        _VECTORIZED,
+                        BufferStore(self.acc, word, [int64(row), lane + free]),
+                    )
+                )
                 for filter_ in range(lanes):
                     place = Var("place", "int64")
                     buffer, value, indices = result(place + row, tirx.const(0, "int32"), int64(first + filter_))
-                    taken = byte(tirx.BufferLoad(self.acc, [int64(row), int64(free + filter_)]).astype("int32"), place.astype("int32"), str(value.ty.dtype))
+                    taken = byte(
+                        tirx.BufferLoad(self.acc, [int64(row), int64(free + filter_)]).astype("int32"),
+                        place.astype("int32"),
+                        str(value.ty.dtype),
+                    )
                     parts.append(For(place, int64(0), int64(PLACES), _VECTORIZED, BufferStore(buffer, taken, indices)))
         return parts

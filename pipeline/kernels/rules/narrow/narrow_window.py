@@ -79,7 +79,11 @@ class _Narrow(LineBuffer):
         self.acc = buffer_of("acc", (self.count, self.lanes), self.dtype)
 
     def kernel(self) -> PrimFunc:
-        stmt = loop_of(self.row, -(-self.height // self.count), sequence([*self._each(self._start), *self._added(), *self._stored()]))
+        stmt = loop_of(
+            self.row,
+            -(-self.height // self.count),
+            sequence([*self._each(self._start), *self._added(), *self._stored()]),
+        )
         for axis, var in reversed(self.loops.items()):
             stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
         return kernel_of(self.original.params, [stmt], [self.acc], self.original.attrs)
@@ -98,25 +102,37 @@ class _Narrow(LineBuffer):
         analyzer = sym.Analyzer()
         numbers = range(self.count_of(self.count))
         found = [(met, self._row_of(number)) for number in numbers if (met := self.met_rows(number, self.count))]
-        present = [(met, row) for met, row in found if row.inside is None or not analyzer.can_prove_equal(row.inside, False)]
-        conditions = [None if row.inside is None or analyzer.can_prove(row.inside) else row.inside for _, row in present]
+        present = [
+            (met, row) for met, row in found if row.inside is None or not analyzer.can_prove_equal(row.inside, False)
+        ]
+        conditions = [
+            None if row.inside is None or analyzer.can_prove(row.inside) else row.inside for _, row in present
+        ]
         step, count = self.rows.stride, len(present)
         together = max(min(-(-_CHAINS * step // self.rows.taps), self.most - self.count), 1)
         apart = -(-count // (together * step)) * step if all(each is None for each in conditions) else count
         for number in range(min(apart, count)):
             products = self._products(present[number::apart])
-            yield sequence(products) if conditions[number] is None else IfThenElse(conditions[number], sequence(products), None)
+            yield (
+                sequence(products)
+                if conditions[number] is None
+                else IfThenElse(conditions[number], sequence(products), None)
+            )
 
     def _products(self, rows: Sequence[tuple[list[tuple[int, int]], DataRow]]) -> list[Stmt]:
         """Return the products of rows of the data with all their taps, for each row of the result."""
         return [
-            self._vector(row, lambda lane, acc, i=i, j=j, row=row, data=data: self._updated(row, (i, j), data.element, lane, acc))
+            self._vector(
+                row, lambda lane, acc, i=i, j=j, row=row, data=data: self._updated(row, (i, j), data.element, lane, acc)
+            )
             for j in range(self.columns.taps)
             for met, data in rows
             for row, i in met
         ]
 
-    def _updated(self, row: int, tap: tuple[int, int], element: Callable[[Expr], Expr], lane: Expr, acc: TensorLoad) -> BufferStore:
+    def _updated(
+        self, row: int, tap: tuple[int, int], element: Callable[[Expr], Expr], lane: Expr, acc: TensorLoad
+    ) -> BufferStore:
         window = zip((self.rows.tap, self.columns.tap), tap)
         taps = {var: int64(value) for var, value in window if var is not None}
         product = replaced(self.window.body.value, {**self.values, self.y: self._row + row, **taps})
@@ -126,7 +142,9 @@ class _Narrow(LineBuffer):
             if each.source.same_as(self.window.body.buffer):
                 return acc
             if each.source.same_as(self.data):
-                return row_element(element(int64(self.first)), element(nearest(place, extent) + self.first), place, extent)
+                return row_element(
+                    element(int64(self.first)), element(nearest(place, extent) + self.first), place, extent
+                )
             return each
 
         return BufferStore(acc.source, tvm_ffi.structural_map(product, (TensorLoad, load)), acc.indices)
@@ -137,7 +155,9 @@ class _Narrow(LineBuffer):
 
     def _vector(self, row: int, made: Callable[[Expr, TensorLoad], BufferStore]) -> Stmt:
         lane = Var("lane", "int64")
-        return For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(lane, tirx.BufferLoad(self.acc, [int64(row), lane])))
+        return For(
+            lane, int64(0), int64(self.lanes), _VECTORIZED, made(lane, tirx.BufferLoad(self.acc, [int64(row), lane]))
+        )
 
     def _start(self, row: int, lane: Expr, acc: TensorLoad) -> BufferStore:
         return BufferStore(acc.source, self.window.init.value, acc.indices)
@@ -148,7 +168,11 @@ class _Narrow(LineBuffer):
     def _stored(self) -> Iterator[Stmt]:
         """Compute the epilogue in whole vectors, and store the columns of the plane."""
         if self.last is not None:
-            yield from self._each(lambda row, lane, acc: BufferStore(acc.source, self.epilogue(acc, self._indices(row, lane)), acc.indices))
+            yield from self._each(
+                lambda row, lane, acc: BufferStore(
+                    acc.source, self.epilogue(acc, self._indices(row, lane)), acc.indices
+                )
+            )
         kind = _VECTORIZED if self.width == self.lanes else _SERIAL
         for row in range(self.count):
             lane = Var("lane", "int64")

@@ -103,7 +103,9 @@ class _Small(LineBuffer):
     def _updated(self, place: tuple[int, int], taps: tuple[int, int], acc: TensorLoad, at: Expr) -> Stmt:
         window = zip((self.rows.tap, self.columns.tap), taps)
         known = {var: int64(value) for var, value in window if var is not None}
-        update = replaced(self.window.body.value, {**self.values, self.y: int64(place[0]), self.x: int64(place[1]), **known})
+        update = replaced(
+            self.window.body.value, {**self.values, self.y: int64(place[0]), self.x: int64(place[1]), **known}
+        )
 
         def load(each: TensorLoad) -> Expr:
             if each.source.same_as(self.window.body.buffer):

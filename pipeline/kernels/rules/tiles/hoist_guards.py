@@ -37,7 +37,9 @@ def hoist_guards(kernel: PrimFunc) -> PrimFunc:
             return loop
         for each in reversed([*outside, *(each for each in nest if each.loop_var not in deciding)]):
             rolled = {ROLLED: 1} if each.loop_var in deciding else {}
-            body = For(each.loop_var, each.min, each.extent, each.kind, body, annotations={**each.annotations, **rolled})
+            body = For(
+                each.loop_var, each.min, each.extent, each.kind, body, annotations={**each.annotations, **rolled}
+            )
         return body
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, ordered)))

@@ -1,9 +1,9 @@
 """Give each sum of a small tile several accumulators: one waits for the multiply-add before it, which takes four cycles.
 
-    for k in 0…K: acc[v] += x[k] · w[k, v]              few sums v: the unit idles
+for k in 0…K: acc[v] += x[k] · w[k, v]              few sums v: the unit idles
 
-    for k in 0…K, 4 at a time: acc[0][v] += x[k] · w[k, v]; …; acc[3][v] += x[k + 3] · w[k + 3, v]
-    acc[0][v] += acc[1][v]; acc[0][v] += acc[2][v]; acc[0][v] += acc[3][v]
+for k in 0…K, 4 at a time: acc[0][v] += x[k] · w[k, v]; …; acc[3][v] += x[k + 3] · w[k + 3, v]
+acc[0][v] += acc[1][v]; acc[0][v] += acc[2][v]; acc[0][v] += acc[3][v]
 """
 
 from __future__ import annotations
@@ -60,7 +60,17 @@ def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
     if sum(each.same_as(old) for each in root.alloc_buffers) != 1:
         return kernel
     own = [new if each.same_as(old) else each for each in root.alloc_buffers]
-    block = SBlock(root.iter_vars, root.reads, root.writes, root.name_hint, root.body, root.init, own, root.match_buffers, root.annotations)
+    block = SBlock(
+        root.iter_vars,
+        root.reads,
+        root.writes,
+        root.name_hint,
+        root.body,
+        root.init,
+        own,
+        root.match_buffers,
+        root.annotations,
+    )
     return kernel.with_body(SBlockRealize(body.iter_values, body.predicate, block))
 
 
@@ -77,7 +87,9 @@ class _Chains:
         self.join = COMBINED[operator]
         extent = int(total.extent)
         inner = _iterations(total.body)
-        fitting = [count for count in range(wanted, 1, -1) if extent % count == 0 and extent // count * inner >= _FEWEST]
+        fitting = [
+            count for count in range(wanted, 1, -1) if extent % count == 0 and extent // count * inner >= _FEWEST
+        ]
         if not fitting:
             raise Unknown("no number of accumulators divides the loop")
         self.count = fitting[0]
@@ -106,7 +118,11 @@ class _Chains:
             return tirx.BufferLoad(self.several, [chain, *each.indices]) if each.source.same_as(self.buffer) else each
 
         def store(each: BufferStore) -> BufferStore:
-            return BufferStore(self.several, each.value, [chain, *each.indices]) if each.buffer.same_as(self.buffer) else each
+            return (
+                BufferStore(self.several, each.value, [chain, *each.indices])
+                if each.buffer.same_as(self.buffer)
+                else each
+            )
 
         def region(each: TensorRegion) -> TensorRegion:
             if not each.source.same_as(self.buffer):
@@ -175,7 +191,14 @@ def _copied(nest: Stmt, values: _Values, axis: IterVar, chain: Var, change: _Cha
     axes = [IterVar(each.dom, _like(each.var, each.var.name), each.iter_type) for each in block.iter_vars]
     store = change(replaced(block.body, {old.var: new.var for old, new in zip(block.iter_vars, axes)}), axis.var)
     read = [element_of(load.source, load.indices) for load in loads(store.value)]
-    made = SBlock([*axes, axis], read, [element_of(store.buffer, store.indices)], block.name_hint, store, annotations=block.annotations)
+    made = SBlock(
+        [*axes, axis],
+        read,
+        [element_of(store.buffer, store.indices)],
+        block.name_hint,
+        store,
+        annotations=block.annotations,
+    )
     return SBlockRealize([*(replaced(each, values) for each in nest.iter_values), chain], nest.predicate, made)
 
 

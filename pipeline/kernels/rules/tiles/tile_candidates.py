@@ -172,7 +172,11 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
         padded = reads(scalar, reduced.padded)
-        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked)))
+        rows = tuple(
+            n
+            for n in rows
+            if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked))
+        )
     shared = bool(rows) and slides(scalar, axes[rows[-1]])
     repeated = [extents[n] for n in reduced_axes if extents[n] > 1]
     taps = bool(repeated) and repeated[-1] <= MOST_STEPS
@@ -185,7 +189,9 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         if both and (not is_contiguous(scalar, axes[lane]) or _is_partial(scalar, axes[lane], reduced)):
             continue
         repack, packed = None, packed_width(vector, axes[lane])
-        vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced))
+        vectors = packed is not None or (
+            is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced)
+        )
         if extents[lane] > 1 and (not vectors or is_far(vector, axes[lane])):
             repack = repacked_load(vector, axes[lane], extents[lane], reduced.repackable)
         found = tiles(
@@ -202,7 +208,9 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             both=both,
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
             abreast=bool(rows) and rows[-1] == reduced.contiguous_result and tileable[rows[-1]].unit == 1,
-            ragged=is_ragged(reduced.whole) if repack is not None else packed is None and moves_raggedly(vector, axes[lane]),
+            ragged=is_ragged(reduced.whole)
+            if repack is not None
+            else packed is None and moves_raggedly(vector, axes[lane]),
             converts=(is_dequantised(vector), is_dequantised(scalar)),
         )
         from_padding = reads(vector, reduced.padded)
@@ -212,7 +220,12 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         group = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack
-            cycles = tile.cycles * (_APART if apart and tile.lanes > 1 else 1.0) * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
+            cycles = (
+                tile.cycles
+                * (_APART if apart and tile.lanes > 1 else 1.0)
+                * (_PADDED_LANES if from_padding else 1.0)
+                * (_REPACK if wanted else 1.0)
+            )
             lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
             outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             group.append(Tiling(lane, rows, tile, wanted, cycles, outermost))

@@ -97,7 +97,10 @@ def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
     for load in loads(operand):
         shape = [int(extent) for extent in load.source.ty.shape]
         width = DTYPE_BYTES[str(load.source.ty.dtype)]
-        far = [any(uses(index, var) for var in summed) and prod(shape[n + 1 :]) * width >= _PAGE for n, index in enumerate(load.indices)]
+        far = [
+            any(uses(index, var) for var in summed) and prod(shape[n + 1 :]) * width >= _PAGE
+            for n, index in enumerate(load.indices)
+        ]
         if any(far) and prod(shape) * width > _FARTHER:
             return True
     return False

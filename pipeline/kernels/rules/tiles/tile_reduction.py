@@ -94,7 +94,13 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
         return
     wide = _cheaper_wide(kernel, repackable, machine)
     for copy_late in (False, True):
-        tiled = None if wide is None else tile_reduction(wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=partial(best_wide_tiling, wide))
+        tiled = (
+            None
+            if wide is None
+            else tile_reduction(
+                wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=partial(best_wide_tiling, wide)
+            )
+        )
         narrow = None if wide is None or tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
         if narrow is not None:
             yield RuleResult(*narrow)
@@ -122,7 +128,10 @@ def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
 
 
 def _least_cycles(
-    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, choose: Callable[[Reduced], Tiling | None] = best_tiling
+    kernel: PrimFunc,
+    repackable: frozenset[int],
+    machine: Machine,
+    choose: Callable[[Reduced], Tiling | None] = best_tiling,
 ) -> float | None:
     try:
         parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)

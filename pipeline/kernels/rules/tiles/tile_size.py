@@ -125,14 +125,36 @@ def tiles(
     registers = machine.registers_of(lanes)
     most = registers - OPERANDS
     candidates = [
-        _tile(lanes, width // lanes, groups, rows, counts, steps, _Loads(both, ragged, *converts), _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes), machine)
+        _tile(
+            lanes,
+            width // lanes,
+            groups,
+            rows,
+            counts,
+            steps,
+            _Loads(both, ragged, *converts),
+            _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes),
+            machine,
+        )
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
         if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
     ]
     if taps and machine.rolled:
-        candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), shared) >= registers else tile for tile in candidates]
-    return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -width // lanes % tile.groups, -tile.accumulators, tile.groups, tile.rows))
+        candidates = [
+            _rolled(tile) if _held(tile.groups, _product(tile.rows), shared) >= registers else tile
+            for tile in candidates
+        ]
+    return sorted(
+        candidates,
+        key=lambda tile: (
+            round(tile.cycles, 6),
+            -width // lanes % tile.groups,
+            -tile.accumulators,
+            tile.groups,
+            tile.rows,
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,9 @@ def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
         stmt: Stmt = parts
         for case in reversed(_cases(copy, around)):
             if isinstance(unconverted(case.value), TensorLoad):  # others are computed once, in the copy
-                stmt = IfThenElse(case.whole, sequence([renewed(_in_place(each, copy, case.value)) for each in rest]), stmt)
+                stmt = IfThenElse(
+                    case.whole, sequence([renewed(_in_place(each, copy, case.value)) for each in rest]), stmt
+                )
         return stmt
 
     body = tvm_ffi.structural_map(kernel.body, (SeqStmt, unswitched))
@@ -117,7 +119,11 @@ def _nest_of(nest: Stmt) -> _Nest | None:
             return None
         loops[nest.loop_var] = int(nest.extent)
         nest = nest.body
-    if not isinstance(nest, SBlockRealize) or nest.block.init is not None or not isinstance(nest.block.body, BufferStore):
+    if (
+        not isinstance(nest, SBlockRealize)
+        or nest.block.init is not None
+        or not isinstance(nest.block.body, BufferStore)
+    ):
         return None
     if not is_true(nest.predicate) or _first_choice(nest.block.body.value) is None:
         return None

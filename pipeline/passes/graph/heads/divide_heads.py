@@ -65,7 +65,9 @@ class _Divider(relax.PyExprMutator):
         count = before[axes[0]]
         size = features // count
         shape = (*after[:-1], size)
-        parts = [self._head(heads, {axes[0]: Range(head, 1, drop=True)}, shape, count - 1 - head) for head in range(count)]
+        parts = [
+            self._head(heads, {axes[0]: Range(head, 1, drop=True)}, shape, count - 1 - head) for head in range(count)
+        ]
         # all products come after all heads: until then, a head takes fewer bytes than its product
         products = []
         for head, part in enumerate(parts):

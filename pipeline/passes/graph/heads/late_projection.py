@@ -63,7 +63,11 @@ class LateProjection:
         name = str(getattr(call.op, "name", ""))
         if name == "relax.matmul":
             return self._late_keys(*call.args)
-        inner = [n for n, each in enumerate(call.args) if shape_of(each) == shape_of(scores) and not isinstance(each, GenericConst)]
+        inner = [
+            n
+            for n, each in enumerate(call.args)
+            if shape_of(each) == shape_of(scores) and not isinstance(each, GenericConst)
+        ]
         if len(inner) != 1 or name not in _LINEAR or (inner != [0] and name == "relax.divide"):
             raise Whole("scores of several products, or not linear in one")
         factor = call.args[1 - inner[0]]
@@ -75,7 +79,11 @@ class LateProjection:
     def _late_keys(self, queries: relax.Expr, columns: relax.Expr) -> relax.Expr:
         flipped = self._call(columns, "relax.permute_dims")
         rank = len(shape_of(columns))
-        axes = [int(each) % rank for each in flipped.attrs.axes] if flipped.attrs.axes is not None else list(range(rank))[::-1]
+        axes = (
+            [int(each) % rank for each in flipped.attrs.axes]
+            if flipped.attrs.axes is not None
+            else list(range(rank))[::-1]
+        )
         if axes != [*range(rank - 2), rank - 1, rank - 2]:
             raise Whole("keys in another order")
         data, weight, _ = self._projection(flipped.args[0])

@@ -81,7 +81,9 @@ class Restriction:
         if name in _ELEMENTWISE:
             return self._like(value, [self._broadcast(each, len(shape), ranges) for each in args])
         if name in RESHAPES:
-            return self._shaped(self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges))
+            return self._shaped(
+                self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges)
+            )
         if name == "relax.permute_dims":
             return self._permuted(value, ranges)
         if name == "relax.nn.softmax":
@@ -114,7 +116,9 @@ class Restriction:
 
     def _permuted(self, call: relax.Call, ranges: Ranges) -> relax.Expr:
         rank = len(shape_of(call.args[0]))
-        axes = [int(each) % rank for each in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
+        axes = (
+            [int(each) % rank for each in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
+        )
         found = self.part(call.args[0], {axes[axis]: each for axis, each in ranges.items()})
         left = [axis for n, axis in enumerate(axes) if n not in ranges or not ranges[n].drop]
         order = [sorted(left).index(axis) for axis in left]
@@ -179,7 +183,11 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...]:
 
 def restricted(shape: Sequence[int], ranges: Ranges) -> tuple[int, ...]:
     """Return the shape of the part of a tensor."""
-    kept = ((ranges[n].size if n in ranges else extent) for n, extent in enumerate(shape) if n not in ranges or not ranges[n].drop)
+    kept = (
+        (ranges[n].size if n in ranges else extent)
+        for n, extent in enumerate(shape)
+        if n not in ranges or not ranges[n].drop
+    )
     return tuple(kept)
 
 
@@ -188,7 +196,11 @@ def _constant_part(constant: GenericConst, ranges: Ranges) -> relax.Expr:
         return constant
     array = constant.value.numpy()
     at = tuple(
-        slice(None) if n not in ranges else ranges[n].start if ranges[n].drop else slice(ranges[n].start, sum(ranges[n][:2]))
+        slice(None)
+        if n not in ranges
+        else ranges[n].start
+        if ranges[n].drop
+        else slice(ranges[n].start, sum(ranges[n][:2]))
         for n in range(array.ndim)
     )
     return relax.const(np.array(array[at], order="C"), str(constant.value.dtype))
@@ -215,7 +227,9 @@ def common_factors(before: Sequence[int], after: Sequence[int]) -> list[tuple[li
     while one < len(before) or other < len(after):
         inner, outer = [one] if one < len(before) else [], [other] if other < len(after) else []
         one, other = one + len(inner), other + len(outer)
-        while (left := math.prod(before[axis] for axis in inner)) != (right := math.prod(after[axis] for axis in outer)):
+        while (left := math.prod(before[axis] for axis in inner)) != (
+            right := math.prod(after[axis] for axis in outer)
+        ):
             if left < right:
                 inner.append(one)
                 one += 1

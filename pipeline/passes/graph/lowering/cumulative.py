@@ -38,7 +38,9 @@ def legalize_cumulative(builder: relax.BlockBuilder, call: relax.Call) -> relax.
     def cumulative(data: te.Tensor) -> te.Tensor:
         return _cumulative(data, name, axis, dtype, bool(attrs.exclusive))
 
-    return builder.call_te(cumulative, *call.args, primfunc_name_hint=name.rpartition(".")[2], primfunc_attrs={"op_pattern": _OPAQUE})
+    return builder.call_te(
+        cumulative, *call.args, primfunc_name_hint=name.rpartition(".")[2], primfunc_attrs={"op_pattern": _OPAQUE}
+    )
 
 
 def _cumulative(data: te.Tensor, name: str, axis: int, dtype: str, exclusive: bool) -> te.Tensor:

@@ -27,7 +27,9 @@ def legalize_first_extreme(builder: relax.BlockBuilder, call: relax.Call) -> rel
     if call.attrs.axis is None:
         return call.op.get_attr("FLegalize")(builder, call)
     name = call.op.name.removeprefix("relax.")
-    made = builder.call_te(_first, call.args[0], int(call.attrs.axis), bool(call.attrs.keepdims), name, primfunc_name_hint=name)
+    made = builder.call_te(
+        _first, call.args[0], int(call.attrs.axis), bool(call.attrs.keepdims), name, primfunc_name_hint=name
+    )
     return start_from_infinity(builder, made)
 
 

@@ -30,7 +30,12 @@ def legalize_grid_sample(builder: relax.BlockBuilder, call: relax.Call) -> relax
             floors = [te.floor(place) for place in places]
             parts = []
             for steps in itertools.product((0, 1), repeat=len(sizes)):
-                part = _pixel(data, (image, channel), [(floor + step).astype("int32") for floor, step in zip(floors, steps)], padding)
+                part = _pixel(
+                    data,
+                    (image, channel),
+                    [(floor + step).astype("int32") for floor, step in zip(floors, steps)],
+                    padding,
+                )
                 for place, floor, step in zip(places, floors, steps):
                     part = part * (place - floor if step else 1 - (place - floor))
                 parts.append(part)

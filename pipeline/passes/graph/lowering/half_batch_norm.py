@@ -14,7 +14,9 @@ def legalize_batch_norm(builder: relax.BlockBuilder, call: relax.Call) -> relax.
     """Legalize by TVM's own rule, of operands in float32 if the data are in float16; a rule for LegalizeOps."""
     if str(call.args[0].ty.dtype) != _HALF:
         return call.op.get_attr("FLegalize")(builder, call)
-    options = {name: getattr(call.attrs, name) for name in ("axis", "epsilon", "center", "scale", "training", "momentum")}
+    options = {
+        name: getattr(call.attrs, name) for name in ("axis", "epsilon", "center", "scale", "training", "momentum")
+    }
 
     def normalized(*operands: te.Tensor) -> list[te.Tensor]:
         data, _, _, mean, variance = operands

@@ -55,4 +55,11 @@ def _scattered(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: in
             return builder.get()
 
     written = tvm.tirx.decl_buffer(shape, data.dtype, "written")
-    return te.extern([shape], [data, indices, updates], generate, out_buffers=[written], name="scatter_elements", tag="scatter_elements")
+    return te.extern(
+        [shape],
+        [data, indices, updates],
+        generate,
+        out_buffers=[written],
+        name="scatter_elements",
+        tag="scatter_elements",
+    )

@@ -52,4 +52,6 @@ def _scattered(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, reductio
             return builder.get()
 
     written = tvm.tirx.decl_buffer(shape, data.dtype, "written")
-    return te.extern([shape], [data, indices, updates], generate, out_buffers=[written], name="scatter_nd", tag="scatter_nd")
+    return te.extern(
+        [shape], [data, indices, updates], generate, out_buffers=[written], name="scatter_nd", tag="scatter_nd"
+    )

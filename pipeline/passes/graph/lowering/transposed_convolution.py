@@ -97,7 +97,10 @@ def legalize_transposed(builder: relax.BlockBuilder, call: relax.Call) -> relax.
     """
     attrs, rank = call.attrs, len(call.attrs.strides)
     strides, dilation = [int(each) for each in attrs.strides], [int(each) for each in attrs.dilation]
-    plain = attrs.data_layout == attrs.out_layout == _LAYOUTS[rank - 1] and str(attrs.kernel_layout) == "IO" + _LAYOUTS[rank - 1][2:]
+    plain = (
+        attrs.data_layout == attrs.out_layout == _LAYOUTS[rank - 1]
+        and str(attrs.kernel_layout) == "IO" + _LAYOUTS[rank - 1][2:]
+    )
     if not plain or max(*strides, *dilation) == 1:
         return call.op.get_attr("FLegalize")(builder, call)
     data, weight = ([int(extent) for extent in operand.ty.shape] for operand in call.args)

@@ -124,12 +124,9 @@ class FusedBlocks:
         if block.operations < FUNCTION_COST or len(readers) < 2:
             return False
         same = tuple(frozenset({axis}) if extent > 1 else None for axis, extent in enumerate(block.extents))
-        return (
-            self._blocks[self.result].extents == block.extents
-            and any(
-                len(dims) == len(same) and all(mine is None or mine == each for mine, each in zip(same, dims))
-                for dims in readers.get(self.result, ())
-            )
+        return self._blocks[self.result].extents == block.extents and any(
+            len(dims) == len(same) and all(mine is None or mine == each for mine, each in zip(same, dims))
+            for dims in readers.get(self.result, ())
         )
 
     def _around(self, reader: Place) -> float:
@@ -140,7 +137,9 @@ class FusedBlocks:
         """Place a reduction inside the loops of its readers, as deep as they select its elements."""
         self.kept.append(place)
         readers = self._readers[place]
-        selecting = {reader: frozenset().union(*(axis for dims in forms for axis in dims)) for reader, forms in readers.items()}
+        selecting = {
+            reader: frozenset().union(*(axis for dims in forms for axis in dims)) for reader, forms in readers.items()
+        }
         if len(readers) == 1:
             ((reader, axes),) = selecting.items()
             outer = self._blocks[reader]
@@ -152,10 +151,16 @@ class FusedBlocks:
             return
         result = self._blocks[self.result]
         loops = [selecting[reader] if reader == self.result else self._loops[reader] for reader in readers]
-        shared: frozenset[int] = frozenset.intersection(*loops) if loops else frozenset()  # a value that nothing reads is whole
+        shared: frozenset[int] = (
+            frozenset.intersection(*loops) if loops else frozenset()
+        )  # a value that nothing reads is whole
         forms = readers.get(self.result)
         if not shared or not forms or len(forms) > 1:
-            self.computed[place], self._workspaces[place], self._loops[place] = block.elements, block.nbytes, frozenset()
+            self.computed[place], self._workspaces[place], self._loops[place] = (
+                block.elements,
+                block.nbytes,
+                frozenset(),
+            )
             return
         rows = math.prod(1 if axes and axes <= shared else extent for axes, extent in zip(forms[0], block.extents))
         self.computed[place] = math.prod(result.extents[axis] for axis in shared) * rows
@@ -177,13 +182,17 @@ class FusedBlocks:
     @property
     def moved(self) -> int:
         """Count the bytes read from outside and written."""
-        read = sum(min(self.calls.nbytes[value], loads * self.calls.itemsize(value)) for value, loads in self.loaded.items())
+        read = sum(
+            min(self.calls.nbytes[value], loads * self.calls.itemsize(value)) for value, loads in self.loaded.items()
+        )
         return read + self.calls.nbytes[self.root]
 
     @property
     def workspace(self) -> int:
         """Count the bytes of the buffers kept; single values stay in registers."""
-        found = [aligned(size, ALIGNMENT) for place, size in self._workspaces.items() if size > self._blocks[place].itemsize]
+        found = [
+            aligned(size, ALIGNMENT) for place, size in self._workspaces.items() if size > self._blocks[place].itemsize
+        ]
         return sum(found)
 
     @property

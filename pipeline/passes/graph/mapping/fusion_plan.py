@@ -29,7 +29,9 @@ WIDTH = 96
 NARROW = 8
 
 
-def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, others: Sequence[frozenset[int]] = ()) -> Plan:
+def best_plan(
+    values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, others: Sequence[frozenset[int]] = ()
+) -> Plan:
     """Find the existing values of least (ram, time), or of least (time, ram) unless `by_peak`.
 
     A group is legal if its cost, and that of every value in it, is known. The plan is no worse than that in which
@@ -61,7 +63,9 @@ class _Beam:
     """Search of some width: its states before every _STRIDE-th computed value."""
 
     width: int
-    checkpoints: list[_Checkpoint] = field(default_factory=lambda: [_Checkpoint({0: [(0, 0, 0.0, None)]}, True, sys.maxsize)])
+    checkpoints: list[_Checkpoint] = field(
+        default_factory=lambda: [_Checkpoint({0: [(0, 0, 0.0, None)]}, True, sys.maxsize)]
+    )
 
 
 class PlanSearch:
@@ -87,7 +91,11 @@ class PlanSearch:
         everything = frozenset(self.sets.computed)
         found = [plan for exist in (everything, *others) if (plan := self._evaluated(exist)) is not None]
         for beam in self._beams:
-            limit = min((plan.peak + plan.workspace for plan in found), default=sys.maxsize) if self.by_peak else sys.maxsize
+            limit = (
+                min((plan.peak + plan.workspace for plan in found), default=sys.maxsize)
+                if self.by_peak
+                else sys.maxsize
+            )
             found = [*self._searched(beam, limit), *found]
         return min(found, key=lambda plan: plan.order(self.by_peak))
 

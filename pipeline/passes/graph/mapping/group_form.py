@@ -1,7 +1,7 @@
 """Number the form of a group: groups of one form have one model, in whichever layer or graph they stand.
 
-    values      12: matmul(3, 7)   13: add(12, 4)         reads of a group {12, 13}
-    form        matmul(-1, -2)     add(0, -3)             members by their place, others by their first appearance
+values      12: matmul(3, 7)   13: add(12, 4)         reads of a group {12, 13}
+form        matmul(-1, -2)     add(0, -3)             members by their place, others by their first appearance
 """
 
 from __future__ import annotations

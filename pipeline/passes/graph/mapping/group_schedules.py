@@ -1,6 +1,6 @@
 """Schedule the kernels of groups, each form of group once: rounds, objectives, graphs and processes repeat few forms.
 
-    "group 1f3a…" : [0, 2, 1568]     workspace, speed, operations of its sums
+"group 1f3a…" : [0, 2, 1568]     workspace, speed, operations of its sums
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _MACHINE = Machine()
 
 @dataclass(frozen=True)
 class GroupSchedule:
-    """Needs of a group by its fastest schedule; `arithmetic` is that of its sums, `workspace` excludes registers.
-
-    """
+    """Needs of a group by its fastest schedule; `arithmetic` is that of its sums, `workspace` excludes registers."""
 
     workspace: int
     speed: Speed

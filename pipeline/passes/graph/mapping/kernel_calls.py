@@ -101,7 +101,11 @@ class _Reader:
         self.bindings: dict[int, relax.VarBinding] = {}
 
     def new(
-        self, expr: relax.Expr, reads: tuple[int, ...] | None, weight: bool = False, kernel: KernelAccesses | None = None
+        self,
+        expr: relax.Expr,
+        reads: tuple[int, ...] | None,
+        weight: bool = False,
+        kernel: KernelAccesses | None = None,
     ) -> int:
         nbytes = _bytes_of(expr.ty)
         self.reads.append(reads)

@@ -1,6 +1,6 @@
 """Plan the fusion of a module; correct the model by schedules until it stands.
 
-    plan ─► groups with an unusual product ─► fused and scheduled ─► slower or larger than modelled? ─► plan again
+plan ─► groups with an unusual product ─► fused and scheduled ─► slower or larger than modelled? ─► plan again
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     flaws: dict[frozenset[int], _Flaw] = {}
     sound: set[frozenset[int]] = set()
     seen: set[frozenset[int]] = set()
-    alone = (model_of(called.calls, frozenset([each])) for each in range(len(called.values.reads)) if called.calls.kernels[each])
+    alone = (
+        model_of(called.calls, frozenset([each]))
+        for each in range(len(called.values.reads))
+        if called.calls.kernels[each]
+    )
     unfused = sum(each.time + OPERATION * each.arithmetic for each in alone if each is not None)
     refused: set[frozenset[int]] = set()
     final = False
@@ -95,7 +99,10 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
                 new.append(_culprits(called, group))
                 flaws[new[-1]] = flaw
         if not new:
-            new = [_culprits(called, group) for group in _beyond({group: UNTILED * untiled_of(group) for group in found if len(group) > 1}, unfused)]
+            new = [
+                _culprits(called, group)
+                for group in _beyond({group: UNTILED * untiled_of(group) for group in found if len(group) > 1}, unfused)
+            ]
             refused.update(new)
         if not new:
             break
@@ -119,7 +126,12 @@ def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]
 @lru_cache(2)
 def _results_by_rules(module: IRModule) -> frozenset[Var]:
     """Return the results of the groups of TVM's rules; a module is planned for several objectives."""
-    variables = [binding.var for block in module["main"].body.blocks for binding in block.bindings if is_kernel_call(binding.value)]
+    variables = [
+        binding.var
+        for block in module["main"].body.blocks
+        for binding in block.bindings
+        if is_kernel_call(binding.value)
+    ]
     return frozenset(variables[max(members)] for members in groups(module, FuseOperators().group))
 
 
@@ -165,7 +177,11 @@ def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int]) -> _Fl
     if schedule.speed > Speed.FAST:
         slowed = sum(_iterations(called, each) for each in group if speed_alone(module, called, each) < schedule.speed)
         untiled = round(slowed * _SLOWER[schedule.speed])
-    redone = schedule.arithmetic - model.arithmetic if schedule.arithmetic > _UNMODELLED * (model.arithmetic + model.redone) else 0
+    redone = (
+        schedule.arithmetic - model.arithmetic
+        if schedule.arithmetic > _UNMODELLED * (model.arithmetic + model.redone)
+        else 0
+    )
     if schedule.workspace <= model.workspace and untiled <= model.untiled and not redone:
         return None
     return _Flaw(schedule.workspace, untiled, redone, schedule.speed is Speed.LOOPS)

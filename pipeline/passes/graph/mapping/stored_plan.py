@@ -30,7 +30,9 @@ def plan_key(module: IRModule, called: CalledKernels, *options: object) -> str:
     TVM's hash of `main` collides for graphs of different shapes, so the key adds its types, kernels and dataflow.
     """
     main = module["main"]
-    kernels = {var.name_hint: structural_key(each) for var, each in module.functions.items() if isinstance(each, PrimFunc)}
+    kernels = {
+        var.name_hint: structural_key(each) for var, each in module.functions.items() if isinstance(each, PrimFunc)
+    }
     calls: list[object] = []
     for block in main.body.blocks:
         for binding in block.bindings:

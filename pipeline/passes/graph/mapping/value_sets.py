@@ -69,7 +69,9 @@ class ValueSets:
         live = (frontier | self._operands_of(pending)) & ~pending
         held = self._bytes_of(live)
         freed = live & ~self._later[value] & ~self._operands_of(rest)
-        optional = value not in self._values.exist and value not in self._values.outputs and self._later[value] >> value & 1
+        optional = (
+            value not in self._values.exist and value not in self._values.outputs and self._later[value] >> value & 1
+        )
         more = self._still_pending(pending | 1 << value, value) if optional else None
         return Choice(self._group(value, pending), rest, held, freed, more)
 

@@ -92,7 +92,12 @@ def _is_simple(kernel: PrimFunc) -> bool:
     blocks: list[SBlock] = []
     tvm_ffi.structural_walk(kernel.body, (SBlock, blocks.append))
     inner = [block for block in blocks if block.name_hint != "root"]
-    return len(inner) == 1 and inner[0].init is None and isinstance(inner[0].body, BufferStore) and not is_costly(inner[0].body)
+    return (
+        len(inner) == 1
+        and inner[0].init is None
+        and isinstance(inner[0].body, BufferStore)
+        and not is_costly(inner[0].body)
+    )
 
 
 def _elements(buffer: Var) -> int:
@@ -143,4 +148,3 @@ class _Inliner(relax.PyExprMutator):
                 wanted.add(each)
                 left.extend(self.repeated[each].value.args[1].fields)
         return [binding for var, binding in self.repeated.items() if var in wanted]
-

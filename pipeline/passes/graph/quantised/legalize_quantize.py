@@ -1,8 +1,8 @@
 """Legalize `relax.quantize` to 8 bits, and `relax.dequantize` to float16.
 
-    quantize        clamped, then rounded by an addition: TVM calls a function that rounds, which targets without an
-                    instruction for it (ARMv7, RISC-V, Cortex-M4) would find in libm, for each element
-    dequantize      infinite where float16 ends, as in ONNX: TVM clamps
+quantize        clamped, then rounded by an addition: TVM calls a function that rounds, which targets without an
+                instruction for it (ARMv7, RISC-V, Cortex-M4) would find in libm, for each element
+dequantize      infinite where float16 ends, as in ONNX: TVM clamps
 """
 
 from __future__ import annotations

@@ -218,7 +218,11 @@ class Dataflow:
 
     def same(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Tell whether two operands are one variable, or constants of the same bytes."""
-        if isinstance(one, relax.Var) and isinstance(other, relax.Var) and self.variable(one).same_as(self.variable(other)):
+        if (
+            isinstance(one, relax.Var)
+            and isinstance(other, relax.Var)
+            and self.variable(one).same_as(self.variable(other))
+        ):
             return True
         if self.shape(one) != self.shape(other):
             return False

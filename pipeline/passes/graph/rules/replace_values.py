@@ -25,7 +25,8 @@ def replace_values(module: IRModule, replacements: Mapping[relax.Var, relax.Expr
     relax.expr._update_type(body, main.body.ty)
     result = IRModule(module.functions, attrs=module.attrs, global_infos=module.global_infos)
     result.update_func(
-        module.get_global_var("main"), relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs, main.span)
+        module.get_global_var("main"),
+        relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs, main.span),
     )
     return result
 

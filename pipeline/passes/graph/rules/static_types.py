@@ -31,7 +31,10 @@ def _read_type(expr: relax.Expr) -> tuple[tuple[int, ...] | None, str]:
     if known is None:
         if len(_TYPES) >= _MOST_TYPES:
             _TYPES.clear()
-        known = _TYPES[kind.__chandle__()] = kind, (_static(getattr(kind, "shape", None)), str(getattr(kind, "dtype", "")))
+        known = _TYPES[kind.__chandle__()] = (
+            kind,
+            (_static(getattr(kind, "shape", None)), str(getattr(kind, "dtype", ""))),
+        )
     return known[1]
 
 

@@ -25,7 +25,10 @@ def check_library(model: onnx.ModelProto, lowered: Lowered, workspace: int, targ
     library = build_library("body", lowered, checked_plan(lowered.program, target), workspace, target, folder)
     random = np.random.default_rng(3)
     inputs = {
-        port.name: random.standard_normal([each.dim_value for each in port.type.tensor_type.shape.dim]).astype(np.float32) for port in model.graph.input
+        port.name: random.standard_normal([each.dim_value for each in port.type.tensor_type.shape.dim]).astype(
+            np.float32
+        )
+        for port in model.graph.input
     }
     _, (outputs,) = link(library, lowered.program, target, folder).run([inputs])
     for name, wanted in zip(("h", "y"), run(model, inputs), strict=True):

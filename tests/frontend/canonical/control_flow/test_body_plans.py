@@ -32,7 +32,13 @@ def _weights(*shapes: tuple[int, int]) -> list[np.ndarray]:
 
 def _scan(nodes: list[onnx.NodeProto], trips: int = TRIPS, **constants: np.ndarray) -> onnx.ModelProto:
     step = body([*nodes, node("Identity", "h2", "row")], PORTS, {"h2": PORTS["h"], "row": PORTS["h"]}, **constants)
-    return model_of([node("Scan", "h0 x", "h y", body=step, num_scan_inputs=1)], {"h0": [1, STATE], "x": [trips, 1, STATE]}, ["h", "y"], {}, opset=17)
+    return model_of(
+        [node("Scan", "h0 x", "h y", body=step, num_scan_inputs=1)],
+        {"h0": [1, STATE], "x": [trips, 1, STATE]},
+        ["h", "y"],
+        {},
+        opset=17,
+    )
 
 
 def branches() -> onnx.ModelProto:
@@ -72,7 +78,10 @@ def nested() -> onnx.ModelProto:
     ports = {"g": PORTS["h"], "ri": PORTS["h"]}
     step = body(inner, ports, {"g2": PORTS["h"], "irow": PORTS["h"]}, w=w, v=v)
     nodes = [node("MatMul", "xi u", "wide"), node("Reshape", "wide slices", "parts")]
-    nodes += [node("Scan", "h parts", "hn rows", body=step, num_scan_inputs=1), node("Softmax", "wide", "soft", axis=-1)]
+    nodes += [
+        node("Scan", "h parts", "hn rows", body=step, num_scan_inputs=1),
+        node("Softmax", "wide", "soft", axis=-1),
+    ]
     nodes += [node("MatMul", "soft z", "sz"), node("Add", "hn sz", "s"), node("Tanh", "s", "h2")]
     return _scan(nodes, 6, u=u, z=z, slices=np.asarray([WIDE // STATE, 1, STATE], np.int64))
 
@@ -88,11 +97,15 @@ def _trips(program: Program) -> Iterator[int]:
     "model, wide, target",
     [(branches, 2, "x86-64"), (branches, 2, "rpi4"), (branches, 2, "bpi-f3"), (integers, 2, "x86-64"), (integers, 2, "rpi4"), (nested, 4, "x86-64"), (nested, 4, "bpi-f3")],
 )  # fmt: skip
-def test_a_body_computes_the_same_with_few_values_at_once(tmp_path: Path, model: Callable[[], onnx.ModelProto], wide: int, target: str) -> None:
+def test_a_body_computes_the_same_with_few_values_at_once(
+    tmp_path: Path, model: Callable[[], onnx.ModelProto], wide: int, target: str
+) -> None:
     """As TVM allocates them, there are `wide` + 1 values of WIDE floats."""
     device, given = get_target(target), model()
     imported = load(save(given, tmp_path), "body")
-    lowered, beside = replay(Sequence.parse((*TVM_DEFAULT, "share", "order")), imported.graph, imported.onnx, "body", device.machine)
+    lowered, beside = replay(
+        Sequence.parse((*TVM_DEFAULT, "share", "order")), imported.graph, imported.onnx, "body", device.machine
+    )
     assert largest_workspace(lowered.program) < (wide + 0.5) * 4 * WIDE
     assert list(_trips(lowered.program)) == ([6, WIDE // STATE] if model is nested else [TRIPS])
     check_library(given, lowered, beside, device, tmp_path)

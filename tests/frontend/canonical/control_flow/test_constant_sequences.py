@@ -14,7 +14,13 @@ from passfit.frontend.canonicalise import import_model
 
 from ....models import model_of, run, save
 
-CONSTANTS = {"first": np.int64(0), "last": np.int64(-1), "two": np.int64(2), "parts": np.array([1, 3]), "far": np.int64(9)}
+CONSTANTS = {
+    "first": np.int64(0),
+    "last": np.int64(-1),
+    "two": np.int64(2),
+    "parts": np.array([1, 3]),
+    "far": np.int64(9),
+}
 
 
 def _node(op: str, inputs: str, output: str, **attributes: object) -> onnx.NodeProto:
@@ -47,14 +53,21 @@ CHAINS = {
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_sequence_of_constant_length_is_its_elements(tmp_path: Path, name: str, opset: int) -> None:
     read = {each for node in CHAINS[name] for each in node.input}
-    model = model_of(CHAINS[name], {"x": [4, 6]}, ["y"], {key: value for key, value in CONSTANTS.items() if key in read}, opset=opset)
+    model = model_of(
+        CHAINS[name], {"x": [4, 6]}, ["y"], {key: value for key, value in CONSTANTS.items() if key in read}, opset=opset
+    )
     x = {"x": np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)}
     (found,), (expected,) = run(import_model(save(model, tmp_path)), x), run(model, x)
     np.testing.assert_array_equal(found, expected)
 
 
 def test_a_place_that_a_sequence_lacks_is_refused(tmp_path: Path) -> None:
-    nodes = [_node("SequenceEmpty", "", "s"), _node("SequenceInsert", "s x", "t"), _node("SequenceErase", "t far", "u"), _node("SequenceAt", "u first", "y")]
+    nodes = [
+        _node("SequenceEmpty", "", "s"),
+        _node("SequenceInsert", "s x", "t"),
+        _node("SequenceErase", "t far", "u"),
+        _node("SequenceAt", "u first", "y"),
+    ]
     model = model_of(nodes, {"x": [4, 6]}, ["y"], {key: CONSTANTS[key] for key in ("far", "first")})
     with pytest.raises(ModelError, match="SequenceErase node 'SequenceErase_u' takes place 9 of a sequence of 1"):
         import_model(save(model, tmp_path))

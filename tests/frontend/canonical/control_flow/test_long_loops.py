@@ -57,10 +57,14 @@ def kept(model: onnx.ModelProto, folder: Path, scans: int = 1) -> onnx.ModelProt
     return imported
 
 
-def looped(nodes: Sequence[onnx.NodeProto], ports: Sequence[str] = ("x", "h0"), trips: int = 4, **constants: np.ndarray) -> onnx.ModelProto:
+def looped(
+    nodes: Sequence[onnx.NodeProto], ports: Sequence[str] = ("x", "h0"), trips: int = 4, **constants: np.ndarray
+) -> onnx.ModelProto:
     """A model of one Loop with a state and a row of each iteration."""
     loop = node("Loop", "m _ h0", "h y", body=loop_of(nodes, half=HALF, **constants))
-    return model_of([loop], {name: PORTS[name] for name in ports}, ["h", "y"], {"m": np.asarray(trips, np.int64)}, opset=17)
+    return model_of(
+        [loop], {name: PORTS[name] for name in ports}, ["h", "y"], {"m": np.asarray(trips, np.int64)}, opset=17
+    )
 
 
 @pytest.mark.tvm
@@ -73,14 +77,21 @@ def test_importing_a_kept_loop_again_changes_nothing(tmp_path: Path) -> None:
     once = import_model(save(looped(STEP), tmp_path))
     again = import_model(save(once, tmp_path))
     assert [each.op_type for each in again.graph.node] == [each.op_type for each in once.graph.node]
-    for got, wanted in zip(run(again, {k: VALUES[k] for k in ("x", "h0")}), run(once, {k: VALUES[k] for k in ("x", "h0")}), strict=True):
+    for got, wanted in zip(
+        run(again, {k: VALUES[k] for k in ("x", "h0")}), run(once, {k: VALUES[k] for k in ("x", "h0")}), strict=True
+    ):
         np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.tvm
 def test_values_from_outside_are_read_in_each_iteration(tmp_path: Path) -> None:
     """One is computed, one an input, one a constant; the state is read twice."""
-    nodes = [node("Gather", "x i", "xi", axis=0), node("Mul", "h scale", "less"), node("Sum", "less xi outer h", "h2"), node("Sub", "h2 half", "row")]
+    nodes = [
+        node("Gather", "x i", "xi", axis=0),
+        node("Mul", "h scale", "less"),
+        node("Sum", "less xi outer h", "h2"),
+        node("Sub", "h2 half", "row"),
+    ]
     model = looped(nodes, ("x", "h0", "outer"))
     model.graph.node.insert(0, node("Sigmoid", "outer", "scale"))
     imported = kept(model, tmp_path)
@@ -138,7 +149,9 @@ def test_a_loop_whose_state_grows_is_unrolled(tmp_path: Path) -> None:
         {"on": (BOOL, []), "h2": (FLOAT, None)},
     )  # fmt: skip
     loop = node("Loop", "m _ h0", "h", body=step)
-    imported = kept(model_of([loop], {"h0": PORTS["h0"]}, ["h"], {"m": np.asarray(3, np.int64)}, opset=17), tmp_path, scans=0)
+    imported = kept(
+        model_of([loop], {"h0": PORTS["h0"]}, ["h"], {"m": np.asarray(3, np.int64)}, opset=17), tmp_path, scans=0
+    )
     assert imported.graph.output[0].type.tensor_type.shape.dim[0].dim_value == 16
 
 
@@ -157,7 +170,10 @@ def test_a_loop_with_a_topk_is_kept(tmp_path: Path, read: str) -> None:
     """TVM's own rule would call its runtime. A result nobody reads is a value of the body alone."""
     nodes = [node("Gather", "x i", "xi", axis=0), node("Add", "h xi", "s"), node("TopK", "s three", "v ix", axis=1)]
     nodes += [node("Cast", each, f"{each}_float", to=FLOAT) for each in read.split()]
-    nodes += [node("Concat", " ".join(f"{each}_float" for each in read.split()), "all", axis=1), node("ReduceSum", "all one", "t")]
+    nodes += [
+        node("Concat", " ".join(f"{each}_float" for each in read.split()), "all", axis=1),
+        node("ReduceSum", "all one", "t"),
+    ]
     nodes += [node("Sub", "s t", "h2"), node("Tanh", "h2", "row")]
     kept(looped(nodes, one=np.asarray([1], np.int64), three=np.asarray([3], np.int64)), tmp_path)
 

@@ -26,14 +26,18 @@ def _all_loops_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_loops, "LONG", 1)
 
 
-def _scan(draw: Random, states: list[str], sequences: list[str], trips: int, prefix: str, depth: int) -> tuple[onnx.NodeProto, list[str]]:
+def _scan(
+    draw: Random, states: list[str], sequences: list[str], trips: int, prefix: str, depth: int
+) -> tuple[onnx.NodeProto, list[str]]:
     """Draw a Scan of these states and sequences; return it and the names of its results."""
     inner = [f"{prefix}s{n}" for n in range(len(states))] + [f"{prefix}x{n}" for n in range(len(sequences))]
     values, nodes = list(inner), []
     for number in range(draw.randint(1, 5)):
         name = f"{prefix}v{number}"
         kind = draw.choice(["Add", "Mul", "Tanh", "Softmax", "MatMul", "Identity", "Sub"])
-        operands = [draw.choice(values)] + ([draw.choice(values)] if kind in ("Add", "Mul", "Sub") else [f"{prefix}w"] if kind == "MatMul" else [])
+        operands = [draw.choice(values)] + (
+            [draw.choice(values)] if kind in ("Add", "Mul", "Sub") else [f"{prefix}w"] if kind == "MatMul" else []
+        )
         nodes.append(node(kind, " ".join(operands), name, **({"axis": -1} if kind == "Softmax" else {})))
         values.append(name)
     if depth:
@@ -45,7 +49,9 @@ def _scan(draw: Random, states: list[str], sequences: list[str], trips: int, pre
         values.append(made[0])
     bounded = [f"{prefix}b{n}" for n in range(len(states))]
     following = [draw.choice(values) for _ in states]
-    nodes += [node(draw.choice(["Tanh", "Identity", "Softmax"]), value, name) for value, name in zip(following, bounded)]
+    nodes += [
+        node(draw.choice(["Tanh", "Identity", "Softmax"]), value, name) for value, name in zip(following, bounded)
+    ]
     rows_out = [f"{prefix}y{n}" for n in range(draw.randint(0, 2))]
     nodes += [node("Identity", draw.choice([*values, *bounded]), name) for name in rows_out]
     weights = {f"{prefix}w": np.random.default_rng(draw.randrange(99)).standard_normal((6, 6)).astype(np.float32) / 6}
@@ -53,9 +59,19 @@ def _scan(draw: Random, states: list[str], sequences: list[str], trips: int, pre
         weights[f"{prefix}shape"] = np.asarray([1, *SHAPE], np.int64)
     step = body(nodes, dict.fromkeys(inner, PORT), dict.fromkeys([*bounded, *rows_out], PORT), **weights)
     names = [f"{prefix}r{n}" for n in range(len(states) + len(rows_out))]
-    directions = {"scan_input_directions": [draw.randint(0, 1) for _ in sequences], "scan_output_directions": [draw.randint(0, 1) for _ in rows_out]}
+    directions = {
+        "scan_input_directions": [draw.randint(0, 1) for _ in sequences],
+        "scan_output_directions": [draw.randint(0, 1) for _ in rows_out],
+    }
     given = " ".join([*states, *sequences])
-    return node("Scan", given, " ".join(names), body=step, num_scan_inputs=len(sequences), **{k: v for k, v in directions.items() if v}), names
+    return node(
+        "Scan",
+        given,
+        " ".join(names),
+        body=step,
+        num_scan_inputs=len(sequences),
+        **{k: v for k, v in directions.items() if v},
+    ), names
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -74,7 +90,10 @@ def test_kernels_of_any_loop_compute_the_same_however_split(tmp_path: Path, seed
     scan, names = _scan(draw, states, sequences, trips, "a", depth=seed % 3 == 0)
     ports = dict.fromkeys(states, SHAPE) | {name: [trips, *SHAPE] for name in sequences}
     model = model_of([scan], ports, names, {}, opset=17)
-    given = {port.name: np.random.default_rng(n).standard_normal(ports[port.name]).astype(np.float32) for n, port in enumerate(model.graph.input)}
+    given = {
+        port.name: np.random.default_rng(n).standard_normal(ports[port.name]).astype(np.float32)
+        for n, port in enumerate(model.graph.input)
+    }
     imported = import_model(save(model, tmp_path))
     module, wanted = to_relax(imported), run(model, given)
     whole = lower_by_sequence(Sequence.parse(TVM_DEFAULT), module, imported, "loop", Machine())

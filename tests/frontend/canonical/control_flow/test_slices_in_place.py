@@ -53,7 +53,15 @@ def _scan(width: int, made: int, directions: tuple[int, int], last=(node("Softma
         {"h": (FLOAT, [1, made]), "xi": (FLOAT, [1, width])}, {"h2": (FLOAT, [1, made]), "row": (FLOAT, [1, made])},
         **{name: value.astype(np.float32) for name, value in weights.items()},
     )  # fmt: skip
-    scan = node("Scan", "h0 x", "h y", body=step, num_scan_inputs=1, scan_input_directions=[directions[0]], scan_output_directions=[directions[1]])
+    scan = node(
+        "Scan",
+        "h0 x",
+        "h y",
+        body=step,
+        num_scan_inputs=1,
+        scan_input_directions=[directions[0]],
+        scan_output_directions=[directions[1]],
+    )
     return model_of([scan], {"h0": [1, made], "x": [TRIPS, 1, width]}, ["h", "y"], {}, opset=17)
 
 
@@ -80,14 +88,26 @@ def test_results_in_the_other_direction_have_a_place_of_their_own(tmp_path: Path
 
 def test_slices_by_the_number_of_the_iteration_are_a_sequence(tmp_path: Path) -> None:
     """A Loop reads x[i], and no more of x: rows take their place; a slice that is read once more is still there then."""
+
     def model(last: str, axis: int):
-        nodes = [node("Gather", "x i", "xi", axis=axis), node("Add", "h xi", "s"), node("Softmax", "s", "h2", axis=-1), node("Sub", f"h2 {last}", "row")]
+        nodes = [
+            node("Gather", "x i", "xi", axis=axis),
+            node("Add", "h xi", "s"),
+            node("Softmax", "s", "h2", axis=-1),
+            node("Sub", f"h2 {last}", "row"),
+        ]
         step = body(
             nodes, {"i": (INT, []), "on": (BOOL, []), "h": (FLOAT, [2, 32])},
             {"on": (BOOL, []), "h2": (FLOAT, [2, 32]), "row": (FLOAT, [2, 32])},
         )  # fmt: skip
         loop = node("Loop", "m _ h0", "h y", body=step)
-        return model_of([loop], {"x": [TRIPS, 2, 32] if axis == 0 else [1, TRIPS, 32], "h0": [2, 32]}, ["h", "y"], {"m": np.asarray(TRIPS, np.int64)}, opset=17)
+        return model_of(
+            [loop],
+            {"x": [TRIPS, 2, 32] if axis == 0 else [1, TRIPS, 32], "h0": [2, 32]},
+            ["h", "y"],
+            {"m": np.asarray(TRIPS, np.int64)},
+            opset=17,
+        )
 
     for last, axis in (("s", 0), ("xi", 0), ("s", -2)):
         alone, shared = (_planned(model(last, axis), tmp_path, shared=each) for each in (False, True))

@@ -61,10 +61,19 @@ def images() -> onnx.ModelProto:
 def nested() -> onnx.ModelProto:
     """The same over images inside of a loop over groups of them, which also filters their last result."""
     nodes, weights = _convolutions("s", "g2", "i")
-    inner = body([node("Add", "g r", "s"), *nodes, node("Identity", "g2", "irow")], {"g": PORT, "r": PORT}, {"g2": PORT, "irow": PORT}, **weights)
+    inner = body(
+        [node("Add", "g r", "s"), *nodes, node("Identity", "g2", "irow")],
+        {"g": PORT, "r": PORT},
+        {"g2": PORT, "irow": PORT},
+        **weights,
+    )
     more, others = _convolutions("gn", "h2", "o")
     loop = node("Scan", "h xi", "gn rows", body=inner, num_scan_inputs=1)
-    return _scan([loop, *more, node("ReduceSum", "rows first", "row", keepdims=0)], others | {"first": np.asarray([0])}, [3, *PORT[1]])
+    return _scan(
+        [loop, *more, node("ReduceSum", "rows first", "row", keepdims=0)],
+        others | {"first": np.asarray([0])},
+        [3, *PORT[1]],
+    )
 
 
 def _replayed(model: onnx.ModelProto, passes: tuple[str, ...], folder: Path) -> tuple[Lowered, int]:
@@ -92,7 +101,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("make, splits, depth", CASES, ids=["rows", "channels", "nested"])
-def test_a_split_body_takes_less_and_computes_the_same(tmp_path: Path, make, splits: tuple[str, ...], depth: int) -> None:
+def test_a_split_body_takes_less_and_computes_the_same(
+    tmp_path: Path, make, splits: tuple[str, ...], depth: int
+) -> None:
 
     model = make()
     whole, _ = _replayed(model, (), tmp_path)
@@ -120,7 +131,9 @@ def test_the_search_splits_a_body_that_takes_the_most(tmp_path: Path) -> None:
 
     for make in (images, nested):
         imported = load(save(make(), tmp_path), "body")
-        names = [tuple(port.name for port in ports) for ports in (imported.onnx.graph.input, imported.onnx.graph.output)]
+        names = [
+            tuple(port.name for port in ports) for ports in (imported.onnx.graph.input, imported.onnx.graph.output)
+        ]
         evaluator = Evaluator(imported.graph, "body", TARGET, *names)
         found = evaluator.evaluate(Candidate().passes)
         best = refine(evaluator, Splitter(evaluator), found, 0.25).best

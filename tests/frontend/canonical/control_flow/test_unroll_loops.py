@@ -29,7 +29,9 @@ def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProt
 
 def body(nodes: Sequence[onnx.NodeProto], inputs: dict, outputs: dict, **constants: np.ndarray) -> onnx.GraphProto:
     """A subgraph; ports are dtypes and shapes by name."""
-    given, made = ([helper.make_tensor_value_info(name, *port) for name, port in each.items()] for each in (inputs, outputs))
+    given, made = (
+        [helper.make_tensor_value_info(name, *port) for name, port in each.items()] for each in (inputs, outputs)
+    )
     return helper.make_graph(nodes, "body", given, made, [numpy_helper.from_array(v, k) for k, v in constants.items()])
 
 
@@ -156,13 +158,20 @@ def test_a_loop_may_have_a_trip_count_and_nothing_else(tmp_path: Path) -> None:
     inner = body(
         [node("Gather", "x i", "row", axis=0)], {"i": (INT, []), "on": (BOOL, [])}, {"on": (BOOL, []), "row": (FLOAT, [2, 3])},
     )  # fmt: skip
-    same(model_of([node("Loop", "m _", "y", body=inner)], {"x": [5, 2, 3]}, ["y"], {"m": np.asarray(2, np.int64)}), tmp_path)
+    same(
+        model_of([node("Loop", "m _", "y", body=inner)], {"x": [5, 2, 3]}, ["y"], {"m": np.asarray(2, np.int64)}),
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize("axis", [-1, -3])
 def test_a_scan_may_count_the_axes_of_its_results_from_the_end(tmp_path: Path, axis: int) -> None:
     scan, row = scan_along(0, (0, 0))
-    scan.attribute.extend([helper.make_attribute("scan_output_axes", [axis])] if not any(a.name == "scan_output_axes" for a in scan.attribute) else [])
+    scan.attribute.extend(
+        [helper.make_attribute("scan_output_axes", [axis])]
+        if not any(a.name == "scan_output_axes" for a in scan.attribute)
+        else []
+    )
     for attribute in scan.attribute:
         if attribute.name == "scan_output_axes":
             attribute.ints[:] = [axis]
@@ -170,7 +179,14 @@ def test_a_scan_may_count_the_axes_of_its_results_from_the_end(tmp_path: Path, a
 
 
 def test_a_selection_before_there_was_one_is_refused(tmp_path: Path) -> None:
-    branches = {f"{word}_branch": body([node(op, "x", word)], {}, {word: (FLOAT, [2])}) for word, op in (("then", "Relu"), ("else", "Neg"))}
-    model = model_of([node("If", "c", "y", name="choice", **branches)], {"x": [2], "c": [1]}, ["y"], dtypes={"c": BOOL}, opset=7)
-    with pytest.raises(ModelError, match="If node 'choice' cannot be compiled: its condition is not constant, and operator set 7"):
+    branches = {
+        f"{word}_branch": body([node(op, "x", word)], {}, {word: (FLOAT, [2])})
+        for word, op in (("then", "Relu"), ("else", "Neg"))
+    }
+    model = model_of(
+        [node("If", "c", "y", name="choice", **branches)], {"x": [2], "c": [1]}, ["y"], dtypes={"c": BOOL}, opset=7
+    )
+    with pytest.raises(
+        ModelError, match="If node 'choice' cannot be compiled: its condition is not constant, and operator set 7"
+    ):
         import_model(save(model, tmp_path))

@@ -75,7 +75,9 @@ def test_a_constant_that_no_implementation_has_is_left_as_a_node(tmp_path: Path)
 @pytest.mark.parametrize("op, opset", [("Shape", 7), ("Size", 7), ("Shape", 11), ("Size", 13)])
 def test_the_shape_of_a_constant_is_a_constant_in_every_set(tmp_path: Path, op: str, opset: int) -> None:
     constant = numpy_helper.from_array(floats(3, 4), "k")
-    graph = helper.make_graph([node(op, ["k"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 7, None)], [constant])
+    graph = helper.make_graph(
+        [node(op, ["k"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 7, None)], [constant]
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     np.testing.assert_array_equal(run(import_model(save(model, tmp_path)), {})[0], run(model, {})[0])
 
@@ -97,7 +99,10 @@ def test_strings_that_are_constants_fold(tmp_path: Path) -> None:
     ("made", "constants"),
     [
         (node("Div", ["a", "b"], ["y"]), {"a": np.asarray([1]), "b": np.asarray([0])}),
-        (node("Mod", ["a", "b"], ["y"]), {"a": np.asarray([np.iinfo(np.int32).min], np.int32), "b": np.asarray([-1], np.int32)}),
+        (
+            node("Mod", ["a", "b"], ["y"]),
+            {"a": np.asarray([np.iinfo(np.int32).min], np.int32), "b": np.asarray([-1], np.int32)},
+        ),
         (node("Gather", ["a", "b"], ["y"]), {"a": np.asarray([1.0]), "b": np.asarray([5])}),
         (node("NoSuchOperator", ["a"], ["y"]), {"a": np.asarray([1.0])}),
         (node("SequenceEmpty", [], ["y"]), {}),

@@ -86,7 +86,11 @@ def test_long_transforms_are_refused(tmp_path):
 
 def test_a_vector_of_floats_is_no_shape(tmp_path):
     """Add a line to a column of floats: ONNX's propagation of shapes took both for shapes."""
-    constants = {"line": np.arange(7, dtype=np.float32), "column": np.arange(5, dtype=np.float32), "axis": np.asarray([-1])}
+    constants = {
+        "line": np.arange(7, dtype=np.float32),
+        "column": np.arange(5, dtype=np.float32),
+        "axis": np.asarray([-1]),
+    }
     nodes = [
         node("Div", ["column", "line_0"], ["a"]), node("Unsqueeze", ["a", "axis"], ["b"]), node("Div", ["line", "line_0"], ["c"]),
         node("Add", ["b", "c"], ["d"]), node("Mul", ["d", "x"], ["y"]),

@@ -15,7 +15,9 @@ def pooling(op, size, attributes, opset=13, twice=False):
     nodes = [helper.make_node(op, ["x"], ["y"], ceil_mode=1, **attributes)]
     nodes += [helper.make_node(op, ["y"], ["z"], ceil_mode=1, **attributes)] if twice else []
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 2, *size))
-    graph = helper.make_graph(nodes, "pooling", [x], [helper.make_tensor_value_info("z" if twice else "y", TensorProto.FLOAT, None)])
+    graph = helper.make_graph(
+        nodes, "pooling", [x], [helper.make_tensor_value_info("z" if twice else "y", TensorProto.FLOAT, None)]
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
@@ -45,7 +47,9 @@ def test_sizes_and_values_are_those_of_onnx_runtime(op, form, opset, tmp_path):
 
 
 def test_older_inference_agrees_from_then_on(tmp_path):
-    imported = import_model(save(pooling("MaxPool", (27,), {"kernel_shape": [1], "strides": [3]}, twice=True), tmp_path))
+    imported = import_model(
+        save(pooling("MaxPool", (27,), {"kernel_shape": [1], "strides": [3]}, twice=True), tmp_path)
+    )
     assert [dim.dim_value for dim in imported.graph.output[0].type.tensor_type.shape.dim] == [1, 2, 3]
     assert not any(each.name == "ceil_mode" for node in imported.graph.node for each in node.attribute)
 
@@ -54,4 +58,6 @@ def test_padding_that_counts_rounds_up_or_down_along_all_axes(tmp_path):
     attributes = {"kernel_shape": [1, 2], "strides": [3, 3], "count_include_pad": 1}
     with pytest.raises(ModelError, match="rounds up along one axis"):
         import_model(save(pooling("AveragePool", (6, 7), attributes), tmp_path))
-    onnx.checker.check_model(import_model(save(pooling("AveragePool", (6, 6), {**attributes, "kernel_shape": [1, 1]}), tmp_path)))
+    onnx.checker.check_model(
+        import_model(save(pooling("AveragePool", (6, 6), {**attributes, "kernel_shape": [1, 1]}), tmp_path))
+    )

@@ -20,7 +20,9 @@ from ...programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
 _AVX2 = Machine()
-_MACHINES = st.sampled_from([_AVX2, *(get_target(name).machine for name in ("x86-64-v4", "rpi4", "visionfive2", "bpi-f3"))])
+_MACHINES = st.sampled_from(
+    [_AVX2, *(get_target(name).machine for name in ("x86-64-v4", "rpi4", "visionfive2", "bpi-f3"))]
+)
 
 
 def _agrees(program, machine: Machine) -> None:
@@ -60,7 +62,13 @@ def test_long_windows(batch, channels, filters, outputs, taps, stride, epilogue,
 
 
 @settings(max_examples=examples(25), deadline=None)
-@given(st.sampled_from([(), (1,), (3,)]), st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 4, 16, 20, 33, 64]), _MACHINES)
+@given(
+    st.sampled_from([(), (1,), (3,)]),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.sampled_from([1, 4, 16, 20, 33, 64]),
+    _MACHINES,
+)
 def test_rows_times_rows(batch, rows, columns, depth, machine):
     def body(a, b):
         axes = [*range(len(batch)), len(batch) + 1, len(batch)]
@@ -68,7 +76,6 @@ def test_rows_times_rows(batch, rows, columns, depth, machine):
 
     passes = ("fuse-transpose-matmul", "legalize", "fuse-operators")
     _agrees(lowered([(*batch, rows, depth), (*batch, columns, depth)], body, passes), machine)
-
 
 
 def test_rows_that_share_a_filter_are_summed_side_by_side():

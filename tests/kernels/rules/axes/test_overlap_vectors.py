@@ -74,7 +74,9 @@ def test_a_long_axis_in_one_tile_is_a_block(filters):
 
 def test_a_residual_keeps_its_place():
     shapes = [(13, 4), (13, 9)]
-    program = lowered(shapes, lambda x, y: relax.op.add(relax.op.matmul(x, weight(4, 9)), y), ("legalize", "fuse-operators"))
+    program = lowered(
+        shapes, lambda x, y: relax.op.add(relax.op.matmul(x, weight(4, 9)), y), ("legalize", "fuse-operators")
+    )
     scheduled, _ = schedule_program(program)
     assert [step.in_place for step in scheduled.program.steps] != [()]
     assert not _wide(program)

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.tvm
 
 def _convolution(shape, filters, taken, size, groups, stride=1):
     def body(x):
-        result = relax.op.nn.conv2d(x, weight(filters, taken, size, size), groups=groups, padding=size // 2, strides=stride)
+        result = relax.op.nn.conv2d(
+            x, weight(filters, taken, size, size), groups=groups, padding=size // 2, strides=stride
+        )
         return relax.op.nn.relu(relax.op.add(result, weight(1, filters, 1, 1, seed=2)))
 
     return lowered([shape], body)

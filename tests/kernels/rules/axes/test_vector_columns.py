@@ -21,7 +21,9 @@ from ....profiles import examples
 from ...programs import lowered, random_inputs, run
 
 pytestmark = pytest.mark.tvm
-_MACHINES = st.sampled_from([Machine(), *(get_target(name).machine for name in ("x86-64-v4", "rpi4", "bpi-f3", "visionfive2"))])
+_MACHINES = st.sampled_from(
+    [Machine(), *(get_target(name).machine for name in ("x86-64-v4", "rpi4", "bpi-f3", "visionfive2"))]
+)
 _BODIES = {
     "softmax": lambda x: relax.op.nn.softmax(x, axis=1),
     "log": lambda x: relax.op.nn.log_softmax(x, axis=1),
@@ -55,7 +57,9 @@ def test_columns_in_vectors(outer, depth, plane, body, machine):
         assert each is None or workspace_bytes(each) <= max(4 * 64, machine.register_bytes)
         if each is not None:
             found, before = analyse_sharing(each), analyse_sharing(program.kernels[name])
-            assert (found.results, found.copies) == (before.results, before.copies) and {*before.in_place} <= {*found.in_place}
+            assert (found.results, found.copies) == (before.results, before.copies) and {*before.in_place} <= {
+                *found.in_place
+            }
 
 
 @pytest.mark.parametrize("side", [8, 65])

@@ -42,7 +42,12 @@ def operands_of_sum(kernel):
 
 
 @settings(max_examples=6, deadline=None)
-@given(st.integers(1, 3), st.integers(2, 9), st.integers(1, 9), st.sampled_from([topi.nn.relu, lambda total: total, lambda total: topi.exp(total) * total]))
+@given(
+    st.integers(1, 3),
+    st.integers(2, 9),
+    st.integers(1, 9),
+    st.sampled_from([topi.nn.relu, lambda total: total, lambda total: topi.exp(total) * total]),
+)
 def test_sums_are_the_same_without_scales_in_their_terms(rows, depth, columns, epilogue):
     kernel = product(rows, depth, columns, epilogue)
     scaled = scales_last(kernel)

@@ -38,7 +38,12 @@ def sums(kernel):
 
 
 @settings(max_examples=12)
-@given(window=st.integers(2, 3), pad=st.integers(0, 1), kind=st.sampled_from(["max", "avg"]), channels=st.sampled_from([3, 8]))
+@given(
+    window=st.integers(2, 3),
+    pad=st.integers(0, 1),
+    kind=st.sampled_from(["max", "avg"]),
+    channels=st.sampled_from([3, 8]),
+)
 def test_a_window_beside_a_sum_is_an_expression(window, pad, kind, channels):
     kernel = pooled_shortcut(window, pad, kind, channels)
     unrolled = unroll_windows(kernel)
@@ -56,7 +61,9 @@ def test_a_rule_then_fits():
 def test_a_pooling_of_the_sum_stays(window):
     kernel = kernel_of(
         [(1, 4, 12, 12), (8, 4, 1, 1)],
-        lambda data, weight: topi.nn.pool2d(topi.nn.conv2d(data, weight, 1, 0, 1), [window] * 2, [2, 2], [1, 1], [0] * 4, "max"),
+        lambda data, weight: topi.nn.pool2d(
+            topi.nn.conv2d(data, weight, 1, 0, 1), [window] * 2, [2, 2], [1, 1], [0] * 4, "max"
+        ),
     )
     assert unroll_windows(kernel) is kernel
 

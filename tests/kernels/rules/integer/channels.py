@@ -20,7 +20,10 @@ from passfit.tir.row_window import row_window
 from passfit.tir.workspace import workspace_bytes
 
 #: processors to run kernels on: any, and those with pairs that this machine has
-PROCESSORS = [{"kind": "llvm"}, *(t.llvm_config() for t in map(get_target, ("x86-64", "x86-64-v4")) if how_to_run(t).native)]
+PROCESSORS = [
+    {"kind": "llvm"},
+    *(t.llvm_config() for t in map(get_target, ("x86-64", "x86-64-v4")) if how_to_run(t).native),
+]
 MACHINES = [get_target(name).machine for name in ("x86-64", "x86-64-v4")]
 
 
@@ -33,7 +36,9 @@ def conv(
     x = te.placeholder((batch, channels, *size), dtype, "x")
     w = te.placeholder((filters, channels // groups, *taps), "int8", "w")
     multiplier, bias = te.placeholder((filters, 1, 1), "float32", "m"), te.placeholder((filters, 1, 1), "int32", "b")
-    form = Sum((Quantity(zero), Quantity(0)), Requantisation(Quantity(place=2), Quantity(-5), "int8", Quantity(place=3)))
+    form = Sum(
+        (Quantity(zero), Quantity(0)), Requantisation(Quantity(place=2), Quantity(-5), "int8", Quantity(place=3))
+    )
     window = Window(strides, dilations, pads[:2], pads[2:], groups)
     y = convolution(x, w, multiplier, bias, form=form, window=window)
     kernel = te.create_prim_func([x, w, multiplier, bias, y], index_dtype_override="int64")
@@ -69,7 +74,11 @@ def runner(kernel: PrimFunc, processor: dict) -> Callable[[Sequence[np.ndarray],
 
 
 def assert_exact(
-    kernel: PrimFunc, found: Sequence[RuleResult], seed: int = 0, rows: Sequence[int] = (), processors: Sequence[dict] = PROCESSORS
+    kernel: PrimFunc,
+    found: Sequence[RuleResult],
+    seed: int = 0,
+    rows: Sequence[int] = (),
+    processors: Sequence[dict] = PROCESSORS,
 ) -> None:
     """Compare the only schedule with the kernel; `rows` are first rows of a window of one."""
     (only,) = found

@@ -32,7 +32,9 @@ def scheduled(kernel, weight=1, machine=MACHINE):
 )  # fmt: skip
 def test_convolutions_are_exact(channels, filters, size, taps, stride, pad, last, zero, seed):
     assume(all(extent + 2 * pad >= tap for extent, tap in zip(size, taps)))
-    kernel = conv(channels, filters, size, taps, strides=(stride, stride), pads=(pad,) * 4, zero=zero[0], dtype=zero[1], last=last)
+    kernel = conv(
+        channels, filters, size, taps, strides=(stride, stride), pads=(pad,) * 4, zero=zero[0], dtype=zero[1], last=last
+    )
     found = scheduled(kernel)
     if found:
         assert_exact(kernel, found, seed, processors=PROCESSORS[:1])

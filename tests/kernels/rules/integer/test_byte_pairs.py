@@ -25,7 +25,9 @@ def kernel(taps, count, zero, dtype):
     def each(i):
         return sum_of_bytes([(weights[n, i].asobject(), values[n, i].asobject()) for n in range(taps)], zero)
 
-    schedule = Schedule(IRModule({"main": te.create_prim_func([weights, values, te.compute((count,), each, "result")])}))
+    schedule = Schedule(
+        IRModule({"main": te.create_prim_func([weights, values, te.compute((count,), each, "result")])})
+    )
     schedule.vectorize(schedule.split(schedule.get_loops("result")[0], [None, 8])[1])
     return schedule.mod["main"]
 
@@ -43,7 +45,9 @@ def test_they_are_exact_at_the_ends(taps, dtype, zero):
     np.testing.assert_array_equal(result.numpy(), (weights.astype(int) * (values.astype(int) - zero)).sum(0))
 
 
-@pytest.mark.parametrize("target, names", [("rpi4", ("smull", "smlsl", "saddw")), ("beaglebone", ("vmull.s8", "vmlsl.s8", "vaddw.s16"))])
+@pytest.mark.parametrize(
+    "target, names", [("rpi4", ("smull", "smlsl", "saddw")), ("beaglebone", ("vmull.s8", "vmlsl.s8", "vaddw.s16"))]
+)
 def test_neon_has_an_instruction_for_each_step(target, names):
     text = build_module({"f": kernel(9, 64, 3, "int8")}, get_target(target).llvm_config()).inspect_source("asm")
     assert all(name in text for name in names)

@@ -35,7 +35,18 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
     pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
     places = [extent + pads[n] + pads[n + 2] - reach[n] for n, extent in enumerate(size)]
     assume(min(places) >= 0)
-    kernel = conv(channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1], last=last)
+    kernel = conv(
+        channels,
+        filters,
+        size,
+        taps,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        zero=zero[0],
+        dtype=zero[1],
+        last=last,
+    )
     found = scheduled(kernel, machine)
     if found or (machine is MACHINES[0] and places[1] >= 9):
         assert_exact(kernel, found, seed, processors=[PROCESSORS[seed % len(PROCESSORS)]])

@@ -37,7 +37,9 @@ def test_windows_are_exact(channels, size, taps, strides, dilations, pads, zero,
     pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
     if taps == (1, 1) or not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
         return
-    kernel = depthwise(channels, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1], last=last)
+    kernel = depthwise(
+        channels, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1], last=last
+    )
     if found := scheduled(kernel):
         assert_exact(kernel, found, seed)
 

@@ -42,7 +42,9 @@ def test_windows_are_exact(channels, size, taps, strides, dilations, pads, zero,
     fits = all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size))
     if not fits or taps == (1, 1) or channels < min(machine.lanes, 8):
         return
-    kernel = depthwise(channels, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1])
+    kernel = depthwise(
+        channels, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1]
+    )
     found = scheduled(kernel, machine)
     if found or size[1] > 8:
         assert_exact(kernel, found, seed)

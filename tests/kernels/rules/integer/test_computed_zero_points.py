@@ -48,14 +48,23 @@ def batched(rows: int, depth: int, columns: int) -> PrimFunc:
 
 
 def windows(channels: int, size: int, taps: int, pad: int, dtype: str, last: tuple[int, ...]) -> PrimFunc:
-    x, w = te.placeholder((1, channels, size, size + 3), dtype, "x"), te.placeholder((16, channels, taps, taps), "int8", "w")
+    x, w = (
+        te.placeholder((1, channels, size, size + 3), dtype, "x"),
+        te.placeholder((16, channels, taps, taps), "int8", "w"),
+    )
     z = te.placeholder((), dtype, "z")
     y = convolution(x, w, z, form=FORM, window=Window((1, 1), (1, 1), (pad, pad), (pad, pad)))
     kernel = te.create_prim_func([x, w, z, y], index_dtype_override="int64")
     return with_channels_last(kernel, frozenset(last), frozenset({WEIGHT}))[0]
 
 
-def assert_exact(kernel: PrimFunc, found: Sequence[RuleResult], seed: int, processors: Sequence[dict] = PROCESSORS, first: int | None = None) -> None:
+def assert_exact(
+    kernel: PrimFunc,
+    found: Sequence[RuleResult],
+    seed: int,
+    processors: Sequence[dict] = PROCESSORS,
+    first: int | None = None,
+) -> None:
     """Compare the only schedule with the kernel as TVM makes it."""
     (only,) = found
     random = np.random.default_rng(seed)
@@ -90,7 +99,14 @@ def test_products_of_matrices_are_exact(rows, depth, columns, dtype, rule, machi
 
 
 @settings(max_examples=examples(4))
-@given(st.sampled_from([2, 3, 8]), st.integers(4, 9), st.integers(1, 3), st.sampled_from(["uint8", "int8"]), st.sampled_from([(0, 3), ()]), st.integers(0, 9))
+@given(
+    st.sampled_from([2, 3, 8]),
+    st.integers(4, 9),
+    st.integers(1, 3),
+    st.sampled_from(["uint8", "int8"]),
+    st.sampled_from([(0, 3), ()]),
+    st.integers(0, 9),
+)
 def test_windows_with_padding_are_exact(channels, size, taps, dtype, last, seed):
     kernel = windows(channels, size, taps, taps // 2, dtype, last)
     for rule in (run_products, pair_products):
@@ -104,12 +120,18 @@ def test_windows_with_padding_are_exact(channels, size, taps, dtype, last, seed)
 def test_rows_of_a_matrix_at_a_time_are_exact(rule, rows):
     kernel = row_window(batched(8, 1024 if rule is long_runs else 64, 16), 1, rows)
     for first in (0, 4, 8 - rows):
-        assert_exact(kernel, list(rule(kernel, frozenset({WEIGHT + 1}), get_target("x86-64-vnni").machine)), first, first=first)
+        assert_exact(
+            kernel, list(rule(kernel, frozenset({WEIGHT + 1}), get_target("x86-64-vnni").machine)), first, first=first
+        )
 
 
 def test_a_single_place_needs_little_workspace():
     for depth in (96, 640, 4000):
-        found = [each for rule in (run_products, long_runs) for each in rule(matrices(1, depth, 32), frozenset({WEIGHT}), MACHINES[0])]
+        found = [
+            each
+            for rule in (run_products, long_runs)
+            for each in rule(matrices(1, depth, 32), frozenset({WEIGHT}), MACHINES[0])
+        ]
         assert len(found) == 1 and workspace_bytes(found[0].kernel) <= 192 + 128, depth
 
 

@@ -90,7 +90,13 @@ def test_convolutions_are_the_same(channels, filters, size, taps, stride, pad, q
 
 @pytest.mark.parametrize(
     "kernel",
-    [matmul(1, 32, 40), matmul(7, 48, 8), matmul(4, 16, 32, -128), conv(8, 8, (5, 9), 3, 1, 1, 200, "uint8"), conv(64, 16, (3, 60), 3, 1, 1)],
+    [
+        matmul(1, 32, 40),
+        matmul(7, 48, 8),
+        matmul(4, 16, 32, -128),
+        conv(8, 8, (5, 9), 3, 1, 1, 200, "uint8"),
+        conv(64, 16, (3, 60), 3, 1, 1),
+    ],
     ids=["one row", "rows", "zero", "unsigned", "bands"],
 )
 @pytest.mark.parametrize("machine", [MACHINE, DOTS], ids=["quads", "dots"])

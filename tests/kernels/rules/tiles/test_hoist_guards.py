@@ -24,7 +24,11 @@ def guarded(channels: int, taps: int, dilation: int, ring: int, start: int) -> P
     """Sum taps of a row of a ring, but those before the first row."""
 
     @T.prim_func(private=True, s_tir=True)
-    def main(data: T.Buffer((channels, ring), "float32"), weight: T.Buffer((channels, taps), "float32"), out: T.Buffer((4,), "float32")):
+    def main(
+        data: T.Buffer((channels, ring), "float32"),
+        weight: T.Buffer((channels, taps), "float32"),
+        out: T.Buffer((4,), "float32"),
+    ):
         for i in range(4):
             out[i] = T.float32(0)
         for c in range(channels):
@@ -38,7 +42,11 @@ def guarded(channels: int, taps: int, dilation: int, ring: int, start: int) -> P
 
 def plain(channels: int, taps: int) -> PrimFunc:
     @T.prim_func(private=True, s_tir=True)
-    def main(data: T.Buffer((channels, taps + 4), "float32"), weight: T.Buffer((channels, taps), "float32"), out: T.Buffer((4,), "float32")):
+    def main(
+        data: T.Buffer((channels, taps + 4), "float32"),
+        weight: T.Buffer((channels, taps), "float32"),
+        out: T.Buffer((4,), "float32"),
+    ):
         for i in range(4):
             out[i] = T.float32(0)
         for c in range(channels):
@@ -82,12 +90,23 @@ def test_the_loop_that_guards_depend_on_goes_outside():
 
 
 @settings(max_examples=examples(20))
-@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 4), st.integers(1, 20), st.integers(0, 6), st.integers(0, 1 << 20))
+@given(
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(1, 20),
+    st.integers(0, 6),
+    st.integers(0, 1 << 20),
+)
 def test_the_sum_is_the_same(channels, taps, dilation, ring, start, seed):
     kernel = guarded(channels, taps, dilation, ring, start)
     assert np.allclose(run(hoist_guards(kernel), seed), run(kernel, seed), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kernel", [plain(8, 3), chosen_by_a_loop(8, 3), overwritten(8, 3)], ids=["no guard", "results chosen by a loop", "overwritten"])
+@pytest.mark.parametrize(
+    "kernel",
+    [plain(8, 3), chosen_by_a_loop(8, 3), overwritten(8, 3)],
+    ids=["no guard", "results chosen by a loop", "overwritten"],
+)
 def test_other_loops_stay(kernel: PrimFunc):
     assert tvm_ffi.structural_equal(hoist_guards(kernel), kernel)

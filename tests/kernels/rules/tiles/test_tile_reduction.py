@@ -144,7 +144,11 @@ def test_reductions_and_pooling(shape, kind, stride, pad):
 def test_sums_of_products_in_which_no_axis_moves_one_factor_alone(rows, depth, width, square):
     """Norms across memory, and the dot products of two pictures."""
     shapes = [(rows, depth, width)] * (1 if square else 2)
-    program = lowered(shapes, lambda x, *other: relax.op.sum(relax.op.multiply(x, *(other or [x])), axis=1), ("legalize", "fuse-operators"))
+    program = lowered(
+        shapes,
+        lambda x, *other: relax.op.sum(relax.op.multiply(x, *(other or [x])), axis=1),
+        ("legalize", "fuse-operators"),
+    )
     if width % 8 == 0:
         assert _tiled(program) == [True]
     _agrees(program)
@@ -268,12 +272,21 @@ def test_weights_whose_lines_are_apart_are_repacked(columns, repacked):
     _agrees(program)
 
 
-@pytest.mark.parametrize("shape, size, strides", [((1, 9, 1, 24), 3, 1), ((1, 12, 11, 16), 3, 2), ((1, 7, 7, 40), 5, 1), ((1, 5, 6, 20), 3, 1)])
+@pytest.mark.parametrize(
+    "shape, size, strides",
+    [((1, 9, 1, 24), 3, 1), ((1, 12, 11, 16), 3, 2), ((1, 7, 7, 40), 5, 1), ((1, 5, 6, 20), 3, 1)],
+)
 def test_channels_that_lie_last_are_vectors_of_both_factors(shape, size, strides):
     channels = shape[-1]
 
     def body(x):
-        options = {"padding": size // 2, "strides": strides, "groups": channels, "data_layout": "NHWC", "kernel_layout": "HWOI"}
+        options = {
+            "padding": size // 2,
+            "strides": strides,
+            "groups": channels,
+            "data_layout": "NHWC",
+            "kernel_layout": "HWOI",
+        }
         return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(size, size, channels, 1), **options))
 
     program = lowered([shape], body)

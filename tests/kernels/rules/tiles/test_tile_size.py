@@ -18,7 +18,9 @@ _EXTENTS = st.integers(1, 200)
     st.integers(1, 1000),
     st.booleans(),
     st.booleans(),
-    st.sampled_from([Machine(), Machine(4, 16, by_element=True), Machine(1, 20), Machine(32, 8, by_element=True, joined=4)]),
+    st.sampled_from(
+        [Machine(), Machine(4, 16, by_element=True), Machine(1, 20), Machine(32, 8, by_element=True, joined=4)]
+    ),
 )
 def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered, machine):
     rows = [Rows(extent) for extent in extents]
@@ -70,7 +72,9 @@ def test_scattered_results_that_are_neighbours_cost_less_in_blocks_of_four():
         assert abreast.cycles < apart.cycles
     assert best_tile(64, [Rows(8)], abreast=True, **options).rows[-1] % 4 == 0
     blind = replace(wide, transposes=False)
-    assert best_tile(16, [Rows(8)], abreast=True, **{**options, "machine": blind}) == best_tile(16, [Rows(8)], **{**options, "machine": blind})
+    assert best_tile(16, [Rows(8)], abreast=True, **{**options, "machine": blind}) == best_tile(
+        16, [Rows(8)], **{**options, "machine": blind}
+    )
 
 
 def test_vectors_that_start_anywhere_in_a_line_cost_more():
@@ -81,7 +85,8 @@ def test_vectors_that_start_anywhere_in_a_line_cost_more():
 def test_bytes_made_floats_one_by_one_cost_more_than_in_vectors():
     options = {"vectors": True, "scattered": False}
     plain, vectors, scalars = (
-        best_tile(64, [Rows(48)], 320, converts=converts, **options).cycles for converts in ((False, False), (True, False), (False, True))
+        best_tile(64, [Rows(48)], 320, converts=converts, **options).cycles
+        for converts in ((False, False), (True, False), (False, True))
     )
     assert plain < vectors < scalars
 

@@ -27,7 +27,14 @@ MACHINE = get_target("x86-64").machine
 
 
 def circular(x, count):
-    return topi.concatenate([topi.strided_slice(x, [x.shape[2] - count], [x.shape[2]], [1], [2]), x, topi.strided_slice(x, [0], [count], [1], [2])], 2)
+    return topi.concatenate(
+        [
+            topi.strided_slice(x, [x.shape[2] - count], [x.shape[2]], [1], [2]),
+            x,
+            topi.strided_slice(x, [0], [count], [1], [2]),
+        ],
+        2,
+    )
 
 
 def reflected(x, count):
@@ -58,7 +65,9 @@ def convolution(edges, channels, length, filters, taps, dilation):
         padded = EDGES[edges](x, (taps - 1) * dilation // 2)
         c, j = te.reduce_axis((_long(0), _long(channels)), "c"), te.reduce_axis((_long(0), _long(taps)), "j")
         shape = (_long(1), _long(filters), _long(length))
-        return topi.nn.relu(te.compute(shape, lambda n, f, y: te.sum(padded[n, c, y + j * _long(dilation)] * w[f, c, j], [c, j])))
+        return topi.nn.relu(
+            te.compute(shape, lambda n, f, y: te.sum(padded[n, c, y + j * _long(dilation)] * w[f, c, j], [c, j]))
+        )
 
     return kernel_of([(1, channels, length), (filters, channels, taps)], body)
 
@@ -106,7 +115,9 @@ def test_many_choices_are_left_at_once():
     """Clamp the indices of 24 reads, as three bilinear resizes do: 2^48 values in between."""
 
     def body(x, w):
-        clamped = te.compute((_long(16),), lambda i: sum(x[tirx.max(tirx.min(i + _long(k), _long(15)), _long(k - 3))] for k in range(24)))
+        clamped = te.compute(
+            (_long(16),), lambda i: sum(x[tirx.max(tirx.min(i + _long(k), _long(15)), _long(k - 3))] for k in range(24))
+        )
         k = te.reduce_axis((_long(0), _long(9)), "k")
         return te.compute((_long(8),), lambda i: te.sum(clamped[i + k - _long(1)] * w[k], [k]))
 
@@ -118,7 +129,13 @@ def test_choices_by_values_are_left():
     """A mask is data: no position tells it."""
     kernel = kernel_of(
         [(1, 8, 32), (1, 8, 32), (16, 8, 3)],
-        lambda x, mask, w: topi.nn.conv1d_ncw(te.compute(x.shape, lambda n, c, i: tirx.if_then_else(mask[n, c, i] > 0, x[n, c, i], -x[n, c, i])), w, 1, 0, 1),
+        lambda x, mask, w: topi.nn.conv1d_ncw(
+            te.compute(x.shape, lambda n, c, i: tirx.if_then_else(mask[n, c, i] > 0, x[n, c, i], -x[n, c, i])),
+            w,
+            1,
+            0,
+            1,
+        ),
     )
     tiled = tile_reduction(kernel, frozenset({1}), MACHINE)
     assert tiled is not None and count_tests(tiled.kernel) == 0
@@ -130,7 +147,10 @@ def test_what_each_step_would_copy_is_copied_once():
     def body(x, mask, w):
         chosen = te.compute((_long(16),), lambda i: tirx.if_then_else(mask[i] > 0, x[i], -x[i]))
         k = te.reduce_axis((_long(0), _long(16)), "k")
-        return te.compute((_long(8), _long(24)), lambda i, j: te.sum(chosen[tirx.floormod(tirx.floordiv(i, _long(64)) + k, _long(16))] * w[k, j], [k]))
+        return te.compute(
+            (_long(8), _long(24)),
+            lambda i, j: te.sum(chosen[tirx.floormod(tirx.floordiv(i, _long(64)) + k, _long(16))] * w[k, j], [k]),
+        )
 
     kernel = kernel_of([(16,), (16,), (16, 24)], body)
     tiled = tile_reduction(kernel, frozenset(), MACHINE)

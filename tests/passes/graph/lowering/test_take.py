@@ -19,7 +19,10 @@ pytestmark = pytest.mark.tvm
 )
 def test_the_kernel_is_tvms_own_and_nothing_is_printed(shape, indices, axis, capfd):
     builder = relax.BlockBuilder()
-    data, at = relax.Var("data", relax.TensorType(shape, "float32")), relax.Var("at", relax.TensorType(indices, "int64"))
+    data, at = (
+        relax.Var("data", relax.TensorType(shape, "float32")),
+        relax.Var("at", relax.TensorType(indices, "int64")),
+    )
     with builder.function("main", [data, at]):
         builder.emit_func_output(builder.emit(relax.op.take(data, at, axis=axis, mode="fast")))
     module = builder.get()

@@ -100,7 +100,16 @@ def test_nan_reaches_the_results_of_onnx_runtime(axis, extent, data):
 
 
 @pytest.mark.parametrize(
-    "axes", [[(3, 3, 2, 1, 1, 0)] * 2, [(4, 2, 2, 0, 0, 0)] * 2, [(4, 2, 1, 1, 1, 0)] * 2, [(3, 2, 1, 1, 1, 0)] * 2, [(2, 2, 1, 0, 0, 0)] * 2, [(16, 8, 1, 4, 4, 0)], [(5, 3, 1, 0, 2, 1)]]
+    "axes",
+    [
+        [(3, 3, 2, 1, 1, 0)] * 2,
+        [(4, 2, 2, 0, 0, 0)] * 2,
+        [(4, 2, 1, 1, 1, 0)] * 2,
+        [(3, 2, 1, 1, 1, 0)] * 2,
+        [(2, 2, 1, 0, 0, 0)] * 2,
+        [(16, 8, 1, 4, 4, 0)],
+        [(5, 3, 1, 0, 2, 1)],
+    ],
 )
 def test_rows_of_a_result_are_those_of_the_whole(axes):
     program, _ = _case((1, 3, *(6, 5)[: len(axes)]), 2, 1, axes)
@@ -111,7 +120,13 @@ def test_rows_of_a_result_are_those_of_the_whole(axes):
 
 @pytest.mark.parametrize(
     ("axis", "met"),
-    [((4, 2, 1, 1, 1, 0), 2), ((3, 3, 2, 1, 1, 1), 1), ((3, 1, 2, 2, 2, 0), 3), ((6, 4, 2, 0, 0, 0), 3), ((5, 2, 3, 0, 0, 1), 3)],
+    [
+        ((4, 2, 1, 1, 1, 0), 2),
+        ((3, 3, 2, 1, 1, 1), 1),
+        ((3, 1, 2, 2, 2, 0), 3),
+        ((6, 4, 2, 0, 0, 0), 3),
+        ((5, 2, 3, 0, 0, 1), 3),
+    ],
 )
 def test_no_zero_is_multiplied(axis, met):
     program, _ = _case((1, 16, 10, 10), 8, 1, [axis] * 2)
@@ -130,7 +145,14 @@ def _decoder():
     names = ["x", *(f"t{number}" for number in range(len(layers) - 1)), "y"]
     for number, ((_, taps, strides, pads), (read, written)) in enumerate(zip(layers, pairwise(names))):
         nodes.append(
-            helper.make_node("ConvTranspose", [read, f"w{number}"], [written], kernel_shape=taps, strides=strides, pads=[*pads, *pads])
+            helper.make_node(
+                "ConvTranspose",
+                [read, f"w{number}"],
+                [written],
+                kernel_shape=taps,
+                strides=strides,
+                pads=[*pads, *pads],
+            )
         )
     return onnx.shape_inference.infer_shapes(model_of(nodes, {"x": (2, 6, 3, 4)}, ["y"], constants))
 

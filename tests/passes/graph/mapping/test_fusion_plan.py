@@ -124,12 +124,24 @@ def test_a_plan_is_the_same_after_plans_by_other_costs(values: Values, cost, wid
 def test_the_bytes_and_time_of_the_search_are_those_of_its_groups(values: Values, cost) -> None:
     found = best_plan(values, cost, by_peak=True)
     counted = evaluated(values, cost, found.exist)
-    assert counted is None or (counted.peak, counted.workspace, counted.time) == (found.peak, found.workspace, found.time)
+    assert counted is None or (counted.peak, counted.workspace, counted.time) == (
+        found.peak,
+        found.workspace,
+        found.time,
+    )
 
 
 @settings(max_examples=examples(150))
-@given(graphs(), costs(), st.lists(st.sets(st.integers(0, 8), min_size=1, max_size=3), max_size=4), st.booleans(), st.sampled_from([2, 96]))
-def test_a_search_that_forgets_costs_finds_the_plan_of_a_new_one(values: Values, cost, culprits, by_peak: bool, width: int) -> None:
+@given(
+    graphs(),
+    costs(),
+    st.lists(st.sets(st.integers(0, 8), min_size=1, max_size=3), max_size=4),
+    st.booleans(),
+    st.sampled_from([2, 96]),
+)
+def test_a_search_that_forgets_costs_finds_the_plan_of_a_new_one(
+    values: Values, cost, culprits, by_peak: bool, width: int
+) -> None:
     slow: list[frozenset[int]] = []
 
     def slowed(group: frozenset[int]) -> GroupCost | None:

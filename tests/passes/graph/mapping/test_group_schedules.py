@@ -14,7 +14,9 @@ def _planned(steps: tuple[str, ...]):
     return module, called, frozenset(called.bindings)
 
 
-@pytest.mark.parametrize("steps", [("conv", "relu"), ("own softmax", "conv", "relu"), ("conv", "transpose", "own softmax")])
+@pytest.mark.parametrize(
+    "steps", [("conv", "relu"), ("own softmax", "conv", "relu"), ("conv", "transpose", "own softmax")]
+)
 def test_the_kernel_of_a_group_is_the_one_it_becomes_in_its_module(steps: tuple[str, ...]) -> None:
     import tvm_ffi
     from tvm import relax
@@ -27,7 +29,9 @@ def test_the_kernel_of_a_group_is_the_one_it_becomes_in_its_module(steps: tuple[
     kernel, constants = _fused(module, called, group)
     whole = relax.transform.FuseTIR()(write_groups(module, called, frozenset({max(group)})))
     (call,) = [binding.value for block in whole["main"].body.blocks for binding in block.bindings]
-    assert tvm_ffi.structural_equal(kernel.without_attr("global_symbol"), whole[call.args[0]].without_attr("global_symbol"))
+    assert tvm_ffi.structural_equal(
+        kernel.without_attr("global_symbol"), whole[call.args[0]].without_attr("global_symbol")
+    )
     assert constants == {n for n, each in enumerate(call.args[1].fields) if isinstance(each, GenericConst)}
 
 

@@ -47,7 +47,11 @@ def test_each_reader_dequantises_for_itself():
         wide = dequantized(builder, x)
         return builder.emit(relax.op.add(builder.emit(relax.op.exp(wide)), builder.emit(relax.op.sqrt(wide))))
 
-    assert calls(Legalize().apply(graph(body))) == [(["int8"], "float32"), (["int8"], "float32"), (["float32"] * 2, "float32")]
+    assert calls(Legalize().apply(graph(body))) == [
+        (["int8"], "float32"),
+        (["int8"], "float32"),
+        (["float32"] * 2, "float32"),
+    ]
 
 
 def test_a_weight_stays_narrow_though_it_is_moved_first():
@@ -71,13 +75,17 @@ def test_a_graph_without_narrow_numbers_is_the_same_object():
 
 
 def test_its_argument_is_left_as_it_is():
-    module = relax.transform.LegalizeOps()(graph(lambda builder, x: builder.emit(relax.op.exp(dequantized(builder, x)))))
+    module = relax.transform.LegalizeOps()(
+        graph(lambda builder, x: builder.emit(relax.op.exp(dequantized(builder, x))))
+    )
     before = tvm_ffi.structural_hash(module)
     assert not inline_dequantisation(module).same_as(module)
     assert tvm_ffi.structural_hash(module) == before
 
 
 def test_form_tells_what_widens():
-    module = relax.transform.LegalizeOps()(graph(lambda builder, x: builder.emit(relax.op.exp(dequantized(builder, x)))))
+    module = relax.transform.LegalizeOps()(
+        graph(lambda builder, x: builder.emit(relax.op.exp(dequantized(builder, x))))
+    )
     kernels = {var.name_hint: function for var, function in module.functions.items() if var.name_hint != "main"}
     assert [name for name, kernel in kernels.items() if widens(kernel)] == ["dequantize"] and len(kernels) == 2

@@ -78,7 +78,9 @@ class DotRuns(RunProducts):
     def _repacked(self, in_run: list[Var]) -> RepackPairs:
         plain = super()._repacked(in_run)
         zero = self.zero if isinstance(self.zero, int) else 1
-        return RepackPairs(plain.parameter, plain.dimension, plain.width, run=plain.run, extents=plain.extents, group=GROUP, zero=zero)
+        return RepackPairs(
+            plain.parameter, plain.dimension, plain.width, run=plain.run, extents=plain.extents, group=GROUP, zero=zero
+        )
 
     def _extents(self, places: int) -> list[int]:
         return [*(self.axes[var] for var in self.rows), self._values_of(self.span(places))]
@@ -103,7 +105,11 @@ class DotRuns(RunProducts):
             return BufferStore(self.lines, value, [*rows.values(), at])
 
         filled, nothings = in_vectors(first, end, self.filled, stored), partial(stored, empty=True)
-        edges = [stmt for low, high in ((0, first), (end, self._values_of(span))) for stmt in in_vectors(low, high, self.filled, nothings)]
+        edges = [
+            stmt
+            for low, high in ((0, first), (end, self._values_of(span)))
+            for stmt in in_vectors(low, high, self.filled, nothings)
+        ]
         body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, self.filled, nothings))
         body = sequence([*edges, body])
         for var, loop in reversed(rows.items()):
@@ -123,7 +129,11 @@ class DotRuns(RunProducts):
     def _raw_at(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
         channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}
         moved = at if self.c is None else tirx.floordiv(at, self.channels)
-        (load,) = (each for each in loads(self.element({**values, **channel}, column + moved)) if each.source.same_as(self.raw().source))
+        (load,) = (
+            each
+            for each in loads(self.element({**values, **channel}, column + moved))
+            if each.source.same_as(self.raw().source)
+        )
         return load
 
     def start(self, block: Expr, lane: Expr) -> Expr:

@@ -78,7 +78,11 @@ class LongRuns(RunProducts):
 
         def paired(at: Expr) -> BufferStore:
             channels = [(part * self.part + at) * 2 + n for n in (0, 1)]
-            return BufferStore(self.lines, couple(*(self.element({**outer, self.c: each}, (start + row) * self.stride) for each in channels)), [row, at])
+            return BufferStore(
+                self.lines,
+                couple(*(self.element({**outer, self.c: each}, (start + row) * self.stride) for each in channels)),
+                [row, at],
+            )
 
         filled = For(row, int64(0), int64(rows), _SERIAL, sequence(in_vectors(0, self.part, _FILLED, paired)))
         summed = self.in_steps(lambda group: made(part * self.part + group), self.part)

@@ -68,7 +68,9 @@ class RunProducts(PaddedData):
         in_run += [self.c] if self.c is not None else []
         self.run = prod(self.axes[var] for var in in_run)
         self._check_run()
-        self.others = [var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1]
+        self.others = [
+            var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1
+        ]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
         gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
@@ -139,7 +141,9 @@ class RunProducts(PaddedData):
                 continue
             for high in {most, -(-places // -(-places // most))}:
                 whole, rest = divmod(places, high)
-                costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
+                costs = [
+                    2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)
+                ]
                 total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
                 found.append((total, -high, vectors * self.lanes))
         if not found:
@@ -148,7 +152,11 @@ class RunProducts(PaddedData):
         return -high, width
 
     def _tiles_of_a_band(self) -> int:
-        return max(n for n in divisors(self.axes[self.x] // self.high, _MOST_TILES) if self._bytes(n * self.high) <= _LINES or n == 1)
+        return max(
+            n
+            for n in divisors(self.axes[self.x] // self.high, _MOST_TILES)
+            if self._bytes(n * self.high) <= _LINES or n == 1
+        )
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
@@ -163,7 +171,9 @@ class RunProducts(PaddedData):
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
-        stmt = sequence(self.bands(self.tiles * self.high, lambda start, count, inside: self._band(outer, start, count, inside)))
+        stmt = sequence(
+            self.bands(self.tiles * self.high, lambda start, count, inside: self._band(outer, start, count, inside))
+        )
         return self.in_rows(stmt, outer, self.buffers(), self.packed)
 
     def buffers(self) -> list[Var]:
@@ -216,6 +226,7 @@ class RunProducts(PaddedData):
         loops = {var: Var(var.name, "int64") for var in self.others}
         # results are narrowed by whole vectors of bytes
         together = self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
+
         def each(made: Callable[[int, Expr], Stmt], lanes: int = self.lanes) -> list[Stmt]:
             found = []
             for row in range(rows):
@@ -229,19 +240,27 @@ class RunProducts(PaddedData):
 
         rest: Expr = int64(0)
         for place in self.repack.rest:
-            rest = rest * self.repack.extents[place] + replaced(self.weight.indices[place], {**self.units, **outer, **loops})
+            rest = rest * self.repack.extents[place] + replaced(
+                self.weight.indices[place], {**self.units, **outer, **loops}
+            )
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
 
         def product(group: Expr, row: int, lane: Expr) -> Stmt:
-            value = self.group({**outer, **loops}, start, row, ((offset + row) * self.stride + gap) * self.channels, group)
-            sum_ = self.added(tirx.BufferLoad(self.acc, [int64(row), lane]), block, rest * self.repack.steps + group, lane, value)
+            value = self.group(
+                {**outer, **loops}, start, row, ((offset + row) * self.stride + gap) * self.channels, group
+            )
+            sum_ = self.added(
+                tirx.BufferLoad(self.acc, [int64(row), lane]), block, rest * self.repack.steps + group, lane, value
+            )
             return BufferStore(self.acc, sum_, [int64(row), lane])
 
         def stored(row: int, lane: Expr) -> Stmt:
             own = {**outer, self.x: start + offset + row, self.f: block * self.width + lane}
             return BufferStore(*self.result(tirx.BufferLoad(self.acc, [int64(row), lane]), own))
 
-        body = self.in_parts(lambda group: sequence(each(lambda row, lane: product(group, row, lane))), outer, start + offset, rows)
+        body = self.in_parts(
+            lambda group: sequence(each(lambda row, lane: product(group, row, lane))), outer, start + offset, rows
+        )
         for var, loop in reversed(loops.items()):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
         return sequence([*each(zero), body, *each(stored, together)])
@@ -254,7 +273,9 @@ class RunProducts(PaddedData):
         """Loop over `steps` groups of values, unrolled by a factor that divides them."""
         step = Var("step", "int64")
         unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
-        return loop_of(step, steps // unrolled, sequence([made(step * unrolled + number) for number in range(unrolled)]))
+        return loop_of(
+            step, steps // unrolled, sequence([made(step * unrolled + number) for number in range(unrolled)])
+        )
 
     def start(self, _block: Expr, _lane: Expr) -> Expr:
         """Return the first term of the sum of a filter."""

@@ -126,7 +126,15 @@ class WordRuns(DotRuns):
             place, lane = Var("place", "int64"), Var("lane", "int64") if lanes > 1 else int64(0)
             at = first + place * lanes + lane
             stored: Stmt = BufferStore(self.lines, value(at), [*rows.values(), at])
-            return [For(place, int64(0), count, _SERIAL, For(lane, int64(0), int64(lanes), _VECTORIZED, stored) if lanes > 1 else stored)]
+            return [
+                For(
+                    place,
+                    int64(0),
+                    count,
+                    _SERIAL,
+                    For(lane, int64(0), int64(lanes), _VECTORIZED, stored) if lanes > 1 else stored,
+                )
+            ]
 
         def copied(at: Expr) -> Expr:
             return self._unsigned({**outer, **rows}, start * self.stride, at).astype(dtype)
@@ -136,7 +144,11 @@ class WordRuns(DotRuns):
 
         first, end = (each * self.channels for each in inside)
         used, whole = int64(span * self.channels), int64(self._values_of(span))
-        filled = [*part(int64(0), first, lanes, empty), *part(first, end, lanes, copied), *part(end, used, lanes, empty)]
+        filled = [
+            *part(int64(0), first, lanes, empty),
+            *part(first, end, lanes, copied),
+            *part(end, used, lanes, empty),
+        ]
         body = guarded(self.row_inside({**outer, **rows}), filled, part(int64(0), used, lanes, empty))
         body = sequence([body, *part(used, whole, 1, empty)])
         for var, loop in reversed(rows.items()):

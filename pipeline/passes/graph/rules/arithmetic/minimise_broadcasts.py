@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ..dataflow import Dataflow
 
 
-
 class MinimiseBroadcasts(Rule):
     """Replace element-wise nests by ones that compute fewer elements."""
 

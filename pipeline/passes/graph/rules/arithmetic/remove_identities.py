@@ -40,8 +40,16 @@ _NEUTRAL = {
 _IN_ORDER = frozenset(
     f"relax.{name}"
     for name in (
-        "reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "broadcast_to", "strided_slice", "tile",
-        "repeat", "split",
+        "reshape",
+        "flatten",
+        "nn.batch_flatten",
+        "squeeze",
+        "expand_dims",
+        "broadcast_to",
+        "strided_slice",
+        "tile",
+        "repeat",
+        "split",
     )
 )
 _TRANSPOSE = "relax.permute_dims"
@@ -57,7 +65,9 @@ class RemoveIdentities(Rule):
         found = dict(super().replacements(graph))
         for var, item, producer in graph.items():
             name = graph.operator(producer)
-            if item.index == 0 and (name == "relax.nn.dropout" or (name == "relax.split" and len(producer.ty.fields) == 1)):
+            if item.index == 0 and (
+                name == "relax.nn.dropout" or (name == "relax.split" and len(producer.ty.fields) == 1)
+            ):
                 found[var] = producer.args[0]
         return found
 

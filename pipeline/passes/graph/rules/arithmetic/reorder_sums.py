@@ -49,7 +49,11 @@ def _gathered(call: Call, graph: Dataflow, operators: tuple[str, str]) -> Expr |
     terms = terms_of(call, graph, operators)
     arrays = [(graph.constant(term.expr), term.inverse) for term in terms]
     constants = [(array, inverse) for array, inverse in arrays if array is not None]
-    if len(constants) < 2 or len(constants) == len(terms) or any(array.dtype.kind not in "fiu" for array, _ in constants):
+    if (
+        len(constants) < 2
+        or len(constants) == len(terms)
+        or any(array.dtype.kind not in "fiu" for array, _ in constants)
+    ):
         return None
     gathered = _evaluated(constants, additive=operators is _SUM)
     if gathered is None or gathered.size > max(array.size for array, _ in constants):

@@ -21,7 +21,9 @@ FLOATS = ("float16", "float32", "float64")
 _SMALL = 1 << 16
 #: operators that keep the elements of a constant in place or move them, free of charge in numpy
 _VIEWS: dict[str, Callable[[np.ndarray, relax.Call], np.ndarray]] = {
-    "relax.permute_dims": lambda value, call: value.transpose(None if call.attrs.axes is None else list(call.attrs.axes)),
+    "relax.permute_dims": lambda value, call: value.transpose(
+        None if call.attrs.axes is None else list(call.attrs.axes)
+    ),
     "relax.reshape": lambda value, call: value.reshape(shape_of(call)),
     "relax.expand_dims": lambda value, call: value.reshape(shape_of(call)),
     "relax.squeeze": lambda value, call: value.reshape(shape_of(call)),

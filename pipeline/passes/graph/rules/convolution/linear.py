@@ -42,7 +42,9 @@ class Linear:
             if not is_constant(call.args[1], graph):
                 return None
             axis, kernel = geometry.channel_axis, geometry.kernel_layout
-            return cls(call, call.args[0], call.args[1], True, geometry, axis, axis, kernel.index("I"), kernel.index("O"))
+            return cls(
+                call, call.args[0], call.args[1], True, geometry, axis, axis, kernel.index("I"), kernel.index("O")
+            )
         if operator_of(call) != "relax.matmul" or len({dtype_of(each) for each in (call, *call.args)}) != 1:
             return None
         for place in (1, 0):
@@ -113,5 +115,7 @@ class Linear:
         sums = sums if self.outer < self.inner else sums.T  # [outer, channels of a group]
         groups = self.geometry.groups if self.geometry is not None else 1
         per_group = np.broadcast_to(shift.values, (sums.shape[1] * groups,)).reshape(groups, -1)
-        values = np.einsum("goi,gi->go", sums.reshape(groups, -1, sums.shape[1]), per_group, dtype="float64").reshape(-1)
+        values = np.einsum("goi,gi->go", sums.reshape(groups, -1, sums.shape[1]), per_group, dtype="float64").reshape(
+            -1
+        )
         return Channels(self.given, values).array(len(shape_of(self.call)))  # type: ignore[arg-type]

@@ -56,7 +56,9 @@ class PushSlicesUp(Rule):
             else:
                 computed = _part(call, taken, graph, memo)
                 if computed is not None:
-                    found[var] = computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
+                    found[var] = (
+                        computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
+                    )
         for var in _items_beside_unread_ones(graph):
             source, part = part_of(var, graph)
             found[var] = sliced(source, (part,), graph)
@@ -163,7 +165,12 @@ def _is_convolved(expr: Expr, graph: Dataflow) -> bool:
             and _is_convolved(computed[0], graph)
         )
     weight = call.args[1] if graph.operator(call) in CONVOLUTIONS else None
-    return weight is not None and int(call.attrs.groups) == 1 and graph.constant(weight) is not None and not graph.is_shared(weight)
+    return (
+        weight is not None
+        and int(call.attrs.groups) == 1
+        and graph.constant(weight) is not None
+        and not graph.is_shared(weight)
+    )
 
 
 def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:

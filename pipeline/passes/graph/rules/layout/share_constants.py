@@ -90,7 +90,7 @@ def equal_constants(graph: Dataflow) -> dict[Expr, Expr]:
     for each in graph.constants():
         array = graph.constant(each)
         if array is not None:
-            sample = array.reshape(-1)[: _SAMPLE].tobytes()
+            sample = array.reshape(-1)[:_SAMPLE].tobytes()
             groups.setdefault((array.shape, graph.dtype(each), sample), []).append(each)
     shared = {}
     for group in groups.values():

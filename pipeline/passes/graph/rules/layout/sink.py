@@ -32,9 +32,7 @@ class Movement(Protocol):
     def through(self, call: Call, keys: Mapping[Var, Key], graph: Dataflow) -> Key | None:
         """Return the key of a call computed on operands before they are moved; None if that is not the same."""
 
-    def computed(
-        self, call: Call, keys: Mapping[Var, Key], before: Mapping[Var, Expr], graph: Dataflow
-    ) -> Expr:
+    def computed(self, call: Call, keys: Mapping[Var, Key], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
         """Return the call on its operands as they were before they were moved."""
 
     def moved(self, value: Expr, key: Key, shape: tuple[int, ...], graph: Dataflow) -> Expr:
@@ -127,7 +125,9 @@ class _Region:
 
     def _weight(self, *, apart: bool = False) -> int:
         """Sum the movements before and behind the region; `apart`, with no region at all."""
-        values = dict.fromkeys([*self.inside, *(o for call in self.inside.values() for o in operands(call, self.graph))])
+        values = dict.fromkeys(
+            [*self.inside, *(o for call in self.inside.values() for o in operands(call, self.graph))]
+        )
         region, self.inside = self.inside, {} if apart else self.inside
         total = sum(map(self._weight_of, values))
         self.inside = region

@@ -154,7 +154,9 @@ def _is_taken_apart(call: Call, graph: Dataflow) -> bool:
     """Tell whether the data of a convolution is computed, and slices alone read it besides."""
     data = call.args[0]
     others = [user for user in graph.users(data) if not graph.value(user).same_as(call)]
-    return bool(graph.operator(data)) and all(graph.operator(graph.value(user)) == "relax.strided_slice" for user in others)
+    return bool(graph.operator(data)) and all(
+        graph.operator(graph.value(user)) == "relax.strided_slice" for user in others
+    )
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:

@@ -46,7 +46,11 @@ def ranges_of(call: Call, graph: Dataflow) -> tuple[Range, ...] | None:
         end = max(begin, end)
         if (begin, end, step) != (0, shape[axis], 1):
             found.append(Range(axis, begin, end, step))
-    return tuple(found) if tuple(part_shape(shape, found)) == graph.shape(call) and len({e.axis for e in found}) == len(found) else None
+    return (
+        tuple(found)
+        if tuple(part_shape(shape, found)) == graph.shape(call) and len({e.axis for e in found}) == len(found)
+        else None
+    )
 
 
 def part_shape(shape: Sequence[int], ranges: Iterable[Range]) -> list[int]:

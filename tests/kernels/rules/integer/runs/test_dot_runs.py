@@ -41,7 +41,9 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
     pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
     if not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
         return
-    kernel = conv(channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1])
+    kernel = conv(
+        channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1]
+    )
     found = scheduled(kernel, machine)
     if found:
         assert_exact(kernel, found, seed, processors=PROCESSORS)
@@ -83,7 +85,12 @@ def test_long_rows_of_bytes_are_read_in_place():
 
 @pytest.mark.parametrize(
     "kernel",
-    [conv(8, 5, (9, 9), (1, 1)), conv(8, 8, (9, 9), (3, 3), last=()), conv(3, 8, (9, 9), (1, 1)), computed.matrices(6, 16, 16, zeros=(6, 1))],
+    [
+        conv(8, 5, (9, 9), (1, 1)),
+        conv(8, 8, (9, 9), (3, 3), last=()),
+        conv(3, 8, (9, 9), (1, 1)),
+        computed.matrices(6, 16, 16, zeros=(6, 1)),
+    ],
     ids=["few filters", "planes", "three values", "a zero point for each row"],
 )
 def test_other_forms_are_left_to_other_rules(kernel):

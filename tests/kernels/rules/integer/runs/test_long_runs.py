@@ -38,7 +38,13 @@ def test_products_of_matrices_are_exact(rows, depth, columns, dtype, machine, se
 
 
 @settings(max_examples=examples(4))
-@given(st.sampled_from([512, 800]), st.integers(4, 9), st.sampled_from([(1, 1), (1, 2)]), st.sampled_from([(-128, "int8"), (200, "uint8")]), st.integers(0, 9))
+@given(
+    st.sampled_from([512, 800]),
+    st.integers(4, 9),
+    st.sampled_from([(1, 1), (1, 2)]),
+    st.sampled_from([(-128, "int8"), (200, "uint8")]),
+    st.integers(0, 9),
+)
 def test_windows_of_one_tap_are_exact(channels, size, strides, zero, seed):
     kernel = conv(channels, 16, (3, size), (1, 1), strides=strides, zero=zero[0], dtype=zero[1])
     assert_exact(kernel, scheduled(kernel), seed)
@@ -46,7 +52,12 @@ def test_windows_of_one_tap_are_exact(channels, size, strides, zero, seed):
 
 @pytest.mark.parametrize(
     "kernel",
-    [computed.matrices(64, 256, 16), conv(512, 8, (9, 9), (3, 3)), computed.matrices(64, 2 * 1031, 16), conv(512, 16, (9, 9), (1, 1), pads=(0, 1, 0, 1))],
+    [
+        computed.matrices(64, 256, 16),
+        conv(512, 8, (9, 9), (3, 3)),
+        computed.matrices(64, 2 * 1031, 16),
+        conv(512, 16, (9, 9), (1, 1), pads=(0, 1, 0, 1)),
+    ],
     ids=["short runs", "several taps", "no parts", "padding"],
 )
 def test_other_forms_are_left_to_other_rules(kernel):

@@ -40,7 +40,16 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
     if not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
         return
     kernel = conv(
-        channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1], last=last
+        channels,
+        filters,
+        size,
+        taps,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        zero=zero[0],
+        dtype=zero[1],
+        last=last,
     )
     found = scheduled(kernel, machine)
     if found:
@@ -73,8 +82,13 @@ def test_registers_hold_a_tile_with_its_operands(rule, name, rows, columns):
 
 @pytest.mark.parametrize(
     "kernel",
-    [conv(8, 5, (9, 9), (1, 1)), conv(8, 8, (9, 9), (3, 3), last=()), conv(256, 16, (6, 6), (5, 5)), conv(1, 8, (9, 9), (1, 1)),
-     conv(1, 8, (1, 1), (3, 3), pads=(1, 1, 1, 1))],
+    [
+        conv(8, 5, (9, 9), (1, 1)),
+        conv(8, 8, (9, 9), (3, 3), last=()),
+        conv(256, 16, (6, 6), (5, 5)),
+        conv(1, 8, (9, 9), (1, 1)),
+        conv(1, 8, (1, 1), (3, 3), pads=(1, 1, 1, 1)),
+    ],
     ids=["few filters", "planes of pairs", "long lines", "one value", "data of one value"],
 )
 def test_other_forms_are_left_to_other_rules(kernel):

@@ -35,7 +35,9 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
     pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
     if not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
         return
-    kernel = conv(channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1])
+    kernel = conv(
+        channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1]
+    )
     if found := scheduled(kernel):
         assert_exact(kernel, found, seed)
 
@@ -49,7 +51,13 @@ def test_rows_at_a_time_are_exact(channels, width, stride, pad):
 
 
 @settings(max_examples=examples(6))
-@given(st.integers(1, 20), st.integers(4, 40), st.sampled_from([1, 7, 16]), st.sampled_from(["uint8", "int8"]), st.integers(0, 9))
+@given(
+    st.integers(1, 20),
+    st.integers(4, 40),
+    st.sampled_from([1, 7, 16]),
+    st.sampled_from(["uint8", "int8"]),
+    st.integers(0, 9),
+)
 def test_zero_points_computed_at_run_time_are_exact(rows, depth, columns, dtype, seed):
     kernel = computed.matrices(rows, depth, columns, dtype)
     if found := scheduled(kernel):
