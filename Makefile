@@ -42,7 +42,6 @@ lint: $(LINTERS) ## the import contract, ruff, its formatter, and mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
 
 # Rows are kept by commit: an interrupted run goes on. Each script measures a part with --model, --op or --only.
-# Faults of odd models are rows: they end nothing.
 bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/results
 	$(BIN)/python benchmarks/main_tables.py
 	$(BIN)/python benchmarks/roofline.py
@@ -53,16 +52,12 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/sanitizers.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/kernel_grid.py
-	$(BIN)/python benchmarks/int8_kernels.py
-	$(BIN)/python benchmarks/budgets.py
-	$(BIN)/python benchmarks/cost_models.py
-	$(BIN)/python benchmarks/fusion.py
+	$(BIN)/python benchmarks/code_size.py
 	$(BIN)/python benchmarks/by_architecture.py
 	$(BIN)/python benchmarks/rebench.py
 	$(BIN)/python benchmarks/backend_tests.py
 	$(BIN)/python benchmarks/fuzz.py
 	$(BIN)/python benchmarks/unsplit.py
-	-$(BIN)/python benchmarks/odd_models.py --jobs 2
 	$(BIN)/python benchmarks/knowledge.py
 	$(BIN)/python benchmarks/variants.py
 	$(BIN)/python benchmarks/results_page.py

@@ -19,7 +19,7 @@ PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 #: rows of a table shown in full; of a longer one only summary rows are shown
 LONGEST = 12
 #: order of the page; files that are not named come last
-FIRST = ("memory", "latency", "compile_time", "rebench", "backend_tests", "odd_models")
+FIRST = ("memory", "latency", "compile_time", "rebench", "backend_tests")
 #: start of the rows of a long table that sum it up
 _SUMMARY = re.compile(r"\| (\*\*)?geometric mean", re.IGNORECASE)
 #: lines of a head, as head.py writes them

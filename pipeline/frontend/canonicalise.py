@@ -57,6 +57,7 @@ from .quantised.keep_integers import keep_integers
 from .refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
 from .refuse.importer_limits import refuse_wrong_forms
 from .refuse.operators import refuse_foreign_domains, refuse_unsupported
+from .refuse.wrong_attributes import refuse_wrong_attributes
 from .refuse.wrong_quantisation import refuse_wrong_quantisation
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def import_model(
     """
     model = read_model(path)
     declare_sets(model)
+    refuse_wrong_attributes(model)
     name_unnamed(model)
     for assumed in bind_inputs(model, shapes or {}, fix or {}):
         logging.getLogger("passfit").warning("passfit: the input %s.", assumed)

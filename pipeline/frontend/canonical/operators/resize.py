@@ -252,7 +252,7 @@ def state_resized_sizes(model: onnx.ModelProto) -> bool:
     for index, node in enumerate(model.graph.node):
         if node.op_type == "Resize" and len(node.input) > 2 and node.input[2] in constants and node.input[0] in types:
             shape, scales = static_shape(types[node.input[0]]), numpy_helper.to_array(constants[node.input[2]])
-            if shape is not None and scales.size:
+            if shape is not None and scales.size and np.isfinite(scales).all():
                 build = NodeBuilder(stem_of(node, index))
                 _state(node, shape, scales, build)
                 if build.nodes:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from odd_graphs import FLOAT, INT64, Odd, declared, model, node, saved, small_cnn, small_recurrent, value, weight, x, y
 from onnx import TensorProto, helper
+
+from .graphs import FLOAT, INT64, Odd, declared, model, node, saved, small_cnn, small_recurrent, value, weight, x, y
 
 _RELU = [node("Relu", ["x"], ["y"])]
 

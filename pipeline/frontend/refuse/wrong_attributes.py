@@ -1,0 +1,30 @@
+"""Refuse attributes of another type than ONNX's: whoever reads them would take a text for a number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from ..canonical.read_onnx import ONNX_DOMAINS, all_nodes, node_title, operator_set
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
+    """Check the types of all attributes against their operators. Raises ModelError for the first that differs."""
+    from onnx import AttributeProto, defs
+
+    version, names = operator_set(model.opset_import), AttributeProto.AttributeType.Name
+    for node in all_nodes(model.graph):
+        if node.domain not in ONNX_DOMAINS or not defs.has(node.op_type, version):
+            continue
+        known = defs.get_schema(node.op_type, version).attributes
+        for attribute in node.attribute:
+            wanted = int(known[attribute.name].type.value) if attribute.name in known else AttributeProto.UNDEFINED
+            if AttributeProto.UNDEFINED not in (attribute.type, wanted) and attribute.type != wanted:
+                raise ModelError(
+                    f"The {node_title(node)} has the attribute '{attribute.name}' of type {names(attribute.type)}, "
+                    f"not {names(wanted)}.",
+                    "Export the model again.",
+                )
