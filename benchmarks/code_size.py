@@ -1,177 +1,95 @@
-"""Bytes of code, and milliseconds or instructions, of libraries: those of another checkout beside this one's.
+"""Compile libraries by `--opt size`, `balanced` and `speed`: bytes of code, and time; write results/code_size.md.
 
-    git worktree add ../before COMMIT && make -C ../before setup
-    .venv/bin/python benchmarks/code_size.py --before ../before                natively, side by side
-    .venv/bin/python benchmarks/code_size.py --before ../before --target rpi4  instructions counted under the emulator
+    .venv/bin/python benchmarks/code_size.py                     MODELS, half a minute each
+    .venv/bin/python benchmarks/code_size.py --model ocr-cls     one model; its table is printed, not written
 
-Each library is compiled by its checkout's own `passfit.api`, for SEQUENCE. `before` is the other checkout's; `size`,
-`balanced` and `speed` are this one's. Natively a library is a program that takes turns with the others, ROUNDS times;
-the least time of a run counts. Rows are kept by commit.
+All libraries of a model replay SEQUENCE, and take turns in one process. Rows are kept by commit, machine and versions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from head import begin
-from models import HERE, Model, geometric_mean, models
+from head import begin, publish
+from main_tables import LIMIT, run_passfit, timed
+from models import Model, geometric_mean, models
 
-from passfit import api
-from passfit.codegen.library import Library
-from passfit.errors import PassfitError
 from passfit.passes.sequence.sequence import TVM_DEFAULT
-from passfit.program import Buffer, Port, Program, Tensor
-from passfit.support.text_files import write_text
-from passfit.targets import Target, get_target
-from passfit.verify.inputs import make_input
-from passfit.verify.measure.instructions import instructions
-from passfit.verify.runner import Linked, link
 
-COLUMNS = ("before", "size", "balanced", "speed")
-#: small and medium models: a minute each to compile four times
-MODELS = (
-    "ocr-cls", "mtcnn-onet", "mtcnn-rnet", "mtcnn-pnet", "wake-embedding", "wake-melspectrogram", "wake-alexa",
-    "wake-marvin", "wake-timer", "wake-weather", "vad", "vad-16k-op15", "tinyocr-rec", "speech-dnsmos-p808",
-)  # fmt: skip
-#: one sequence for all columns and both checkouts
+OPTS = ("size", "balanced", "speed")
+#: small models of several kinds
+MODELS = ("ocr-cls", "mtcnn-onet", "mtcnn-rnet", "wake-embedding", "wake-melspectrogram", "wake-alexa", "vad")
+#: one sequence for all
 SEQUENCE = (*TVM_DEFAULT, "share", "order")
-ROUNDS, SECONDS, REPEATS = 7, 0.3, 200
-_CHILD = "--build"
 
 
-def build(order: dict) -> None:
-    """Compile one library, in the checkout this process belongs to."""
-    target = get_target(order["target"])
-    if order["opt"]:
-        target = target.with_opt(order["opt"])
-    api.compile_model(
-        order["source"], target, out=Path(order["out"]), sequence=Path(order["sequence"]), name=order["name"],
-        shapes=order["shapes"], fix=order["fix"],
-    )  # fmt: skip
+def measure(model: Model) -> dict:
+    """Compile a model by each `--opt`, and time the libraries. Returns its row; one with `failed` gives the reason."""
+    with tempfile.TemporaryDirectory(prefix="passfit-bench-") as name:
+        scratch, code, ram = Path(name), {}, {}
+        sequence = scratch / "sequence.json"
+        sequence.write_text(json.dumps({"passes": SEQUENCE}) + "\n", encoding="utf-8")
+        for opt in OPTS:
+            command = ["compile", *model.arguments(), "--target=x86-64", f"--sequence={sequence}", f"--opt={opt}"]
+            failed, _ = run_passfit([*command, f"--out={scratch / opt}"], scratch, LIMIT)
+            if failed:
+                return {"failed": f"{opt}: {failed}"}
+            best = json.loads((scratch / opt / "footprint.json").read_text(encoding="utf-8"))["best"]
+            code[opt], ram[opt] = best["code"], best["arena"] + best["workspace"]
+        latency = timed(model, {opt: scratch / opt for opt in OPTS})
+    return latency if "failed" in latency else {"code": code, "ram": ram, "latency": latency}
 
 
-def measure(model: Model, target: Target, before: Path) -> dict:
-    """By column: bytes of code, weights and ram, the error, and `cost`, in nanoseconds or instructions."""
-    source = str(model.file())
-    inputs = make_input(api.load(source, model.name, model.shapes, model.fix).onnx, 0, 0)
-    found: dict = {}
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
-        sequence = Path(scratch) / "sequence.json"
-        write_text(sequence, json.dumps({"passes": SEQUENCE}) + "\n")
-        programs: dict[str, Linked] = {}
-        for column in COLUMNS:
-            out, checkout = Path(scratch) / column, before if column == "before" else HERE.parent
-            order = {
-                "source": source, "target": target.name, "opt": None if column == "before" else column,
-                "out": str(out), "sequence": str(sequence), "name": model.name, "shapes": model.shapes, "fix": model.fix,
-            }  # fmt: skip
-            command = [str(checkout / ".venv" / "bin" / "python"), __file__, _CHILD, json.dumps(order)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(f"{column}: {done.stderr.strip().splitlines()[-1]}")
-            report = json.loads((out / "footprint.json").read_text(encoding="utf-8"))
-            best = report["best"]
-            found[column] = {name: best[name] for name in ("code", "weights", "ram")}
-            found[column] |= {"error": report["measured"]["max_rel_error"], "cost": []}
-            programs[column] = _linked(out, target)
-        for _ in range(ROUNDS if programs["before"].runner.native else 1):
-            for column, program in programs.items():
-                found[column]["cost"].append(_cost(program, inputs))
-    for each in found.values():
-        each["cost"] = min(each["cost"])
-    return found
-
-
-def _linked(out: Path, target: Target) -> Linked:
-    """Link the library in a folder of results into a program that runs it."""
-    ports = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["io"]
-    tensors = [*ports["inputs"], *ports["outputs"]]
-    named = [Port(each["name"], number) for number, each in enumerate(tensors)]
-    program = Program(
-        ports["name"], (), tuple(Tensor(tuple(each["shape"]), each["dtype"], number) for number, each in enumerate(tensors)),
-        tuple(Buffer(each["name"], 0) for each in tensors), (),
-        tuple(named[: len(ports["inputs"])]), tuple(named[len(ports["inputs"]) :]),
-    )  # fmt: skip
-    library = Library(ports["name"], out / f"lib{ports['name']}.a", out / f"{ports['name']}.h", 0, 0)
-    folder = out / "program"
-    folder.mkdir()
-    return link(library, program, target, folder)
-
-
-def _cost(program: Linked, inputs: dict) -> int | None:
-    if program.runner.native:
-        return program.run([inputs], REPEATS, SECONDS)[0]["min_ns"]
-    return instructions(program, inputs, sys.maxsize)
-
-
-def table(results: Path, head: Iterable[str]) -> str:
-    """Return the rows in `results` as Markdown: a table per target."""
+def table(rows: Mapping[str, Mapping], head: Iterable[str]) -> str:
+    """Return code_size.md: code and time of each `--opt`, and their ratios to those of `balanced`."""
+    heads = ["code, balanced", "× size", "× speed", "ms, balanced", "× size", "× speed", "ram"]
     lines = [
         "# Bytes of code", "", *head, "",
-        "Libraries of one sequence; × is to `before`'s. Time, natively, in turns, or instructions under an emulator.",
+        "Bytes of code, and milliseconds natively, of libraries of one sequence, turn by turn in one process: `balanced`, and",
+        "`size` and `speed` relative to it. Ram: arena and workspace.", "",
+        f"| model | {' | '.join(heads)} |", "| --- |" + " ---: |" * len(heads),
     ]  # fmt: skip
-    for folder in sorted(path for path in results.iterdir() if path.is_dir()):
-        later = COLUMNS[1:]
-        heads = (
-            [f"code, {column}" for column in COLUMNS]
-            + [f"× {column}" for column in later]
-            + [f"time × {column}" for column in later]
-        )
-        lines += ["", f"## {folder.name}", "", f"| model | {' | '.join(heads)} |", "| --- |" + " ---: |" * len(heads)]
-        ratios: dict[str, list[float]] = {}
-        for model in MODELS:
-            file = folder / f"{model}.json"
-            if not file.exists():
-                continue
-            found = json.loads(file.read_text(encoding="utf-8"))
-            if "failed" in found:
-                lines.append(f"| {model} | {found['failed']} |" + " |" * (len(heads) - 1))
-                continue
-            cells = [f"{found[column]['code']:,}" for column in COLUMNS]
-            for what in ("code", "cost"):
-                for column in later:
-                    ratio = found[column][what] / found["before"][what]
-                    ratios.setdefault(f"{what} {column}", []).append(ratio)
-                    cells.append(f"{ratio:.3f}")
-            lines.append(f"| {model} | {' | '.join(cells)} |")
-        if ratios:
-            means = [f"**{geometric_mean(each):.3f}**" for each in ratios.values()]
-            count = len(next(iter(ratios.values())))
-            lines.append(f"| geometric mean ({count}) |" + " |" * len(COLUMNS) + f" {' | '.join(means)} |")
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for name, row in rows.items():
+        if "failed" in row:
+            lines.append(f"| {name} | failed: {' '.join(row['failed'].split())} |" + " |" * (len(heads) - 1))
+            continue
+        ms = {opt: min(row["latency"][opt]) for opt in OPTS}
+        cells = []
+        for what, shown, costs in (("code", "{:,}", row["code"]), ("time", "{:.3f}", ms)):
+            cells.append(shown.format(costs["balanced"]))
+            for opt in ("size", "speed"):
+                ratio = costs[opt] / costs["balanced"]
+                ratios.setdefault((what, opt), []).append(ratio)
+                cells.append(f"{ratio:.2f}")
+        equal = len(set(row["ram"].values())) == 1
+        lines.append(f"| {name} | {' | '.join(cells)} | {'equal' if equal else row['ram']} |")
+    if ratios:
+        means = [f"**{geometric_mean(each):.2f}**" for each in ratios.values()]
+        count = len(next(iter(ratios.values())))
+        lines.append(f"| geometric mean ({count}) | | {means[0]} | {means[1]} | | {means[2]} | {means[3]} | |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    if sys.argv[1:2] == [_CHILD]:
-        build(json.loads(sys.argv[2]))
-        return
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", type=Path, required=True, help="the checkout to compare with, with its .venv")
-    parser.add_argument("--target", default="x86-64", help="device; default: x86-64")
-    parser.add_argument("--model", action="append", choices=MODELS, help="only this one; repeatable")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", action="append", help=f"instead of {', '.join(MODELS)}; repeatable")
     arguments = parser.parse_args()
-    target, known = get_target(arguments.target), {model.name: model for model in models()}
-    origin, results = begin("code_size")
-    (results / target.name).mkdir(exist_ok=True)
-    for name in arguments.model or MODELS:
-        file = results / target.name / f"{name}.json"
-        if file.exists():
+    origin, folder = begin("code_size")
+    rows = {}
+    for model in models():
+        if model.name not in (arguments.model or MODELS):
             continue
-        try:
-            row = measure(known[name], target, arguments.before.resolve())
-        except (PassfitError, RuntimeError) as error:
-            row = {"failed": f"{type(error).__name__}: {error}"}
-        write_text(file, json.dumps(row, indent=1) + "\n")
-        sys.stdout.write(f"{name}: {json.dumps(row)}\n")
-        sys.stdout.flush()
-        text = table(results, origin.lines(".venv/bin/python benchmarks/code_size.py --before CHECKOUT"))
-        write_text(HERE / "results" / "code_size.md", text)
+        file = folder / f"{model.name}.json"
+        if not file.exists():
+            file.write_text(json.dumps(measure(model), indent=1) + "\n", encoding="utf-8")
+        rows[model.title] = json.loads(file.read_text(encoding="utf-8"))
+        print(f"{model.name}: {json.dumps(rows[model.title])}", flush=True)
+    publish("code_size", table(rows, origin.lines(".venv/bin/python benchmarks/code_size.py")), not arguments.model)
 
 
 if __name__ == "__main__":
