@@ -20,6 +20,7 @@ PAGES = (
     "microcontrollers",
     "passes",
     "quantised-models",
+    "release-0.2.0",
     "report",
     "results",
     "search",

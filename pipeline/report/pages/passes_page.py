@@ -32,9 +32,10 @@ _FAMILIES = """
 ## By architecture
 
 `--strategy by-architecture` classifies the graph by its structure and uses only these passes, then those that no model
-has tried yet. On the best graph it tries every tail but those that known models of any family hardly needed. In brackets: the models of the family whose best sequence for ram has it. A family of fewer than
-{enough} models borrows the evidence of all; a pass that changes fewer of its models is borrowed if it led to the best
-elsewhere, or changes fewer of all models. Learnt by `.venv/bin/python benchmarks/knowledge.py learn`.
+has tried yet. On the best graph it tries every tail but those that known models of any family hardly needed. In brackets:
+the models of the family whose best sequence for ram has it. A family of fewer than {enough} models borrows the evidence of
+all; a pass that changes fewer of its models is borrowed if it led to the best elsewhere, or changes fewer of all models.
+Learnt by `.venv/bin/python benchmarks/knowledge.py learn`.
 
 | family | models | graph passes | tails |
 | --- | ---: | --- | --- |"""

@@ -42,7 +42,7 @@ VERMA_PASSES = (
     VermaPass(
         "FakeQuantizationToInteger",
         "AD",
-        reason="quantised models are computed in float: exact, but without integer arithmetic",
+        reason="the import makes quantised layers integer ones (frontend/quantised/keep_integers.py)",
     ),
     VermaPass("FastMath", "MN BR SSD", ("fast-math",)),
     VermaPass("FirstOrderGradient", "MN", reason="gradients are for training; a library only infers"),
