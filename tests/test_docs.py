@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
-DOCUMENTS = [README, CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [README, CONTRIBUTING, ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = (
     "ci-gate",
     "latency-and-tuning",
@@ -204,6 +204,20 @@ def test_a_figure_beside_a_page_of_results_is_there(document):
             assert missing == [], block
 
 
+@pytest.mark.parametrize("form", ["bug", "feature"])
+def test_a_form_for_issues_has_what_github_reads(form):
+    """Check the keys of GitHub's schema for issue forms: a name, a description, and questions with labels."""
+    from ruamel.yaml import YAML
+
+    data = YAML(typ="safe").load(ROOT / ".github" / "ISSUE_TEMPLATE" / f"{form}.yml")
+    assert data["name"] and data["description"]
+    questions = [each for each in data["body"] if each["type"] != "markdown"]
+    assert all(each["type"] in ("input", "textarea", "dropdown", "checkboxes") for each in questions)
+    assert all(each["attributes"]["label"] for each in questions)
+    identities = [each["id"] for each in questions]
+    assert len(identities) == len(set(identities)) > 0 and "version" in identities
+
+
 def test_every_room_is_on_the_map():
     rooms = {folder.name for folder in (ROOT / "pipeline").iterdir() if (folder / "__init__.py").is_file()}
     listed = set(re.findall(r"^\| +\d+ \| `pipeline/(\w+)/`", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE))
@@ -224,6 +238,16 @@ def test_the_map_has_the_layers_of_the_import_contract():
         r"^\| +(\d+) \| `(?:pipeline/)?(\w+)(?:/|\.py)`", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE
     )
     assert sorted(rows) == sorted(wanted)
+
+
+def test_every_schedule_rule_has_a_row():
+    """Check the modules whose rules kernels/schedule asks; folders that the page names stand for what they hold."""
+    code = (ROOT / "pipeline" / "kernels" / "schedule" / "candidates.py").read_text(encoding="utf-8")
+    modules = {name.replace(".", "/") for name in re.findall(r"^from \.\.rules\.([\w.]+) import", code, re.MULTILINE)}
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    assert len(modules) >= 20
+    for module in modules - {"rule"}:
+        assert f"{module}.py`" in text or f"rules/{module.rpartition('/')[0]}/`" in text, module
 
 
 def test_examples_are_lines_of_the_tree():
