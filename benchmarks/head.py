@@ -84,6 +84,11 @@ def begin(benchmark: str, now: Head | None = None) -> tuple[Head, Path]:
     return now, folder
 
 
+def last_change(file: Path) -> str:
+    """Return the commit that changed a file last, and its date."""
+    return _git("log", "-1", "--abbrev=12", "--format=%h, %cs", "--", str(file)).strip() or "an unknown commit"
+
+
 def publish(name: str, text: str, whole: bool) -> None:
     """Write a page as results/`name`.md if it is `whole`; print one of a part."""
     if whole:

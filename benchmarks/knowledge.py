@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from head import head
+from head import head, last_change
 from models import HERE, Model, models
 
 from passfit import api
@@ -54,8 +54,8 @@ family (the first word of its name; every graph of ReBench is a family of its ow
 * predictor: tvm-default, then everything by predicted cost;
 * both: tvm-default, the coreset, then everything by predicted cost.
 
-Replayed on what `benchmarks/knowledge.py learn` recorded (at most 24 graphs and 64 evaluations a model: the best is
-that of those). Sequences that lead to the same kernels count once, those that fail not at all.
+Replayed on what `benchmarks/knowledge.py learn` recorded, last in {recorded} (at most 24 graphs and 64 evaluations a
+model: the best is that of those). Kernels have changed since; the search of a model costs them anew. Sequences that lead to the same kernels count once, those that fail not at all.
 """
 
 
@@ -70,7 +70,7 @@ def main() -> None:
         learn(arguments.out, arguments.graphs, arguments.model)
     else:
         origin = "\n".join(head().lines(".venv/bin/python benchmarks/knowledge.py"))
-        write_text(HERE / "results" / "knowledge.md", report(load_knowledge(), origin))
+        write_text(HERE / "results" / "knowledge.md", report(load_knowledge(), origin, last_change(SHIPPED)))
 
 
 def learn(out: Path, graphs: Path | None, only: list[str] | None) -> None:
@@ -97,7 +97,7 @@ def folder(graphs: Path | None) -> list[Model]:
     return [Model(f"{graphs.name}-{file.stem}", str(file)) for file in files]
 
 
-def report(knowledge: Knowledge, origin: str) -> str:
+def report(knowledge: Knowledge, origin: str, recorded: str) -> str:
     """Return knowledge.md: every model without its family, then means without the family, and without the model alone."""
     family = {objective: measured(knowledge, objective, _same_family) for objective in OBJECTIVES}
     model = {objective: measured(knowledge, objective, _same_model) for objective in OBJECTIVES}
@@ -105,7 +105,7 @@ def report(knowledge: Knowledge, origin: str) -> str:
     states = sum(len(record.states) for record in knowledge.records)
     outcomes = sum(len(record.outcomes) for record in knowledge.records)
     lines = [
-        HEAD.format(head=origin, models=len(knowledge.records), states=states, outcomes=outcomes),
+        HEAD.format(head=origin, models=len(knowledge.records), states=states, outcomes=outcomes, recorded=recorded),
         f"| model | {' | '.join(head)} |",
         f"| --- |{' --- |' * len(head)}",
     ]
