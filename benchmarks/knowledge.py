@@ -54,8 +54,9 @@ family (the first word of its name; every graph of ReBench is a family of its ow
 * predictor: tvm-default, then everything by predicted cost;
 * both: tvm-default, the coreset, then everything by predicted cost.
 
-Replayed on what `benchmarks/knowledge.py learn` recorded, last in {recorded} (at most 24 graphs and 64 evaluations a
-model: the best is that of those). Kernels have changed since; the search of a model costs them anew. Sequences that lead to the same kernels count once, those that fail not at all.
+Replayed on what `benchmarks/knowledge.py learn` recorded, last in {recorded} (at most 24 graphs and 64
+evaluations a model: the best is that of those). Kernels have changed since; a search costs its candidates anew. Sequences
+that lead to the same kernels count once, those that fail not at all.
 """
 
 
