@@ -15,7 +15,7 @@ from .artifacts.origin import search_record
 from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
 from .errors import ConfigError
 from .fit.fit_model import fit as fit
-from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
+from .frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
@@ -50,6 +50,7 @@ def profile(
     name: str | None = None,
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     progress: Progress = silent,
     clock: dict[str, float] | None = None,
 ) -> dict:
@@ -58,7 +59,7 @@ def profile(
     Returns the content of effects.json; `clock` receives the seconds of each pass alone. Raises ModelError, OutputError.
     """
     check_file_place(out)
-    imported = load(model, name, shapes, fix)
+    imported = load(model, name, shapes, fix, outputs=outputs)
     from .search.effects.effects import effects
 
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress, clock=clock)
@@ -74,6 +75,7 @@ def learn(
     name: str | None = None,
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     evaluations: int = 256,
     progress: Progress = silent,
 ) -> Knowledge:
@@ -91,7 +93,9 @@ def learn(
     known = read_records(out) if out.exists() else ()
     from .search.learn import learn_models
 
-    known = learn_models([load(model, name, shapes, fix) for model in models], target, known, evaluations, progress)
+    known = learn_models(
+        [load(model, name, shapes, fix, outputs=outputs) for model in models], target, known, evaluations, progress
+    )
     write_records(known, out)
     return Knowledge(known)
 
@@ -106,6 +110,7 @@ def optimize(
     search: SearchSettings = SearchSettings(),
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     progress: Progress = silent,
     compiled_next: bool = False,
 ) -> FootprintReport:
@@ -116,7 +121,7 @@ def optimize(
     the store, made beside the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
-        imported = load(model, name, shapes, fix)
+        imported = load(model, name, shapes, fix, outputs=outputs)
         from .search.evaluate.tvm_default_code import default_code_task
 
         graph, ports = imported.graph, port_names(imported.onnx)
@@ -144,6 +149,7 @@ def compile_model(
     verify: VerifySettings = VerifySettings(),
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     given: Path | None = None,
     progress: Progress = silent,
 ) -> FootprintReport:
@@ -161,7 +167,7 @@ def compile_model(
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
-        imported = load(model, name, shapes, fix, given)
+        imported = load(model, name, shapes, fix, given, outputs)
     return compile_imported(
         imported,
         target,
@@ -253,6 +259,7 @@ def tune(
     search: SearchSettings = SearchSettings(),
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     progress: Progress = silent,
 ) -> Database:
     """Tune the layouts, then the schedules, of a model's kernels; write tuning.json to `out`.
@@ -272,7 +279,7 @@ def tune(
         return found
     check_measurable(target)
     chosen = None if sequence is None else read_sequence(sequence)
-    imported = load(model, name, shapes, fix)
+    imported = load(model, name, shapes, fix, outputs=outputs)
     chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
     with patient(_SAVING_SECONDS):
         found = find_tuning(imported, chosen, target, settings, progress)
@@ -290,6 +297,7 @@ def profile_kernels(
     search: SearchSettings = SearchSettings(),
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     progress: Progress = silent,
 ) -> dict:
     """Time every kernel inside the library, beside its roofline; write kernels.json to `out`, and return its content.
@@ -303,7 +311,7 @@ def profile_kernels(
     check_file_place(out)
     kernels.check_native(target)
     chosen = None if sequence is None else read_sequence(sequence)
-    imported = load(model, name, shapes, fix)
+    imported = load(model, name, shapes, fix, outputs=outputs)
     chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
     found = kernels.profile_kernels(imported, chosen, target, progress)
     write_text(out, json_lines(found))

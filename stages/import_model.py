@@ -30,7 +30,9 @@ def import_model(params: Params, model: str, file: str) -> str:
         check_watched(model, declared.source, Path("dvc.yaml"))
     package = declared.source if is_package(declared.source) else ""
     out = canonical_model(model)
-    return import_line(model, api.import_model_file(file, declared.shapes, declared.fix, out, package))
+    return import_line(
+        model, api.import_model_file(file, declared.shapes, declared.fix, out, package, declared.outputs)
+    )
 
 
 if __name__ == "__main__":

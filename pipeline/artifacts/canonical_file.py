@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..frontend.given_model import given_bytes
-from ..frontend.imported_model import Fixed, Shapes, import_onnx
+from ..frontend.imported_model import Fixed, Outputs, Shapes, import_onnx
 from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
 from ..support.result_folder import result_folder
@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 
 
 def import_model_file(
-    source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path, package: str = ""
+    source: str | Path,
+    shapes: Shapes | None,
+    fix: Fixed | None,
+    out: Path,
+    package: str = "",
+    outputs: Outputs = (),
 ) -> onnx.ModelProto:
     """Write the canonical ONNX of a model to `out`; beside it the model as given, and its origin to origin.json.
 
     `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
     """
-    canonical, _ = import_onnx(source, shapes, fix)
+    canonical, _ = import_onnx(source, shapes, fix, outputs)
     file = resolve_source(str(source))
     data = canonical.SerializeToString(deterministic=True)
-    record = model_record(file, package or str(source), shapes, fix)
+    record = model_record(file, package or str(source), shapes, fix, outputs)
     with result_folder(out.parent) as folder:
         (folder / out.name).write_bytes(data)
-        (folder / GIVEN).write_bytes(given_bytes(file, shapes, fix))
+        (folder / GIVEN).write_bytes(given_bytes(file, shapes, fix, outputs))
         origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
         write_text(folder / ORIGIN, json_lines(origin))
     return canonical

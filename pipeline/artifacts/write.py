@@ -26,7 +26,6 @@ from .places import PLAN, PLAN_BEFORE
 
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
-    from ..memory import ArenaPlan
     from ..passes.sequence.sequence import Sequence as PassSequence
     from ..search.pareto import Front
     from ..search.search import SearchResult
@@ -119,14 +118,14 @@ def write_library(
     from ..tuning.slow_kernels import slow_kernels
     from .footprint_report import footprint_report
 
-    best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target, measured)
+    best = footprint_of(built.lowered.program, built.plan, built.workspace, built.library.code_bytes, target, measured)
     slow = slow_kernels(built.lowered, target)
     report = footprint_report(
         imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow
     )
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
-    write_plans(built.lowered, built.plan, built.before, target, folder)
+    write_plans(built, target, folder)
     return report
 
 
@@ -138,16 +137,15 @@ def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
     return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
 
-def write_plans(lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path) -> None:
-    """Write plan.json, and plan-before.json: the kernels of `before` in the order given, unless they have loops, which are planned later."""
+def write_plans(built: BuiltPlan, target: Target, folder: Path) -> None:
+    """Write plan.json, and plan-before.json: the kernels in the order given, unless they have loops, which are planned later."""
     from ..memory import SavedPlan, plan_arena, write_plan
 
-    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / PLAN)
-    if not any(isinstance(step, Loop) for step in before.program.steps):
-        write_plan(
-            SavedPlan(before.program, plan_arena(before.program, target.alignment), target.alignment),
-            folder / PLAN_BEFORE,
-        )
+    saved = SavedPlan(built.lowered.program, built.plan, target.alignment, built.library.code)
+    write_plan(saved, folder / PLAN)
+    before = built.before.program
+    if not any(isinstance(step, Loop) for step in before.steps):
+        write_plan(SavedPlan(before, plan_arena(before, target.alignment), target.alignment), folder / PLAN_BEFORE)
 
 
 def write_manifest(

@@ -23,6 +23,10 @@ TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targ
 ShapeOption = Annotated[
     list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
 ]
+OutputOption = Annotated[
+    list[str] | None,
+    typer.Option("--output", help="keep this output, and what it needs, alone; repeatable; default: all"),
+]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
@@ -60,11 +64,17 @@ class ModelOptions:
     fix: Annotated[
         list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
     ] = None
+    output: OutputOption = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:
         """Return the arguments of the api functions. Raises ConfigError."""
-        return {"name": self.name, "shapes": options.shapes(self.shape), "fix": options.fixed(self.fix)}
+        return {
+            "name": self.name,
+            "shapes": options.shapes(self.shape),
+            "fix": options.fixed(self.fix),
+            "outputs": tuple(self.output or ()),
+        }
 
 
 @dataclass(frozen=True)

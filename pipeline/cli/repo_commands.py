@@ -9,7 +9,7 @@ import typer
 
 from ..errors import PassfitError
 from . import options
-from .option_groups import NameOption, ShapeOption
+from .option_groups import NameOption, OutputOption, ShapeOption
 
 
 def init(
@@ -18,6 +18,7 @@ def init(
     ] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
+    output: OutputOption = None,
     folder: Annotated[
         Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
     ] = Path(),
@@ -38,7 +39,9 @@ def init(
         made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            written = init_repo(folder, model or [], target or [], options.shapes(shape), force, typer.echo)
+            written = init_repo(
+                folder, model or [], target or [], options.shapes(shape), force, typer.echo, output or ()
+            )
         except PassfitError:
             if made:
                 folder.rmdir()
@@ -58,12 +61,13 @@ def add(
     model: Annotated[list[str] | None, typer.Argument(help="models in this repo, or pypi: sources")] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
+    output: OutputOption = None,
     name: NameOption = None,
 ) -> None:
     """Add models and targets to params.yaml and dvc.yaml."""
     from ..scaffold import add_to_repo
 
-    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name)
+    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name, output or ())
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")

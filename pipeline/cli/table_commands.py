@@ -21,17 +21,22 @@ def explain(
         Path | None, typer.Option("--solution", help="explain this MiniMalloc solution instead of passfit's plan")
     ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """Explain the peak: live buffers, their ONNX nodes, levers used and left."""
+    """Explain ram and flash: live buffers at the peak, levers used and left, bytes of initializers and kernels."""
+    from dataclasses import asdict
+
     from ..artifacts.places import search_file
     from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
     from ..report.arena.explain import explain as explain_plan
     from ..report.arena.explain_bodies import bodies_table, explain_bodies
+    from ..report.arena.explain_flash import explain_flash, flash_tables
     from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
     from ..report.front_table import tradeoff_table
     from ..report.levers import read_levers
+    from ..support.text_files import json_lines
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
@@ -39,13 +44,22 @@ def explain(
     if solution is not None:
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
-    print_table(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
+    explained, bodies = explain_plan(saved.program, saved.plan, saved.alignment, levers), explain_bodies(saved.program)
+    file = folder / "footprint.json"
+    report = read_report(file) if file.is_file() else None
+    flash = explain_flash(saved, None if report is None else report.best)
+    if as_json:
+        parts = {"arena": asdict(explained), "bodies": [asdict(body) for body in bodies], "flash": asdict(flash)}
+        typer.echo(json_lines(parts), nl=False)
+        return
+    print_table(explanation_table(explained, wide))
     if levers is not None and levers.tradeoff is not None:
         print_table(tradeoff_table(levers.tradeoff))
-    if bodies := explain_bodies(saved.program):
+    if bodies:
         print_table(bodies_table(bodies, wide))
-    if (folder / "footprint.json").is_file():
-        print_table(measured_line(read_report(folder / "footprint.json"), wide))
+    print_table(flash_tables(flash, wide))
+    if report is not None:
+        print_table(measured_line(report, wide))
 
 
 def rebench(

@@ -61,6 +61,14 @@ class ElfObject:
         """Collect the names of symbols that no object defines, sorted."""
         return tuple(sorted({s.name for s in self.symbols if s.name} - {s.name for s in self.symbols if s.section}))
 
+    def functions(self) -> dict[str, int]:
+        """Return the bytes of each function; of two names at one place, the first."""
+        found: dict[tuple[int, int], Symbol] = {}
+        for each in self.symbols:
+            if each.kind == _STT_FUNC and each.section:
+                found.setdefault((each.section, each.value), each)
+        return {each.name: each.size for each in found.values()}
+
     def read_only_bytes(self, without: Collection[str] = ()) -> int:
         """Count the bytes of text and read-only data, except in the sections of the names in `without`."""
         return sum(

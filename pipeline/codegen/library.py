@@ -24,12 +24,13 @@ from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
 from .names import c_identifier, symbol
 from .shared import link_shared
-from .symbols import check_symbols, unused_sections, uses_threads, uses_workspace
+from .symbols import check_symbols, code_parts, unused_sections, uses_threads, uses_workspace
 from .template import render
 from .tensor_addresses import Block, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
+    from ..memory.files.plan_file import CodePart
 
 #: no debug information, no sanitizers (zig's default without -O), no dependence on the folder; position-independent,
 #: since many distributions link programs that way
@@ -60,6 +61,7 @@ class Library:
     `name` is the C prefix of all its symbols; with more than one of `threads` it needs -lpthread. `code_bytes` is the
     text and read-only data of the archive without the weights, `weight_bytes` the sections of the weights. `regions` are the
     memories, other than the first of their kind, that hold a part of the arena or of the weights, in sections of their names.
+    `code` are the kernels with their bytes.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Library:
     shared: Path | None = None
     threads: int = 1
     regions: tuple[str, ...] = ()
+    code: tuple[CodePart, ...] = ()
 
 
 def write_library(
@@ -108,9 +111,10 @@ def write_library(
         out.mkdir(parents=True, exist_ok=True)
         with temporary_folder(out, ".passfit-") as built:
             members = _build(built, identifier, values, weights, addresses, kernel_objects, target)
-            code_bytes = _code_bytes(
-                built / f"lib{identifier}.a", [block.section(identifier) for block in addresses.weight_blocks]
-            )
+            objects = _objects(built / f"lib{identifier}.a")
+            sections = [block.section(identifier) for block in addresses.weight_blocks]
+            code_bytes = sum(each.read_only_bytes(sections) for each in objects.values())
+            code = code_parts(objects, program, identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
                 made.append(_shared(identifier, members, values, built, target))
@@ -121,7 +125,15 @@ def write_library(
     shared = out / made[2] if len(made) > 2 else None
     regions = tuple(block.region for block in (*addresses.arenas, *addresses.weight_blocks) if block.region)
     return Library(
-        identifier, out / made[0], out / made[1], code_bytes, addresses.weight_bytes, shared, values["threads"], regions
+        identifier,
+        out / made[0],
+        out / made[1],
+        code_bytes,
+        addresses.weight_bytes,
+        shared,
+        values["threads"],
+        regions,
+        code,
     )
 
 
@@ -312,9 +324,8 @@ def _write_weights(path: Path, weights: Sequence[np.ndarray], block: Block, addr
         file.write(b"\0" * (block.nbytes - file.tell()))
 
 
-def _code_bytes(archive: Path, without: Sequence[str]) -> int:
-    """Count the text and read-only data of an archive, except in the sections `without`."""
+def _objects(archive: Path) -> dict[str, ElfObject]:
+    """Read the objects of an archive, by the names of its members."""
     with archive.open("rb") as file:
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # weights are not read
-    members = archive_members(content)
-    return sum(read_object(body).read_only_bytes(without) for _, body in members)
+    return {name: read_object(body) for name, body in archive_members(content)}

@@ -1,13 +1,18 @@
-"""Check the external symbols of compiled kernels: a library without TVM has to supply them."""
+"""Check the external symbols of compiled kernels, which a library without TVM has to supply; measure their functions."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 
 from ..errors import ModelError
+from ..memory.files.plan_file import CodePart
+from ..program import Program
 from ..targets import Target
 from .bare.float_functions import SUPPLIED
-from .elf import ElfObject
+from .elf import ElfObject, together
+from .names import symbol as symbol_of
 
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
 WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
@@ -65,6 +70,35 @@ def unused_sections(kernels: ElfObject) -> tuple[str, ...]:
     index = [number for number, section in enumerate(kernels.sections) if section.name == _HALF]
     used = any(kernels.users.get(symbol.name) for symbol in kernels.symbols if symbol.section in index)
     return () if used or not index else (_HALF,)
+
+
+def code_parts(members: Mapping[str, ElfObject], program: Program, identifier: str) -> tuple[CodePart, ...]:
+    """Return the functions that a run of a library executes, largest first: each kernel's, with its ONNX nodes.
+
+    `members` are the objects of the archive by name. A function whose name begins with a kernel's is part of it; any other that
+    a kernel or the run calls, such as an exponential, is a part of its own. What else the archive holds is left out.
+    """
+    nodes: dict[str, dict[str, None]] = defaultdict(dict)
+    for _, step, _ in program.calls():
+        nodes[step.kernel].update(dict.fromkeys(step.nodes))
+    sizes: dict[str, int] = defaultdict(int)
+    run = symbol_of(identifier, "run")
+    used = {run}
+    for member, content in members.items():
+        for name, nbytes in content.functions().items():
+            sizes[name] += nbytes
+            if member.startswith(f"{identifier}_kernels"):
+                used.add(name)
+    users = together([*members.values()]).users
+    while more := {name for name in sizes.keys() - used if used.intersection(users.get(name, ()))}:
+        used |= more
+    kernels = sorted(nodes, key=lambda kernel: (-len(kernel), kernel))
+    parts: dict[str, int] = defaultdict(int)
+    for name in sorted(used & sizes.keys()):
+        owner = next((kernel for kernel in kernels if f"{name}_".startswith(f"{symbol_of(identifier, kernel)}_")), name)
+        parts["run" if name == run and owner == name else owner] += sizes[name]
+    found = (CodePart(name, nbytes, tuple(nodes.get(name, ()))) for name, nbytes in parts.items())
+    return tuple(sorted(found, key=lambda part: (-part.nbytes, part.name)))
 
 
 def _is_supplied(name: str, target: Target) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..errors import ConfigError, ModelError
-from ..frontend.imported_model import Fixed, ImportedModel, Shapes, load
+from ..frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load
 from ..frontend.quantised.float_twin import has_numbers
 from ..memory.footprint import Budget
 from ..search.settings import SearchSettings
@@ -68,6 +68,7 @@ def fit(
     search: SearchSettings = SearchSettings(),
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    outputs: Outputs = (),
     exact: bool = False,
     progress: Progress = silent,
 ) -> FitReport:
@@ -77,7 +78,7 @@ def fit(
     """
     if not targets:
         raise ConfigError("There is no target to fit.", "`passfit targets` lists them.")
-    imported = load(model, name, shapes, fix)
+    imported = load(model, name, shapes, fix, outputs=outputs)
     return fit_model(imported, targets, budgets or {}, search, exact=exact, progress=progress)
 
 

@@ -20,7 +20,7 @@ Python.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,15 +65,18 @@ if TYPE_CHECKING:
 
 
 def import_model(
-    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, fix: Mapping[str, object] | None = None
+    path: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    fix: Mapping[str, object] | None = None,
+    outputs: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Import the model in the file `path` in canonical form; equal arguments give equal bytes.
 
-    `shapes` gives the sizes of inputs with open shapes in the file, `fix` freezes inputs to constants. Inputs and
-    outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
+    `shapes` gives the sizes of inputs with open shapes in the file, `fix` freezes inputs to constants,
+    `outputs` names those to keep; none: all. Inputs and outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
     next step.
     """
-    model = read_model(path)
+    model = read_model(path, outputs)
     declare_sets(model)
     refuse_wrong_attributes(model)
     name_unnamed(model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 
 def given_model(
-    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, fix: Mapping[str, object] | None = None
+    path: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    fix: Mapping[str, object] | None = None,
+    outputs: Collection[str] = (),
 ) -> onnx.ModelProto | None:
-    """Read the file `path` with `shapes` and `fix` bound; None for the canonical model of an import.
+    """Read the file `path` with `shapes` and `fix` bound, and of all outputs, or of `outputs`; None for the canonical model of an import.
 
     Raises ModelError as an import does.
     """
-    model = read_model(path)
+    model = read_model(path, outputs)
     if is_marked({entry.key: entry.value for entry in model.metadata_props}):
         return None
     bind_inputs(model, shapes or {}, fix or {})
@@ -30,13 +33,16 @@ def given_model(
 
 
 def given_bytes(
-    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, fix: Mapping[str, object] | None = None
+    path: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    fix: Mapping[str, object] | None = None,
+    outputs: Collection[str] = (),
 ) -> bytes:
-    """Return the given model as one file; the bytes of `path` themselves where nothing is bound or loaded.
+    """Return the given model as one file; the bytes of `path` themselves where nothing is bound, dropped or loaded.
 
     Equal bytes take no more room in a cache that holds the file already. Raises ModelError as an import does.
     """
-    model, content = given_model(path, shapes, fix), path.read_bytes()
-    if model is None or not (shapes or fix or side_files(path)):
+    model, content = given_model(path, shapes, fix, outputs), path.read_bytes()
+    if model is None or not (shapes or fix or outputs or side_files(path)):
         return content
     return model.SerializeToString(deterministic=True)

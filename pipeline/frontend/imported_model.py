@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, Sequence[int]]
 Fixed = Mapping[str, object]
+#: names of the outputs to keep; none: all
+Outputs = Collection[str]
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class ImportedModel:
 
 
 def import_onnx(
-    model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None
+    model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None, outputs: Outputs = ()
 ) -> tuple[onnx.ModelProto, Start]:
     """Import a model by path or source: its canonical form, and the metric of the file as given.
 
@@ -56,8 +58,8 @@ def import_onnx(
     from .canonical.static_metric import start_of
 
     path = resolve_source(str(model))
-    if shapes or fix or not (path.is_file() and os.access(path, os.R_OK)) or side_files(path):
-        return _imported(path, shapes, fix)
+    if shapes or fix or outputs or not (path.is_file() and os.access(path, os.R_OK)) or side_files(path):
+        return _imported(path, shapes, fix, outputs)
     fresh: list[tuple[onnx.ModelProto, Start]] = []
 
     def changes_nothing() -> bool:
@@ -73,12 +75,14 @@ def import_onnx(
     return fresh[0] if fresh else _imported(path)
 
 
-def _imported(path: Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
+def _imported(
+    path: Path, shapes: Shapes | None = None, fix: Fixed | None = None, outputs: Outputs = ()
+) -> tuple[onnx.ModelProto, Start]:
     from .canonical.static_metric import mark_start, start_of
     from .canonicalise import import_model
 
-    canonical = import_model(path, shapes, fix)
-    start = start_of(path, shapes or {}, fix or {})
+    canonical = import_model(path, shapes, fix, outputs)
+    start = start_of(path, shapes or {}, fix or {}, outputs)
     mark_start(canonical, start)
     return canonical, start
 
@@ -89,6 +93,7 @@ def load(
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
     given: Path | None = None,
+    outputs: Outputs = (),
 ) -> ImportedModel:
     """Import a model; `name` defaults to that of its file.
 
@@ -97,11 +102,11 @@ def load(
     from .given_model import given_model
     from .relax.to_relax import to_relax
 
-    canonical, start = import_onnx(model, shapes, fix)
+    canonical, start = import_onnx(model, shapes, fix, outputs)
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: the file read is a cached copy
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
-    record = model_record(resolve_source(str(model)), str(model), shapes, fix)
-    reference = given_model(resolve_source(str(model)), shapes, fix) if given is None else given_model(given)
+    record = model_record(resolve_source(str(model)), str(model), shapes, fix, outputs)
+    reference = given_model(resolve_source(str(model)), shapes, fix, outputs) if given is None else given_model(given)
     return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference)
 
 

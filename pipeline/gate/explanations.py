@@ -10,6 +10,7 @@ from ..artifacts.read_results import read_folder
 from ..artifacts.revision import results_at_revision
 from ..errors import PassfitError
 from ..params.params import Params
+from ..report.arena.explain_flash import explain_flash, largest
 from ..report.compare import because, compare
 from ..report.compare.comparison import Comparison, shown, shown_change
 from ..report.fit import nodes_in, shorten
@@ -19,8 +20,10 @@ from ..report.results import Result
 from ..support.sizes import format_bytes
 from .verdicts import Pair, Verdict
 
-#: largest buffers, or weights, that are named
+#: largest buffers, or weights that grew, that are named
 _NAMED = 2
+#: largest parts of flash that are named
+_NAMED_OF_FLASH = 3
 #: characters of a name
 _ROOM = 60
 
@@ -70,16 +73,15 @@ def growth_cause(found: Comparison, quantity: str) -> str:
 
 
 def _largest(result: Result, quantity: str) -> str:
-    """Name the largest buffers at the peak, or the largest weights."""
+    """Name the largest buffers at the peak, or the largest initializers and kernels."""
     explained = result.explanation()
     if result.saved is None or explained is None:
         return "there is no plan.json, so nothing can be named"
     if quantity == "flash":
-        weights = sorted(result.saved.program.weights, key=lambda each: (-each.nbytes, each.name))[:_NAMED]
-        named = ", ".join(f"{shorten(each.name, _ROOM)} {format_bytes(each.nbytes)}" for each in weights)
         best = result.footprint.best
-        return f"code takes {format_bytes(best.code)}, weights {format_bytes(best.weights)}" + (
-            f", the largest {named}" if named else ""
+        parts = largest(explain_flash(result.saved, best), _NAMED_OF_FLASH, _ROOM)
+        return f"weights take {format_bytes(best.weights)}, code {format_bytes(best.code)}" + (
+            f"; the largest parts: {', '.join(parts)}" if parts else ""
         )
     named = ", ".join(_named(each.name, each.nbytes, each.nodes) for each in explained.alive[:_NAMED])
     where = "" if explained.peak is None else f" is at {kernel_label(explained.peak.step, explained.peak.kernel)},"

@@ -18,6 +18,8 @@ from ..targets import Target
 from ..tuning.database import read_tuning
 
 Table = Mapping[str, object]
+#: records of an import from before it could choose outputs lack this
+_ALL_OUTPUTS: dict[str, object] = {"outputs": []}
 
 
 def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | None:
@@ -41,7 +43,11 @@ def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | N
 
 def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | None:
     """Compare the model of a library with params.yaml: directly, or through the canonical model."""
-    now: dict[str, object] = {"shapes": _json(declared.shapes), "fix": _json(declared.fix)}
+    now: dict[str, object] = {
+        "shapes": _json(declared.shapes),
+        "fix": _json(declared.fix),
+        "outputs": sorted(set(declared.outputs)),
+    }
     if is_package(declared.source):
         now["source"] = declared.source
     else:
@@ -53,7 +59,7 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
         except OSError as error:
             lost = _said(repo.absolute(), Path(os.path.normpath(Path(error.filename or file).absolute())))
             return f"{lost}, of the model, cannot be read: {error.strerror}. Get it with `dvc pull`"
-    direct = changes(made, now)
+    direct = changes({**_ALL_OUTPUTS, **made}, now)
     if not direct:
         return None
     file = repo / canonical_model(name).with_name(ORIGIN)
@@ -62,7 +68,7 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
         return _missing(repo, file) or f"the model differs: {', '.join(direct)} changed since it was compiled"
     if origin.get("canonical") != made.get("model"):
         return "the imported model differs from the compiled one"
-    changed = changes(_table(origin, "made_from") or {}, now)
+    changed = changes({**_ALL_OUTPUTS, **(_table(origin, "made_from") or {})}, now)
     return f"the model differs: {', '.join(changed)} changed since it was imported" if changed else None
 
 

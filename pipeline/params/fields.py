@@ -97,12 +97,20 @@ def _text(value: str) -> str:
     return value
 
 
+def _names(value: object) -> tuple[str, ...]:
+    """Read a list of names."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name.strip() for name in value):
+        raise _refuse(f"{value!r} is not a list of names. Write it like [scores, boxes].")
+    return tuple(value)
+
+
 def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
     """Give a section left empty in YAML (`search:`), which is None, its defaults."""
     return handler({} if value is None else value)
 
 
 Text = Annotated[str, AfterValidator(_text)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Size = Annotated[int, BeforeValidator(_size)]
 Room = Annotated[int, BeforeValidator(_room)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]

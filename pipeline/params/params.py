@@ -16,7 +16,7 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
+from .fields import Duration, Fixed, Fraction, Latency, Names, Room, Section, Shape, Size, Slowdown, Table, Text
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -51,12 +51,13 @@ class AcceptedGrowth(Table):
 class ModelParams(Table):
     """Model: its source, and the sizes that make its shapes static.
 
-    `fix` freezes inputs to a value.
+    `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order; none: all.
     """
 
     source: Text
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
+    outputs: Names = ()
 
 
 class TargetParams(Table):

@@ -58,12 +58,13 @@ class Buffer:
 class Weight:
     """Distinct read-only constant; `digest` is the sha256 of its bytes.
 
-    The bytes are kept beside the program.
+    The bytes are kept beside the program. `initializers` are those of the ONNX file it comes from, if that is known.
     """
 
     name: str
     nbytes: int
     digest: str
+    initializers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

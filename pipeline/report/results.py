@@ -11,6 +11,7 @@ from ..memory.footprint import FootprintReport
 from ..memory.placement.plan_arena import ArenaPlan
 from ..program import Program
 from .arena.explain import Explanation, explain
+from .arena.explain_flash import FlashExplained, explain_flash
 from .levers import LeversFound
 
 Pair = tuple[str, str]
@@ -65,6 +66,10 @@ class Result:
         if self.saved is None:
             return None
         return explain(self.saved.program, self.saved.plan, self.saved.alignment, self.levers)
+
+    def flash(self) -> FlashExplained | None:
+        """Explain flash, if the plan is there."""
+        return None if self.saved is None else explain_flash(self.saved, self.footprint.best)
 
 
 @dataclass(frozen=True)

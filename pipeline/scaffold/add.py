@@ -36,12 +36,13 @@ def add_to_repo(
     targets: Sequence[str] = (),
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
+    outputs: Sequence[str] = (),
 ) -> list[Path]:
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
-    has such an input; `name` is for one model, else its file names it. An entry that is there already stays as it is,
-    and so does every other byte. Both files are written, or none.
+    has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
+    it. An entry that is there already stays as it is, and so does every other byte. Both files are written, or none.
 
     Raises ConfigError for a file that is missing, cannot be edited, or holds another model of that name; ModelError for
     a model that cannot be read or leaves a shape open; TargetError for an unknown target.
@@ -54,7 +55,7 @@ def add_to_repo(
     params_yaml, dvc_yaml = EditedFile.read(repo / "params.yaml"), EditedFile.read(repo / "dvc.yaml")
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
-    for key, model in _new(repo, sources, shapes, params).items():
+    for key, model in _new(repo, sources, shapes, params, outputs).items():
         params_yaml.add(("models",), key, model.model_dump(mode="json", exclude_defaults=True), model_entry(key, model))
     for target in dict.fromkeys(targets):
         get_target(target, repo)
@@ -83,7 +84,11 @@ def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str
 
 
 def _new(
-    repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]], params: Params
+    repo: Path,
+    sources: Mapping[str, str],
+    shapes: dict[str, Sequence[int]],
+    params: Params,
+    outputs: Sequence[str],
 ) -> dict[str, ModelParams]:
     """Declare the models params.yaml lacks.
 
@@ -91,7 +96,7 @@ def _new(
     """
     new = {key: source for key, source in sources.items() if key not in params.models}
     if new:
-        return declare(repo, new, shapes)
+        return declare(repo, new, shapes, outputs)
     for key in sources:
         for port, shape in shapes.items():
             if tuple(shape) != params.models[key].shapes.get(port):
@@ -99,6 +104,11 @@ def _new(
                     f"The model '{key}' is there already, and --shape {port} would change it.",
                     f"Change models.{key}.shapes in params.yaml, or give another --name.",
                 )
+        if outputs and set(outputs) != set(params.models[key].outputs):
+            raise ConfigError(
+                f"The model '{key}' is there already, and --output would change it.",
+                f"Change models.{key}.outputs in params.yaml, or give another --name.",
+            )
     return {}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..artifacts.git import git
-from ..errors import ConfigError, ModelError
+from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
 from ..frontend.source.source import resolve_source
@@ -47,22 +47,29 @@ def source_in(repo: Path, root: Path, model: str) -> str:
     return Path(os.path.relpath(path, repo.resolve())).as_posix()
 
 
-def declare(repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]]) -> dict[str, ModelParams]:
+def declare(
+    repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]], outputs: Sequence[str] = ()
+) -> dict[str, ModelParams]:
     """Declare the models, each with the `shapes` of its own inputs, checked against the file.
 
-    Raises ModelError for a model that import refuses, and for a shape of no model's input.
+    A model that has some of `outputs` keeps these alone. Raises ModelError for a model that import refuses, for a shape of no
+    model's input, and for an output of no model.
     """
-    declared, inputs = {}, set()
+    declared, inputs, known = {}, set(), {}
     for name, source in sources.items():
         file = resolve_source(source if is_fetched(source) else str(repo / source))
-        model = read_model(file)
+        known |= dict.fromkeys(ports := [value.name for value in read_model(file).graph.output])
+        chosen = tuple(name for name in ports if name in outputs)
+        model = read_model(file, chosen)
         own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
         inputs |= own.keys()
         try:
-            import_onnx(file, own)
+            import_onnx(file, own, outputs=chosen)
         except ModelError as error:
             raise ModelError(f"{source}: {error.what}", error.hint) from error
-        declared[name] = ModelParams(source=source, shapes=own)
+        declared[name] = ModelParams(source=source, shapes=own, outputs=chosen)
+    for unknown in sorted(set(outputs) - known.keys()):
+        raise ModelError(f"No model has an output '{unknown}'.", did_you_mean(unknown, known))
     for unknown in sorted(shapes.keys() - inputs):
         raise ModelError(f"No model has an input '{unknown}'.", "Look at the names of the inputs again.")
     return declared

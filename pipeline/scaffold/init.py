@@ -25,12 +25,14 @@ def init_repo(
     shapes: Mapping[str, Sequence[int]] | None = None,
     force: bool = False,
     show: Callable[[str], None] = lambda diff: None,
+    outputs: Sequence[str] = (),
 ) -> list[Path]:
     """Write dvc.yaml, params.yaml and lines of .gitignore into `repo`; return the files written.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to every model that
-    has such an input. All files are written, or none. `show` gets the diff of every file that is, or would be, overwritten. Raises ConfigError outside of a git and DVC repo, for a model
-    outside of it, and for a file that exists already if `force` is not set; ModelError for a model that cannot be read
+    has such an input, and `outputs` are kept alone in every model that has one of them. All files are written, or none.
+    `show` gets the diff of every file that is, or would be, overwritten. Raises ConfigError outside of a git and DVC repo, for
+    a model outside of it, and for a file that exists already if `force` is not set; ModelError for a model that cannot be read
     or leaves a shape open; TargetError for an unknown target.
     """
     root = repo_root(repo)
@@ -42,7 +44,7 @@ def init_repo(
     for target in targets:
         get_target(target, repo)
     sources = model_names(source_in(repo, root, model) for model in models)
-    declared = declare(repo, sources, dict(shapes or {}))
+    declared = declare(repo, sources, dict(shapes or {}), outputs)
     beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
     files = {
         "dvc.yaml": render_dvc_yaml(sources, targets, beside),

@@ -90,6 +90,10 @@ def model_entry(name: str, model: ModelParams) -> Entry:
     if shapes:
         block += ["  shapes:", *(f"    {port}: {shape}" for port, shape in shapes.items())]
         flow += f", shapes: {{{', '.join(f'{port}: {shape}' for port, shape in shapes.items())}}}"
+    if model.outputs:
+        outputs = f"outputs: [{', '.join(map(scalar, model.outputs))}]"
+        block.append(f"  {outputs}")
+        flow += f", {outputs}"
     return Entry(tuple(block), f"{scalar(name)}: {{{flow}}}")
 
 

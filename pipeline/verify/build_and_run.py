@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..codegen.build_library import build_library, refuse_large_library
-from ..codegen.library import state_stack
+from ..codegen.library import Library, state_stack
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..support.progress import Progress
@@ -33,8 +33,8 @@ def build_and_run(
     progress: Progress,
     work_aside: Callable[[], object] = lambda: None,
     cases_aside: Callable[[], list[Case] | None] = lambda: None,
-) -> tuple[Measured, int]:
-    """Write the library into `folder`, run it; return the measurements and its code size in bytes.
+) -> tuple[Measured, Library]:
+    """Write the library into `folder`, run it; return the measurements and the library.
 
     `workspace` is in bytes. `work_aside` waits for other work, which would disturb the timing, `cases_aside` for the
     cases of these settings, or None for none. Raises ModelError, NumericError, ToolchainError, OutputError.
@@ -79,4 +79,4 @@ def build_and_run(
         )
     if target.bare and measured.stack is not None:
         state_stack(library, measured.stack)
-    return measured, library.code_bytes
+    return measured, library

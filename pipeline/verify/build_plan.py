@@ -17,6 +17,7 @@ from .build_and_run import build_and_run
 from .settings import VerifySettings
 
 if TYPE_CHECKING:
+    from ..codegen.library import Library
     from ..kernels.lower.lower import Lowered
     from ..kernels.schedule.tuned import Tuning
     from ..memory import ArenaPlan
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BuiltPlan:
-    """Library of one plan that verified: its program before and after scheduling; workspace and code in bytes."""
+    """Library of one plan that verified: its program before and after scheduling; `workspace` is in bytes."""
 
     before: Lowered
     lowered: Lowered
     plan: ArenaPlan
     workspace: int
     measured: Measured
-    code: int
+    library: Library
 
 
 def build_plan(
@@ -52,17 +53,20 @@ def build_plan(
     `results` are those of the tasks beside: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
     NumericError, ModelError, ToolchainError, OutputError; PlanError for a plan that breaks a rule.
     """
+    from ..passes.sequence.name_weights import name_weights
     from ..passes.sequence.replay import lower_by_sequence, schedule_sequence
 
     progress("lowering", 0, 0)
     with step_limit("Lowering", imported.name):
         before = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine, schedules)
+        named = name_weights(before.program, before.weights, imported.onnx, imported.given)
+        before = replace(before, program=named)
         lowered, workspace = schedule_sequence(before, sequence, layout)
         plan = checked_plan(lowered.program, target, workspace)
     checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
-    measured, code = build_and_run(
+    measured, library = build_and_run(
         imported, lowered, plan, workspace, target, folder, checked, progress,
         work_aside=lambda: None if results is None else results.all(),
         cases_aside=lambda: results.of(1) if results is not None and checked == verify else None,
     )  # fmt: skip
-    return BuiltPlan(before, lowered, plan, workspace, measured, code)
+    return BuiltPlan(before, lowered, plan, workspace, measured, library)

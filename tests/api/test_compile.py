@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
 
 from passfit import api
@@ -14,6 +15,7 @@ from passfit.errors import ModelError, NumericError, PlanError
 from passfit.memory import ArenaPlan, Budget, plan_arena, read_plan, read_report, validate_plan
 from passfit.passes.sequence.sequence import read_sequence
 from passfit.program import Program
+from passfit.report.arena.explain_flash import explain_flash
 from passfit.search import find_sequence, first_library
 from passfit.search.evaluate import tvm_default_code
 from passfit.support.result_store import ResultStore
@@ -78,6 +80,20 @@ def test_the_plan_on_disk_is_valid_and_the_one_reported(compiled: Path):
     assert saved.plan.arena == report.best.arena
     assert f"CNN_ARENA_BYTES {report.best.arena}\n" in (compiled / "cnn.h").read_text()
     assert f"CNN_WORKSPACE_BYTES {report.best.workspace}\n" in (compiled / "cnn.h").read_text()
+
+
+@native
+def test_flash_is_explained_to_the_byte_by_the_files_own_names(compiled: Path, cnn: Path):
+    saved, best = read_plan(compiled / "plan.json"), read_report(compiled / "footprint.json").best
+    found = explain_flash(saved, best)
+    assert sum(part.nbytes for part in found.weights) + found.alignment == best.weights
+    assert found.rest is not None and 0 < found.rest < best.code
+    assert sum(part.nbytes for part in found.code) + found.rest == best.code
+    initializers = {tensor.name for tensor in onnx.load(cnn).graph.initializer}
+    assert {name for part in found.weights for name in part.initializers} <= initializers
+    assert all(part.initializers for part in found.weights if part.nbytes > 64)
+    kernels = {step.kernel for _, step, _ in saved.program.calls()}
+    assert kernels.intersection(part.name for part in found.code)
 
 
 @native

@@ -118,6 +118,10 @@ def test_a_shape_that_contradicts_the_model_or_is_none(refused: Refused, cnn: Pa
     assert said in refused("compile", cnn, "--target", "x86-64", "--shape", shape, "--out", "out")
 
 
+def test_an_output_that_the_model_lacks(refused: Refused, cnn: Path):
+    assert "no output 'nosuch'" in refused("compile", cnn, "--target", "x86-64", "--output", "nosuch", "--out", "out")
+
+
 def test_an_open_shape_is_asked_for(refused: Refused, tmp_path: Path):
     model = _save(tmp_path / "m.onnx", helper.make_node("Relu", ["x"], ["y"]), shape=("batch", "width"))
     assert "--shape" in refused("compile", model, "--target", "x86-64", "--out", "out")

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan, write_report
+from passfit.memory.files.plan_file import CodePart
 from passfit.memory.footprint import Baseline, Energy, Footprint, FootprintReport, Measured, Start
+from passfit.program import Weight
 
 from ..memory.loops import with_loop
 from ..strategies import chain
@@ -66,6 +68,17 @@ def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done]
     report = FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), with_counters)
     write_report(report, planned / "footprint.json")
     assert "2.5 mJ a run" in " ".join(passfit("explain", planned).out.split())
+
+
+def test_json_holds_the_parts_of_ram_and_flash(passfit: Callable[..., Done], planned: Path):
+    program = replace(chain(640, 640), weights=(Weight("conv.weight", 96, "0", ("conv.weight",)),))
+    saved = SavedPlan(program, plan_arena(program), ALIGNMENT, (CodePart("k0", 10, ("node0",)),))
+    write_plan(saved, planned / "plan.json")
+    found = json.loads(passfit("explain", planned, "--json").out)
+    assert found["arena"]["arena"] == plan_arena(program).arena and found["bodies"] == []
+    assert found["flash"]["weights"][0]["initializers"] == ["conv.weight"] and found["flash"]["alignment"] == 32
+    assert found["flash"]["code"] == [{"name": "k0", "nbytes": 10, "nodes": ["node0"]}]
+    assert "conv.weight" in passfit("explain", planned).out
 
 
 def test_the_values_of_a_loops_body_are_shown(passfit: Callable[..., Done], planned: Path):

@@ -73,6 +73,18 @@ def test_weights_have_a_read_only_section_of_their_own(tmp_path):
     assert 0 < library.code_bytes < library.archive.stat().st_size
 
 
+@pytest.mark.parametrize("target", ["x86-64", "mps2-an500"])
+def test_the_code_of_each_kernel_is_a_part_of_the_library(tmp_path, target):
+    model = models.matmul_exp()
+    library = write(model, tmp_path, get_target(target))
+    parts = {part.name: part for part in library.code}
+    assert {step.kernel for step in model.program.steps} | {"run"} <= parts.keys()
+    assert all(parts[step.kernel].nodes == step.nodes for step in model.program.steps)
+    assert all(part.nbytes > 0 for part in library.code)
+    assert sum(part.nbytes for part in library.code) < library.code_bytes
+    assert [part.nbytes for part in library.code] == sorted((part.nbytes for part in library.code), reverse=True)
+
+
 @pytest.mark.parametrize("make", [models.matmul_exp, models.empty_program, models.comparison])
 def test_the_header_is_strict_c99_and_cpp(tmp_path, make):
     library = write(make(), tmp_path)

@@ -1,14 +1,18 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from passfit.gate import run_gate
 from passfit.gate.explanations import growth_cause
 from passfit.memory import write_plan
+from passfit.memory.files.plan_file import CodePart
+from passfit.program import Weight
 from passfit.report.compare import compare
 
 from ..report.results import result, saved
 from ..strategies import chain
+from .samples import PARAMS
 
 KIB = 1024
 
@@ -48,6 +52,22 @@ def test_over_budget_names_what_is_alive_at_the_peak(over):
     repo = over(64, 600 * KIB, 256 * KIB, 64)
     causes = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
     assert causes[0] == "a @ x86-64: the peak is at k01 k, of 856.0 KiB: b1 600.0 KiB of node0, b2 256.0 KiB of node1"
+
+
+def test_an_overrun_of_flash_names_the_largest_initializers_and_kernels(repo):
+    weights = (
+        Weight("fc.weight", 900 * KIB, "0", ("fc.weight",)),
+        Weight("conv.weight", 4 * KIB, "1", ("conv.weight",)),
+    )
+    plan = saved(replace(chain(64, 64), weights=weights))
+    code = (CodePart("fused_conv2d_relu", 30 * KIB, ("conv", "relu")), CodePart("matmul", KIB, ("fc",)))
+    repo.params(PARAMS.replace("ram: 600KiB", "flash: 64KiB"))
+    write_plan(replace(plan, code=code), repo.footprint().with_name("plan.json"))
+    causes = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
+    assert causes[0].endswith(
+        "the largest parts: fc.weight 900.0 KiB, the code of fused_conv2d_relu 30.0 KiB (conv … relu (2 nodes)), "
+        "conv.weight 4.0 KiB"
+    )
 
 
 def test_a_comment_is_one_screen_and_folds_the_table(over):

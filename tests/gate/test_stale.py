@@ -55,6 +55,7 @@ def made(repo, request) -> Repo:
     [
         (PARAMS.replace("a.onnx}", "a.onnx, shapes: {x: [1, 2]}}"), "shapes"),
         (PARAMS.replace("a.onnx}", "a.onnx, fix: {x: 1}}"), "fix"),
+        (PARAMS.replace("a.onnx}", "a.onnx, outputs: [y]}"), "outputs"),
         (PARAMS.replace("a.onnx}", "'pypi:p==1!a.onnx'}"), "source"),
         (PARAMS + "search: {strategy: greedy}", "search.strategy"),
         (PARAMS + "search: {max-extra-compute: null}", "search.max-extra-compute"),

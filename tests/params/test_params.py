@@ -16,7 +16,7 @@ from passfit.targets import get_target
 
 FULL = """
 models:
-  first: {source: "pypi:pack==1.0!in/wheel.onnx", shapes: {x: [1, 3, 48, 192], y: 2x5}, fix: {sr: 16000}}
+  first: {source: "pypi:pack==1.0!in/wheel.onnx", shapes: {x: [1, 3, 48, 192], y: 2x5}, fix: {sr: 16000}, outputs: [y, z]}
   second: {source: models/second.onnx}
 targets:
   rpi4: {budget: {ram: 1MiB, flash: 4MiB}}
@@ -40,7 +40,7 @@ def load(tmp_path):
 def test_the_whole_form_is_read(load):
     params = load(FULL)
     assert params.models["first"].shapes == {"x": (1, 3, 48, 192), "y": (2, 5)}
-    assert params.models["first"].fix == {"sr": 16000}
+    assert params.models["first"].fix == {"sr": 16000} and params.models["first"].outputs == ("y", "z")
     assert list(params.targets) == ["rpi4", "rpi-zero2", "bare"]
     assert (params.search.evaluations, params.search.seconds, params.search.seed) == (8, 2.0, 1)
     assert params.verify.tolerance == 1e-4
@@ -165,6 +165,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
         ("models: {a: {source: x, shapes: {x: [1, 0]}}}", "models.a.shapes.x: [1, 0] is not a shape"),
         ("models: {a: {source: x, shapes: {x: 1x-3}}}", "models.a.shapes.x: "),
         ("models: {a: {source: x, shapes: {x: [1, true]}}}", "models.a.shapes.x: "),
+        ("models: {a: {source: x, outputs: y}}", "models.a.outputs: 'y' is not a list of names"),
         ("models: {a: {source: x, fix: {sr: {}}}}", "models.a.fix.sr: no input can be fixed to {}"),
         ("targets: {rpi4: {budget: {ram: 1MX}}}", "targets.rpi4.budget.ram: '1MX' is not a size: the unit"),
         ("targets: {rpi4: {budget: {ram: 1.5}}}", "targets.rpi4.budget.ram: 1.5 is not a size"),

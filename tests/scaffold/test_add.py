@@ -115,6 +115,8 @@ def test_a_name_that_yaml_could_read_as_something_else_stays_text(repo, name):  
         ([], [], {}, ConfigError, "--target"),
         (["models/none.onnx"], [], {}, ModelError, "none.onnx"),
         (["models/c.onnx"], [], {"shapes": {"q": (1,)}}, ModelError, "input 'q'"),
+        (["models/c.onnx"], [], {"outputs": ["yy"]}, ModelError, "output 'yy'.*Did you mean 'y'"),
+        (["models/a.onnx"], [], {"outputs": ["y"]}, ConfigError, "--output would change it"),
         (["models/a.onnx"], [], {"shapes": {"a": (2, 8)}}, ConfigError, "would change it"),
         (["models/c.onnx"], [], {"name": "a"}, ConfigError, "another model: 'models/a.onnx'.*--name"),
         (["models/c.onnx"], [], {"name": "No Name"}, ConfigError, "a-z"),

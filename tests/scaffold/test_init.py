@@ -9,8 +9,9 @@ from onnx import helper
 
 from passfit.errors import ConfigError, ModelError, TargetError
 from passfit.params.params import load_params
-from passfit.scaffold import init_repo, render_dvc_yaml
+from passfit.scaffold import add_to_repo, init_repo, render_dvc_yaml
 
+from ..frontend.source.test_keep_outputs import two_heads
 from ..models import model_of
 
 
@@ -52,6 +53,18 @@ def test_shapes_go_to_the_models_that_have_such_an_input(repo):
     init_repo(repo, ["a.onnx", "b.onnx"], ["x86-64"], {"x": (1, 8)})
     models = load_params(repo / "params.yaml").models
     assert (models["a"].shapes, models["b"].shapes) == ({"x": (1, 8)}, {})
+
+
+def test_outputs_go_to_the_models_that_have_them(repo):
+    two_heads(repo)
+    write_model(repo / "b.onnx", (1, 8), "z")
+    init_repo(repo, ["heads.onnx", "b.onnx"], ["x86-64"], {}, outputs=["scores"])
+    models = load_params(repo / "params.yaml").models
+    assert (models["heads"].outputs, models["b"].outputs) == (("scores",), ())
+    found = (repo / "params.yaml").read_text()
+    init_repo(repo, ["b.onnx"], ["x86-64"], {}, force=True)
+    add_to_repo(repo, ["heads.onnx"], outputs=["scores"])
+    assert load_params(repo / "params.yaml").models == models and "outputs: [scores]" in found
 
 
 def test_an_absolute_path_becomes_relative(repo):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..source.keep_outputs import keep_outputs
 from ..source.side_files import load_side_files
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ ONNX_DOMAINS = frozenset({"", "ai.onnx"})
 _AGAIN = "Export or download the model again."
 
 
-def read_model(path: Path) -> onnx.ModelProto:
+def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
     """Read the model in the file `path`, with tensors of side files loaded into it.
 
-    Raises ModelError for a missing, empty, truncated or foreign file, a directory, or a missing side file.
+    Of `outputs`, if any are named, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
+    truncated or foreign file, a directory, a missing side file, or a name that is not an output.
     """
     import google.protobuf.message
     import onnx
@@ -52,6 +54,7 @@ def read_model(path: Path) -> onnx.ModelProto:
         name = model.graph.sparse_initializer[0].values.name
         raise ModelError(f"The model '{path}' holds sparse weights '{name}'.", "Export it with dense weights.")
     _refuse_dangling(model.graph, frozenset())
+    keep_outputs(model, outputs)
     return model
 
 

@@ -7,7 +7,7 @@ nodes, so the figures of the original file travel with it, in its metadata.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,12 +35,14 @@ def is_marked(metadata: Mapping[str, str]) -> bool:
     return metadata.get(_SUM, "").isdigit() and metadata.get(_KERNELS, "").isdigit()
 
 
-def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> Start:
-    """Return the metric of the file `path` with static inputs; of a canonical model, its origin's.
+def start_of(
+    path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object], outputs: Collection[str] = ()
+) -> Start:
+    """Return the metric of the file `path` with static inputs, and of its chosen outputs if `outputs` names some; of a canonical model, its origin's.
 
     Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
-    model = read_model(path)
+    model = read_model(path, outputs)
     kept = {entry.key: entry.value for entry in model.metadata_props}
     if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))

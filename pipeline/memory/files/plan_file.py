@@ -14,25 +14,39 @@ from ..placement.plan_arena import ArenaPlan
 from ..validation.validate_plan import validate_plan
 
 #: format version; raise it when older readers would misread a newer file
-VERSION = 7
-#: versions that read as this one; the sixth has no banks
-READABLE = (6, VERSION)
+VERSION = 8
+#: versions that read as this one; the sixth has no banks, the seventh neither code nor initializers
+READABLE = (6, 7, VERSION)
 _HINT = "Compile the model again."
 
 
 @dataclass(frozen=True)
+class CodePart:
+    """Function of a library with its bytes: a kernel with the ONNX nodes it computes, or one that kernels call."""
+
+    name: str
+    nbytes: int
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SavedPlan:
-    """Content of plan.json; `alignment` is in bytes."""
+    """Content of plan.json; `alignment` is in bytes.
+
+    `code` are the kernels of the library, largest first; none where nothing was built.
+    """
 
     program: Program
     plan: ArenaPlan
     alignment: int
+    code: tuple[CodePart, ...] = ()
 
 
 def write_plan(saved: SavedPlan, path: Path) -> None:
     """Write plan.json, the same bytes for the same plan. Raises OutputError."""
     head = {"version": VERSION, "alignment": saved.alignment, "plan": asdict(saved.plan)}
-    write_text(path, json_lines(head | {"program": program_to_json(saved.program)}))
+    code = [asdict(part) for part in saved.code]
+    write_text(path, json_lines(head | {"code": code, "program": program_to_json(saved.program)}))
 
 
 def read_plan(path: Path) -> SavedPlan:
@@ -54,4 +68,5 @@ def parse_plan(text: str, path: str) -> SavedPlan:
         validate_plan(program, plan, alignment)
     except PlanError as error:
         raise ConfigError(f"'{path}' was changed: {error}", _HINT) from error
-    return SavedPlan(program, plan, alignment)
+    code = decode(tuple[CodePart, ...], json.dumps(data.get("code", [])), path, _HINT)
+    return SavedPlan(program, plan, alignment, code)

@@ -10,6 +10,7 @@ from ...support.sizes import format_bytes
 from ..arena.blocks import blocks_of, body_blocks, highest
 from ..arena.explain import peak_step
 from ..arena.explain_bodies import explain_bodies
+from ..arena.explain_flash import ALIGNMENT, REST
 from ..effects_table import signed
 from ..fit import nodes_in
 from ..footprint_table import footprint_rows, measured_phrase, verdict_phrase
@@ -52,7 +53,28 @@ def footprint_section(result: Result) -> Section:
         used = getattr(result.footprint.best, quantity)
         charts.append(Chart(f"{quantity} {format_bytes(used)}; {said}", footprint_chart(result, quantity, limits)))
     table = Table(("", ">passfit", ">tvm-default", ">ratio"), list(footprint_rows(result.footprint)))
-    return Section("Footprint", [*parts, Row(charts), table, Text(measured_phrase(result.footprint))])
+    return Section(
+        "Footprint", [*parts, Row(charts), table, Text(measured_phrase(result.footprint)), *_parts_of_flash(result)]
+    )
+
+
+def _parts_of_flash(result: Result) -> Iterator[Part]:
+    """Yield the bytes of each initializer and of each kernel."""
+    flash = result.flash()
+    if flash is None:
+        return
+    weights = [
+        (part.title, "/".join(part.dtypes), format_bytes(part.nbytes), nodes_in(part.nodes) or "–")
+        for part in flash.weights[:_ROWS]
+    ]
+    if weights:
+        weights.append((ALIGNMENT, "", format_bytes(flash.alignment), ""))
+        columns = ("initializer", "dtype", ">size", "ONNX nodes")
+        yield Table(columns, weights, fold=f"Weights by initializer ({len(flash.weights)})")
+    code = [(part.name, format_bytes(part.nbytes), nodes_in(part.nodes) or "–") for part in flash.code[:_ROWS]]
+    if flash.rest is not None:
+        code.append((REST, format_bytes(flash.rest), ""))
+        yield Table(("kernel", ">size", "ONNX nodes"), code, fold=f"Code by kernel ({len(flash.code)})")
 
 
 def _limits(result: Result, quantity: str) -> dict[str, int]:

@@ -28,13 +28,14 @@ def test_a_plan_survives_its_file(place, program):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=1), "is of version 1, not 7"),
+        (lambda d: d.update(version=1), "is of version 1, not 8"),
         (lambda d: d.pop("version"), "is of version None"),
         (lambda d: d.update(alignment=0), "alignment is 0"),
         (lambda d: d.pop("plan"), "plan.json"),
         (lambda d: d["plan"].pop("arena"), "arena is missing"),
         (lambda d: d["plan"].update(offsets=[0, 0, 0]), "was changed: Buffers 'b0'"),
         (lambda d: d.pop("program"), "plan.json"),
+        (lambda d: d.update(code=[{"name": "k"}]), "nbytes is missing"),
         (lambda d: d["program"]["steps"][0].update(reads=[9]), "uses tensor 9"),
     ],
 )
@@ -49,11 +50,11 @@ def test_a_malformed_plan_is_refused(tmp_path, change, message):
         read_plan(place)
 
 
-def test_a_plan_of_the_version_without_banks_is_read(tmp_path):
+def test_a_plan_of_the_version_without_banks_and_code_is_read(tmp_path):
     saved = SavedPlan(program := chain(10, 20, 30), plan_arena(program), 64)
     write_plan(saved, place := tmp_path / "plan.json")
     data = json.loads(place.read_text()) | {"version": 6}
-    assert data["plan"].pop("banks") == []
+    assert data["plan"].pop("banks") == [] == data.pop("code")
     place.write_text(json.dumps(data))
     assert read_plan(place) == saved
 

@@ -1,0 +1,62 @@
+"""Keep chosen outputs of a model alone: nodes, constants and inputs that only others need go.
+
+onnx.utils.Extractor does not follow the values that a subgraph (`If`, `Loop` …) reads from around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError, did_you_mean
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
+    """Drop all outputs of `model` but those of the names `outputs`, and what only they need, in place.
+
+    The order stays that of the file; without names, nothing changes. Raises ModelError for a name that is not an output.
+    """
+    if not outputs:
+        return
+    graph = model.graph
+    known = [value.name for value in graph.output]
+    for name in outputs:
+        if name not in known:
+            raise ModelError(f"The model has no output '{name}'; it has {', '.join(known)}.", did_you_mean(name, known))
+    makers = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
+    waiting, needed, kept = list(outputs), set(outputs), set()
+    while waiting:
+        index = makers.get(waiting.pop())
+        if index is None or index in kept:
+            continue
+        kept.add(index)
+        waiting += _reads(graph.node[index]) - needed
+        needed |= _reads(graph.node[index])
+    made = {name for index in kept for name in graph.node[index].output}
+    for index in reversed(range(len(graph.node))):
+        if index not in kept:
+            del graph.node[index]
+    for values, names in (
+        (graph.output, set(outputs)),
+        (graph.input, needed),
+        (graph.initializer, needed),
+        (graph.value_info, needed | made),
+    ):
+        for index in reversed(range(len(values))):
+            if values[index].name not in names:
+                del values[index]
+
+
+def _reads(node: onnx.NodeProto) -> set[str]:
+    """Return the values that a node reads, in its subgraphs too."""
+    found = {name for name in node.input if name}
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
+            inside = {value.name for value in (*graph.input, *graph.initializer)}
+            inside |= {name for each in graph.node for name in each.output}
+            reads = {value.name for value in graph.output}.union(*map(_reads, graph.node))
+            found |= reads - inside
+    return found
