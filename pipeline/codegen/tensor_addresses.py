@@ -84,8 +84,7 @@ def tensor_addresses(program: Program, plan: ArenaPlan, first: str = "", homes: 
 
     def address(tensor: Tensor) -> str:
         if tensor.buffer is None:
-            assert tensor.weight is not None
-            return weights[tensor.weight]
+            return weights[tensor.weight_number]
         number = max(0, bisect_right(starts, plan.offsets[tensor.buffer]) - 1)
         return f"{arenas[number].name} + {plan.offsets[tensor.buffer] + tensor.offset - starts[number]}u"
 
@@ -108,7 +107,8 @@ def _arenas(plan: ArenaPlan, first: str) -> tuple[Block, ...]:
 
 def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[Block, ...], tuple[int, ...]]:
     """Return the blocks of weights, the first memory's first, and the offset of each weight in its block."""
-    offsets, ends, inside = [], dict.fromkeys(homes or ("",), 0), {home: [] for home in homes or ("",)}
+    offsets, ends = [], dict.fromkeys(homes or ("",), 0)
+    inside: dict[str, list[int]] = {home: [] for home in ends}
     for number, weight in enumerate(program.weights):
         home = homes[number] if homes else ""
         offsets.append(ends[home])
@@ -141,7 +141,7 @@ def lost_outputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
 
 def _range(tensor: Tensor, plan: ArenaPlan) -> range:
     """Return the bytes of a tensor in the arena."""
-    start = plan.offsets[tensor.buffer] + tensor.offset
+    start = plan.offsets[tensor.buffer_number] + tensor.offset
     return range(start, start + tensor.nbytes)
 
 
@@ -158,7 +158,7 @@ def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> Tens
     }
     tensors = [
         outside.get(number)
-        or (addresses.weights[each.weight] if each.buffer is None else _inside(loop, each, addresses))
+        or (addresses.weights[each.weight_number] if each.buffer is None else _inside(loop, each, addresses))
         for number, each in enumerate(loop.body.tensors)
     ]
     return replace(addresses, tensors=tuple(tensors))
@@ -166,10 +166,10 @@ def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> Tens
 
 def _inside(loop: Loop, tensor: Tensor, addresses: TensorAddresses) -> str:
     """Return the address of a tensor of a body in the loop's workspaces."""
-    assert tensor.buffer is not None
     if not loop.workspaces:
         return ""
-    return _behind(addresses.tensors[loop.workspace_of(tensor.buffer)], loop.offsets[tensor.buffer] + tensor.offset)
+    number = tensor.buffer_number
+    return _behind(addresses.tensors[loop.workspace_of(number)], loop.offsets[number] + tensor.offset)
 
 
 def _behind(address: str, offset: int) -> str:

@@ -212,7 +212,7 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     Ports that sharing may put side by side into one buffer are rounded up together. Of outputs that steps copy only the
     largest counts, since one may hold the others.
     """
-    beside, copied = _placed(program), set()
+    beside, copied = _placed(program), set[int]()
     for step in program.steps:
         if step.copies:
             copied.update(program.buffers_of((*step.reads, *step.writes)))

@@ -45,6 +45,20 @@ class Tensor:
     def nbytes(self) -> int:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
+    @property
+    def buffer_number(self) -> int:
+        """Return the number of the buffer of a tensor known to be on one."""
+        if self.buffer is None:
+            raise TypeError(f"a tensor on weight {self.weight} has no buffer")
+        return self.buffer
+
+    @property
+    def weight_number(self) -> int:
+        """Return the number of the weight of a tensor known to be on one."""
+        if self.weight is None:
+            raise TypeError(f"a tensor on buffer {self.buffer} has no weight")
+        return self.weight
+
 
 @dataclass(frozen=True)
 class Buffer:

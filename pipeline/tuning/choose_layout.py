@@ -91,7 +91,7 @@ class _Measured:
         requests = {request.kernel: request for request in asked.requests}
         self._requests = {name: requests[kernel] for name, kernel in lowered.kernels.items() if kernel in requests}
         self._most = largest_default(
-            (each.kernel, lambda each=each: _schedules_of(each).default) for each in asked.requests
+            ((each.kernel, each) for each in asked.requests), lambda each: _schedules_of(each).default
         )
         self._own, self._harnesses = own_weights(lowered.program), harnesses
         self._costs: dict[tuple[str, tuple[int, ...]], float] = {}

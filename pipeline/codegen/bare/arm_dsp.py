@@ -42,7 +42,7 @@ def has_smlad(kernel: PrimFunc) -> bool:
     }
 
 
-def smlad_products(total: Expr, weights: Expr, values: Expr, signed: bool = True) -> Expr:
+def smlad_products(total: Expr, weights: Expr, values: Expr, *, signed: bool = True) -> Expr:
     """Add the products of four int8 with four others, or with four uint8: both factors are int32 of four bytes, weights a load."""
     address, offset = _address(weights, _LDR)
     return tirx.call_extern(

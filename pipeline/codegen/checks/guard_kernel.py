@@ -238,7 +238,8 @@ class _Guard:
     def _branches(self, stmt: IfThenElse) -> tuple[Stmt, list[_Check]]:
         values = self._values()
         condition = values.rewrite(stmt.condition)
-        above, cases = self._checks(values), []
+        above = self._checks(values)
+        cases: list[Stmt | None] = []
         written = _written(stmt)
         for case, holds in ((stmt.then_case, condition), (stmt.else_case, Not(condition))):
             if case is None:

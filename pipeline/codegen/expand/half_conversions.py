@@ -53,7 +53,7 @@ def with_half_conversions(kernel: PrimFunc) -> PrimFunc:
 
 
 def _lacks_instructions(kernel: PrimFunc) -> bool:
-    native = _NATIVE.get(architecture_of(kernel))
+    native = _NATIVE.get(architecture_of(kernel) or "")
     return native is not None and not native & {str(each) for each in kernel.attrs["target"].attrs.get("mattr", ())}
 
 

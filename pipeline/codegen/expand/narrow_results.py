@@ -29,7 +29,7 @@ _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 def with_narrow_results(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose requantised vectors take these instructions; the same one elsewhere."""
-    narrow = _NARROW.get(_instructions_of(kernel))
+    narrow = _NARROW.get(_instructions_of(kernel) or "")
     if narrow is None:
         return kernel
     lanes, narrowed = narrow

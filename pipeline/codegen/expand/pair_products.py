@@ -86,7 +86,7 @@ def _product(weights: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
     ).astype(dtype)
 
 
-def _dots(total: Expr, weights: Expr, values: Expr, known: Mapping[int, str]) -> Expr:
+def _dots(total: Expr, weights: Expr, values: Expr, *, known: Mapping[int, str]) -> Expr:
     """Return one instruction for vectors of as many lanes as a `known` one has, else four products."""
     lanes = total.ty.dtype.lanes
     if lanes in known:

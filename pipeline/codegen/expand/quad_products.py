@@ -131,7 +131,7 @@ def _never(call: Call) -> Expr:
 _WRITERS = {QUADS: _never, DOTS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
 
 
-def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, neon: str | None) -> Expr:
+def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, *, neon: str | None) -> Expr:
     lanes = total.ty.dtype.lanes
     if lanes % _LANES:
         products = [_bytes_product(w, v, shift) for w, v in ((one, x), (other, y)) for shift in (0, 8)]
@@ -147,7 +147,7 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, neon: str | None
     )  # added at once: else LLVM spills more
 
 
-def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:
+def _dots(total: Expr, weights: Expr, values: Expr, *, native: bool) -> Expr:
     """Add four products of bytes to each int32, by sdot if `native`."""
     lanes = total.ty.dtype.lanes
     if not native or lanes % _LANES:

@@ -159,7 +159,7 @@ class _Reader:
             raise Unknown("a stage reads a value before it is made")
         names = [buffer.name for buffer in self.buffers]
         inputs, outputs = (
-            tuple(Port(names[self.tensors[tensor].buffer], tensor) for tensor in dict.fromkeys(group))
+            tuple(Port(names[self.tensors[tensor].buffer_number], tensor) for tensor in dict.fromkeys(group))
             for group in (
                 given,
                 [tensor for part, tensor in self.present.items() if part.buffer in params and tensor in made],

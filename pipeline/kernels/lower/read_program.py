@@ -80,7 +80,7 @@ class _Reader:
         self.steps = [replace(step, nodes=self._nodes_of(step)) for step in self.steps]
 
     def _nodes_of(self, step: Step) -> tuple[str, ...]:
-        names = (self.buffers[self.tensors[number].buffer].name for number in step.writes)
+        names = (self.buffers[self.tensors[number].buffer_number].name for number in step.writes)
         return tuple(dict.fromkeys(node for name in names for node in self.nodes.get(name, ())))
 
     def _value(self, expr: relax.Expr, var: relax.Var | None) -> _Value:

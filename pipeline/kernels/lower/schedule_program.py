@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from tvm.tirx import PrimFunc
@@ -57,7 +58,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     plain, private = _plain_kernels(lowered), repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in plain.items()}
     most = max(
-        largest_default((plain[name], lambda each=each: each.default) for name, each in known.items()),
+        largest_default(((plain[name], each) for name, each in known.items()), attrgetter("default")),
         _least(by_rule.values()),
     )
     chosen = by_rule | {name: each.within(most, machine.register_bytes) for name, each in known.items()}

@@ -71,8 +71,8 @@ def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
                 if window.place == overlay.read and (window.offset, window.stride) == (result.offset, result.stride):
                     moved = replace(tensors[window.tensor], buffer=tensors[result.tensor].buffer, offset=overlay.shift)
                     tensors[window.tensor] = moved
-                    own = buffers[moved.buffer]
-                    buffers[moved.buffer] = replace(own, nbytes=max(own.nbytes, overlay.shift + moved.nbytes))
+                    own = buffers[moved.buffer_number]
+                    buffers[moved.buffer_number] = replace(own, nbytes=max(own.nbytes, overlay.shift + moved.nbytes))
     used = {each.buffer for each in tensors}
     body = replace(
         body,

@@ -52,17 +52,17 @@ class StoredPrograms:
         for name, key in keys.items():
             if key not in self._kernels:
                 self._kernels[key] = lowered.kernels[name]
-                self._store.get_or_make(
-                    f"kernel {key}", lambda name=name: _packed(to_json_graph_str(lowered.kernels[name]))
-                )
+                self._text(key, self._kernels.__getitem__)
         return [_packed(json.dumps(program_to_json(lowered.program))), keys]
 
     def _kernel(self, key: str, once: _Once) -> PrimFunc:
         if key not in self._kernels:
-            text = self._store.get_or_make(f"kernel {key}", lambda: _packed(to_json_graph_str(once.kernel(key))))
-            found = from_json_graph_str(_unpacked(text))
+            found = from_json_graph_str(_unpacked(self._text(key, once.kernel)))
             self._kernels[key] = found if structural_key(found) == key else once.kernel(key)
         return self._kernels[key]
+
+    def _text(self, key: str, kernel: Callable[[str], PrimFunc]) -> str:
+        return self._store.get_or_make(f"kernel {key}", lambda: _packed(to_json_graph_str(kernel(key))))
 
 
 class _Once:

@@ -80,7 +80,8 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     chosen = {writers[number] for number in steps}
     own = own_weights(program)
     made: dict[tuple[str, frozenset[int]], tuple[str, tuple[Repack, ...]]] = {}
-    kernels, found, repacks = dict(lowered.kernels), [], {}
+    kernels, found = dict(lowered.kernels), []
+    repacks: dict[int, Repack] = {}
     for number, step in enumerate(program.steps):
         places = frozenset(n for n, tensor in enumerate((*step.reads, *step.writes)) if tensor in chosen)
         if not places:
@@ -96,7 +97,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
                 name += "_"
             made[step.kernel, places], kernels[name] = (name, asked), kernel
         name, asked = made[step.kernel, places]
-        repacks |= {program.tensors[step.reads[each.parameter]].weight: each for each in asked}
+        repacks |= {program.tensors[step.reads[each.parameter]].weight_number: each for each in asked}
         found.append(replace(step, kernel=name))
     tensors = tuple(
         replace(tensor, shape=tuple(move_channels_last(tensor.shape))) if number in chosen else tensor

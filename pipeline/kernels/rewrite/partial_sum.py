@@ -63,9 +63,10 @@ class _Reduction:
         self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
         self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
         self.sum = self.total.body.buffer
-        self.combine = COMBINED.get(type(self.total.body.value).__name__)
-        if self.combine is None or not covers(self.total):
+        combine = COMBINED.get(type(self.total.body.value).__name__)
+        if combine is None or not covers(self.total):
             raise Unknown("the reduction is no sum, max or min over the whole buffer")
+        self.combine = combine
         if self.last is not None and not self._is_elementwise(self.last):
             raise Unknown("the epilogue is not element-wise")
 

@@ -181,7 +181,8 @@ class RegionBody:
         Its ticks are `lead` before those of the stage. Its operands' groups begin at row `last`, if not at its own.
         """
         step = self._program.steps[stage.step]
-        places, reads, more = [], [], []
+        places, reads = [], []
+        more: list[int] = []
         for tensor in step.reads:
             place = self._place(tensor, stage, lead, last)
             places.append(place)
@@ -196,13 +197,8 @@ class RegionBody:
             overlays = tuple(
                 Overlay(n, 0, shift) for n, tensor in enumerate(step.reads) if tensor in self._over.operands
             )
-        writes = (
-            self._fresh[result]
-            if own is None
-            else self._inside[result]
-            if self._waits_for(result) is None
-            else self._waiting
-        )
+        waiting = None if self._waits_for(result) is None else self._waiting
+        writes = self._fresh[result] if own is None else self._inside[result] if waiting is None else waiting
         return self._added(
             name, kernel, replace(rows, places=(*places, own)), guard, (*reads, *more), (writes,), step.nodes, overlays
         )
@@ -331,8 +327,7 @@ class RegionBody:
     def _add(self, tensor: int, shape: Sequence[int], *ports: list[Port]) -> int:
         """Add a tensor to the body, on a buffer of its own, and to these ports."""
         what, number = self._program.tensors[tensor], len(self._tensors)
-        assert what.buffer is not None
-        name = self._program.buffers[what.buffer].name
+        name = self._program.buffers[what.buffer_number].name
         self._tensors.append(Tensor(tuple(shape), what.dtype, len(self._buffers)))
         self._buffers.append(Buffer(name, self._tensors[-1].nbytes))
         for each in ports:

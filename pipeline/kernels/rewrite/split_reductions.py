@@ -67,7 +67,7 @@ def _with_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]
     """Add a buffer and tensor for the value between the two parts of `step`; return the tensor's number."""
     shape = tuple(int(extent) for extent in like.ty.shape)
     tensor = Tensor(shape, str(like.ty.dtype), buffer=len(program.buffers))
-    result = program.buffers[program.tensors[step.writes[0]].buffer]
+    result = program.buffers[program.tensors[step.writes[0]].buffer_number]
     buffers = (*program.buffers, Buffer(f"{result.name}_sum", tensor.nbytes))
     return replace(program, tensors=(*program.tensors, tensor), buffers=buffers), len(program.tensors)
 

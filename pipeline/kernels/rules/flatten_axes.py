@@ -158,7 +158,9 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
     for buffer, indices in accesses:
         partly = [index is None or extents[index] != extent for index, extent in zip(indices, shapes[buffer])]
         pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if partly[dim] or partly[dim + 1]}
-    of_axis = {axis: [pair for pair in axes if axis in pair] for pair in axes for axis in pair}
+    of_axis: dict[int | None, list[tuple[int, int]]] = {
+        axis: [pair for pair in axes if axis in pair] for pair in axes for axis in pair
+    }
     before = None
     while before != (len(pairs), len(axes)):
         before = len(pairs), len(axes)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 import tvm_ffi
 from tvm import tirx
@@ -156,13 +157,11 @@ class _Separable(LineBuffer):
         def load(at: Expr, j: int) -> Expr:
             return tirx.BufferLoad(self.line, [at * self.columns.stride + j * self.columns.step])
 
+        def combined(j: int, at: Expr, acc: TensorLoad) -> BufferStore:
+            return BufferStore(acc.source, self._combined(acc, load(at, j)), acc.indices)
+
         steps = [self._each(starts, lambda at, acc: BufferStore(acc.source, load(at, 0), acc.indices))]
-        for j in range(1, self.columns.taps):
-            steps.append(
-                self._each(
-                    starts, lambda at, acc, j=j: BufferStore(acc.source, self._combined(acc, load(at, j)), acc.indices)
-                )
-            )
+        steps += [self._each(starts, partial(combined, j)) for j in range(1, self.columns.taps)]
         return sequence([*steps, self._each(starts, self._store)])
 
     def _combined(self, one: Expr, other: Expr) -> Expr:

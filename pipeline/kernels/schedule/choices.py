@@ -169,7 +169,7 @@ def parse_choice(spec: str) -> ScheduleChoice:
     for item in filter(None, (matched[2] or "").split(",")):
         name, equals, value = item.partition("=")
         name = name.replace("-", "_")
-        kinds = {"int": int, "str": str, "bool": None}
+        kinds = {"int": int, "str": str}
         if name not in known or bool(equals) == (known[name] == "bool"):
             raise _refused(spec)
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Any
 
 from tvm.tirx import PrimFunc
@@ -87,7 +88,11 @@ class ScheduleSummaries:
         for kernel, key, make in asked:
             limit = "first" if fits(self._first(key, make), most, per_thread) else f"{most} {per_thread}"
             place = f"{name} {limit} {structural_key(kernels[kernel], sorted(private[kernel]), machine)}"
-            found[kernel] = self.remembered(place, lambda make=make: figure(make().within(most, per_thread)))
+
+            def made(make: Callable[[], Schedules] = make) -> Any:
+                return figure(make().within(most, per_thread))
+
+            found[kernel] = self.remembered(place, made)
         return found
 
     def _asked(
@@ -98,7 +103,7 @@ class ScheduleSummaries:
             (
                 name,
                 _key(kernels[name], private[name], machine),
-                lambda name=name: schedules(kernels[name], private[name], machine),
+                partial(schedules, kernels[name], private[name], machine),
             )
             for name in sorted(kernels, reverse=self.backwards)
         ]
@@ -106,8 +111,8 @@ class ScheduleSummaries:
     def _most(self, kernels: Mapping[str, PrimFunc], asked: Sequence[_Asked]) -> int:
         """Return the largest workspace of the kernels as TVM made them, in bytes."""
         return largest_default(
-            (kernels[name], lambda name=name, key=key, make=make: self._default(kernels[name], key, make))
-            for name, key, make in asked
+            ((kernels[name], (kernels[name], key, make)) for name, key, make in asked),
+            lambda each: self._default(*each),
         )
 
     def end(self) -> None:

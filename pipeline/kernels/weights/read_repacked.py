@@ -67,7 +67,7 @@ def _pending_repacks(
 ) -> tuple[tuple[int, Repack], ...]:
     """Collect the parameters of a step that are repacked, but not yet in its kernel."""
     return tuple(
-        (number, layouts[program.tensors[tensor].weight])
+        (number, layouts[program.tensors[tensor].weight_number])
         for number, tensor in enumerate(step.reads)
         if program.tensors[tensor].weight in layouts
         and [int(extent) for extent in kernel.params[number].ty.shape] != list(program.tensors[tensor].shape)

@@ -84,16 +84,16 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
     readers: dict[int, set[tuple[str, int]]] = defaultdict(set)
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     constant: dict[str, set[int]] = {}
-    bound: dict[tuple[str, int], set[int | None]] = defaultdict(set)
+    bound: dict[tuple[str, int], set[int]] = defaultdict(set)
     handed_out = {program.tensors[port.tensor].weight for port in program.outputs} | _sliced(program)
     for owner, step, _ in program.calls():
         weights = {n for n, tensor in enumerate(step.reads) if owner.tensors[tensor].weight is not None}
         constant[step.kernel] = constant.get(step.kernel, weights) & weights
         for number in weights:
             tensor = owner.tensors[step.reads[number]]
-            readers[tensor.weight].add((step.kernel, number))
-            shapes[tensor.weight].add(tensor.shape)
-            bound[step.kernel, number].add(tensor.weight)
+            readers[tensor.weight_number].add((step.kernel, number))
+            shapes[tensor.weight_number].add(tensor.shape)
+            bound[step.kernel, number].add(tensor.weight_number)
 
     def is_private(parameter: tuple[str, int]) -> bool:
         return all(
@@ -147,7 +147,7 @@ def repack_weights(
     chosen = {}
     for owner, step, _ in program.calls():
         for repack in repacks.get(step.kernel, ()):
-            chosen[owner.tensors[step.reads[repack.parameter]].weight] = repack
+            chosen[owner.tensors[step.reads[repack.parameter]].weight_number] = repack
     return repack_by_number(program, arrays, chosen)
 
 
@@ -171,7 +171,8 @@ def repack_by_number(
     weights = list(program.weights)
     program = _reshaped(program, chosen)
     for tensor in (tensor for each in _programs(program) for tensor in each.tensors):
-        if (n := tensor.weight) in chosen:
+        if tensor.weight in chosen:
+            n = tensor.weight_number
             weights[n] = replace(weights[n], nbytes=tensor.nbytes, digest=digests[n])
     return replace(program, weights=tuple(weights)), packed
 
@@ -179,7 +180,7 @@ def repack_by_number(
 def _reshaped(program: Program, chosen: Mapping[int, Repack]) -> Program:
     """Return the program, and the bodies of its loops, with tensors of the new shapes of weights."""
     tensors = tuple(
-        replace(each, shape=chosen[each.weight].shape(each.shape)) if each.weight in chosen else each
+        replace(each, shape=chosen[each.weight_number].shape(each.shape)) if each.weight in chosen else each
         for each in program.tensors
     )
     steps = tuple(

@@ -35,7 +35,8 @@ class SearchState:
 
     def order(self) -> tuple[int, ...]:
         """Return the steps from the start to this state."""
-        found, state = [], self
+        found: list[tuple[int, ...]] = []
+        state: SearchState | None = self
         while state is not None:
             found.append(state.ran)
             state = state.parent

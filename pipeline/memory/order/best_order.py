@@ -73,8 +73,8 @@ def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMEN
         if best.optimal:
             return best
     if effort > 0:
-        order, exhausted = beam_search(graph, best.peak, effort)
-        order = best.order if order is None else order
+        found, exhausted = beam_search(graph, best.peak, effort)
+        order = best.order if found is None else found
         peak = max(graph.alive(order))
         best = FoundOrder(order, peak, exhausted or peak == graph.least)
     check_order(program, best.order)

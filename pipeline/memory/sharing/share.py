@@ -122,11 +122,12 @@ def _without_copies(program: Program, work: _Work) -> Program:
 
 def _without(program: Program, step: Step) -> Program | None:
     """Lay all operands of a copy into its result and drop the step; None if that is illegal."""
-    merged: Program | None = program
+    merged = program
     for overlay in step.copies:
-        merged = overlay_operand(merged, step, overlay)
-        if merged is None:
+        laid = overlay_operand(merged, step, overlay)
+        if laid is None:
             return None
+        merged = laid
     views = tuple(
         View(step.writes[overlay.write], step.reads[overlay.read], overlay.shift, elided=True)
         for overlay in step.copies
@@ -146,9 +147,7 @@ def _largest_first(program: Program) -> list[int]:
 
 
 def _is_legal(program: Program, tensor: int) -> bool:
-    buffer = program.tensors[tensor].buffer
-    assert buffer is not None
-    return keeps_contents(program, buffer)
+    return keeps_contents(program, program.tensors[tensor].buffer_number)
 
 
 def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:

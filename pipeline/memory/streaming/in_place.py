@@ -108,7 +108,7 @@ def _lag(program: Program, writer: Stage, read: Read) -> int | None:
     result, operand = program.tensors[program.steps[writer.step].writes[0]], program.tensors[read.tensor]
     if follows is None or writer.leads or operand.offset or operand.dtype != result.dtype:
         return None
-    if result.nbytes != operand.nbytes or program.buffers[operand.buffer].nbytes != operand.nbytes:
+    if result.nbytes != operand.nbytes or program.buffers[operand.buffer_number].nbytes != operand.nbytes:
         return None
     if _layout(operand.shape, follows.axis) != _layout(result.shape, writer.axis):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -50,18 +49,13 @@ def merge_region(program: Program, region: Region, loop: _Step) -> tuple[Program
     inside = {stage.step for stage in region.stages}
     tensors, buffers = list(program.tensors), list(program.buffers)
     for tensor in region.rings:
-        own = tensors[tensor].buffer
-        assert own is not None
+        own = tensors[tensor].buffer_number
         tensors[tensor], buffers[own] = replace(tensors[tensor], shape=(0,)), replace(buffers[own], nbytes=0)
     program, before, loop, after = _turned(
         replace(program, tensors=tuple(tensors), buffers=tuple(buffers)), region, loop
     )
-    last = max(inside)
-    kept: Iterator[Step] = (
-        each
-        for n, one in enumerate(program.steps)
-        for each in ((*before, loop, *after) if n == last else () if n in inside else (one,))
-    )
+    changed: dict[int, tuple[Step, ...]] = dict.fromkeys(inside, ()) | {max(inside): (*before, loop, *after)}
+    kept = (each for n, one in enumerate(program.steps) for each in changed.get(n, (one,)))
     return replace(program, steps=tuple(kept)), loop
 
 

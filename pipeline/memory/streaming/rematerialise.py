@@ -65,10 +65,9 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
         step = program.steps[number]
         for tensor in () if number in moved else step.writes:
             what = program.tensors[tensor]
-            assert what.buffer is not None
             again[tensor] = len(tensors)
             tensors.append(replace(what, buffer=len(buffers)))
-            buffers.append(Buffer(f"{program.buffers[what.buffer].name}_again", what.nbytes))
+            buffers.append(Buffer(f"{program.buffers[what.buffer_number].name}_again", what.nbytes))
         reads, writes = (tuple(again.get(t, t) for t in group) for group in (step.reads, step.writes))
         copies.append(replace(step, reads=reads, writes=writes))
     rest = [replace(step, reads=tuple(again.get(t, t) for t in step.reads)) for step in program.steps[repeat.before :]]

@@ -56,7 +56,7 @@ def assign_slots(fresh: Sequence[Fresh]) -> Slots:
         else:
             slots.append((each.dtype, [(each.first, each.last)], [number]))
     numbers: list[int | None] = [None] * len(fresh)
-    sizes = []
+    sizes: list[int] = []
     for _, _, members in slots:
         if len(members) > 1 or not fresh[members[0]].kept:
             for number in members:

@@ -28,9 +28,10 @@ def check_contents(program: Program, plan: ArenaPlan) -> None:
 
 
 def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tensor: int, who: str) -> None:
-    if program.tensors[tensor].buffer is None:
+    buffer = program.tensors[tensor].buffer
+    if buffer is None:
         return
-    name = program.buffers[program.tensors[tensor].buffer].name
+    name = program.buffers[buffer].name
     for start, end, wanted in _written_as(program, plan, tensor, _bytes(program, plan, tensor)):
         left = [(start, end)]
         for written in reversed(log):
@@ -81,14 +82,14 @@ def _check_meeting(program: Program, plan: ArenaPlan, number: int, place: int, r
     source, target = (_bytes(program, plan, tensor) for tensor in (step.reads[place], step.writes[result]))
     shifts = [overlay.shift for overlay in step.in_place if (overlay.read, overlay.write) == (place, result)]
     if _meet(source, target) and source[0] - target[0] not in shifts:
-        names = program.buffers[read.buffer].name, program.buffers[write.buffer].name
+        names = program.buffers[read.buffer].name, program.buffers[write.buffer_number].name
         raise PlanError(f"Step {number} ({step.kernel}) writes '{names[1]}' over '{names[0]}', which it still reads.")
 
 
 def _bytes(program: Program, plan: ArenaPlan, tensor: int) -> tuple[int, int]:
     """Return the half-open byte range of a tensor in the arena."""
     what = program.tensors[tensor]
-    start = plan.offsets[what.buffer] + what.offset
+    start = plan.offsets[what.buffer_number] + what.offset
     return start, start + what.nbytes
 
 

@@ -101,7 +101,7 @@ def _check_carried(loop: Loop) -> None:
     body = loop.body
     given: dict[int, set[int]] = {}
     for port in body.inputs:
-        given.setdefault(body.tensors[port.tensor].buffer, set()).add(port.tensor)
+        given.setdefault(body.tensors[port.tensor].buffer_number, set()).add(port.tensor)
     sliced = {body.tensors[window.tensor].buffer for window in loop.windows if window.stride}
     held = {buffer: set(tensors) for buffer, tensors in given.items()}
     for trip in range(min(loop.trips, 2)):
@@ -120,11 +120,11 @@ def _check_carried(loop: Loop) -> None:
                     raise PlanError(
                         f"'{step.kernel}' of loop '{loop.kernel}' writes over its operand {read}, which it may still read."
                     )
-            held |= {body.tensors[tensor].buffer: {tensor} for tensor in step.writes}
+            held |= {body.tensors[tensor].buffer_number: {tensor} for tensor in step.writes}
         held |= {buffer: set(tensors) for buffer, tensors in given.items() if buffer in sliced}
         for first, last in loop.carries:
             buffer = body.tensors[first].buffer
-            if body.tensors[last].buffer != buffer:
+            if buffer is None or body.tensors[last].buffer != buffer:
                 raise PlanError(f"Loop '{loop.kernel}' carries tensor {last} as tensor {first}, which lies elsewhere.")
             held[buffer] = {first if tensor == last else tensor for tensor in held.get(buffer, ())}
 
@@ -140,11 +140,12 @@ def _seen_through(body: Program, tensor: int) -> set[int]:
 
 def _check_apart(program: Program, plan: ArenaPlan, loop: Loop, operand: Window, result: Window) -> None:
     """Check that a result overwrites an operand only after its last read."""
-    whole = [(*loop.reads, *loop.results)[window.place] for window in (operand, result)]
-    if None in (program.tensors[each].buffer for each in whole):
+    around = (*loop.reads, *loop.results)
+    whole = [program.tensors[around[window.place]] for window in (operand, result)]
+    if any(each.buffer is None for each in whole):
         return
-    starts = [plan.offsets[program.tensors[each].buffer] + program.tensors[each].offset for each in whole]
-    ends = [start + program.tensors[each].nbytes for start, each in zip(starts, whole)]
+    starts = [plan.offsets[each.buffer_number] + each.offset for each in whole]
+    ends = [start + each.nbytes for start, each in zip(starts, whole)]
     if max(starts) >= min(ends):
         return
     for read, reader in enumerate(loop.body.steps):

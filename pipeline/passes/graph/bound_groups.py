@@ -30,8 +30,9 @@ def bounded_groups(module: IRModule) -> IRModule:
     Parts have at most MOST_OPERATIONS each.
     """
     known: dict[GlobalVar, Expansion] = {}
-    groups = {var: _group(module, function, known) for var, function in module.functions.items()}
-    sizes = {var: group.total for var, group in groups.items() if group is not None}
+    every = ((var, _group(module, function, known)) for var, function in module.functions.items())
+    groups = {var: group for var, group in every if group is not None}
+    sizes = {var: group.total for var, group in groups.items()}
     total = sum(sizes.values())
     divided: dict[GlobalVar, tuple[_Group, list[list[int]]]] = {}
     for var in sorted(sizes, key=lambda each: (-sizes[each], each.name_hint)):

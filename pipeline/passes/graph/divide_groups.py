@@ -39,12 +39,11 @@ def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], 
     kept = set(graph.outputs)
     count, start, last = len(graph.reads), 0, _last_readers(graph)
     while start < count:
-        stop = start + _longest(
-            count - start,
-            lambda length, start=start: (
-                size(range(start, start + length), _crossing(last, start, start + length)) <= limit
-            ),
-        )
+
+        def fits(length: int, start: int = start) -> bool:
+            return size(range(start, start + length), _crossing(last, start, start + length)) <= limit
+
+        stop = start + _longest(count - start, fits)
         if stop < count:
             stop = _best_cut(graph, last, start, stop)
         kept.update(_crossing(last, start, stop))

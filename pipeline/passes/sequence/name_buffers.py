@@ -27,7 +27,7 @@ def name_buffers(program: Program, nodes: Mapping[str, tuple[str, ...]], model: 
     """
     ports = {program.tensors[port.tensor].buffer: port.name for port in (*program.outputs, *program.inputs)}
     outputs = {node.name: tuple(filter(None, node.output)) for node in model.graph.node}
-    wanted = {}
+    wanted: dict[str, list[int]] = {}
     for buffer, name in _results(program, nodes, outputs):
         wanted.setdefault(name, []).append(buffer)
     found = {buffer: name for buffer, name in ports.items() if buffer is not None}

@@ -73,7 +73,8 @@ def accesses(loops: Sequence[CountedLoop], vectors: Sequence[int], moves: Sequen
         if loop.kind == VECTORIZED:
             if stride == 0:
                 continue
-            total *= min(count * stride, loop.extent) if stride in _SHUFFLED else loop.extent
+            shuffled = loop.extent if stride is None or stride not in _SHUFFLED else count * stride
+            total *= min(shuffled, loop.extent)
         elif stride != 0 or not hoisted:
             total *= loop.extent
             hoisted = hoisted and loop.kind == UNROLLED

@@ -54,8 +54,8 @@ def _parts(stmt: Stmt, machine: Machine, lanes: int) -> int:
     if isinstance(stmt, SBlockRealize):
         bodies = [each for each in (stmt.block.init, stmt.block.body) if each is not None]
         return sum(map(_size, stmt.iter_values)) + sum(_parts(each, machine, lanes) for each in bodies)
-    body = getattr(stmt, "body", None)
-    return _LOOP + (_parts(body, machine, lanes) if isinstance(body, Stmt) else 0)
+    inner = getattr(stmt, "body", None)
+    return _LOOP + (_parts(inner, machine, lanes) if isinstance(inner, Stmt) else 0)
 
 
 def _size(part: object) -> int:

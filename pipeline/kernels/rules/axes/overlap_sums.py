@@ -71,8 +71,9 @@ def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
         values[axis.var] = start + lane.var
         first = lane.var >= vector.var * lanes - start
     body = replaced(block.body, values)
-    if type(body.value).__name__ == "Add":
-        total, term = _parts(body)
+    added = _parts(body) if type(body.value).__name__ == "Add" else None
+    if added is not None:
+        total, term = added
         body = BufferStore(
             body.buffer, total + tirx.Select(first, term, tirx.const(0, str(term.ty.dtype))), body.indices
         )

@@ -145,7 +145,7 @@ def _split(
 ) -> Grouped | None:
     extent = int(buffer.ty.shape[dimension])
     outer = -(-(extent + offset) // inner)
-    dims, axes = {(buffer, dimension)}, set()
+    dims, axes = {(buffer, dimension)}, set[Var]()
     accesses = [access for block in blocks for access in _accesses(block)]
     before = None
     while before != (len(dims), len(axes)):
@@ -169,7 +169,8 @@ def _split(
     }
     nests = []
     for block in blocks:
-        own, values, halves = [], {}, {}
+        own: list[tirx.IterVar] = []
+        values, halves = {}, {}
         for axis in block.iter_vars:
             if axis.var in axes:
                 if int(axis.dom.extent) != extent:

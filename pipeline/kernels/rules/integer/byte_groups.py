@@ -161,11 +161,11 @@ class _Groups(ByteColumns):
         inner = loop_of(chunk, chunks, sequence([read, summed]))
         for var, loop in reversed(loops.items()):
             inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
-        zeros = [
-            in_vector(lambda lane, n=n: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(n), lane]))
-            for n in range(self.width)
-        ]
-        return sequence([*zeros, inner, *stored])
+
+        def zero(number: int) -> Stmt:
+            return in_vector(lambda lane: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(number), lane]))
+
+        return sequence([*map(zero, range(self.width)), inner, *stored])
 
     def _points(self) -> list[dict[Var, Expr]]:
         """List the values of the axes within a unit, but the tap."""

@@ -157,12 +157,13 @@ class _Runs(ByteColumns):
             ]  # fmt: skip
             return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
         every = [(row, filter_) for row in range(rows) for filter_ in range(self.width)]
-        zeros = [
-            in_vector(
-                lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS])
+
+        def zero(row: int, filter_: int) -> Stmt:
+            return in_vector(
+                lambda lane: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(row), lane + filter_ * SUMS])
             )
-            for at in every
-        ]
+
+        zeros = [zero(*at) for at in every]
         products = [
             product(run, tap, row, filter_)
             for tap in range(self.taps)

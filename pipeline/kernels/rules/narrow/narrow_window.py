@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import tvm_ffi
 from tvm import sym, tirx
@@ -122,9 +123,7 @@ class _Narrow(LineBuffer):
     def _products(self, rows: Sequence[tuple[list[tuple[int, int]], DataRow]]) -> list[Stmt]:
         """Return the products of rows of the data with all their taps, for each row of the result."""
         return [
-            self._vector(
-                row, lambda lane, acc, i=i, j=j, row=row, data=data: self._updated(row, (i, j), data.element, lane, acc)
-            )
+            self._vector(row, partial(self._updated, row, (i, j), data.element))
             for j in range(self.columns.taps)
             for met, data in rows
             for row, i in met
@@ -151,7 +150,7 @@ class _Narrow(LineBuffer):
 
     def _each(self, made: Callable[[int, Expr, TensorLoad], BufferStore]) -> Iterator[Stmt]:
         for row in range(self.count):
-            yield self._vector(row, lambda lane, acc, row=row: made(row, lane, acc))
+            yield self._vector(row, partial(made, row))
 
     def _vector(self, row: int, made: Callable[[Expr, TensorLoad], BufferStore]) -> Stmt:
         lane = Var("lane", "int64")

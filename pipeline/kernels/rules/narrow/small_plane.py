@@ -61,7 +61,8 @@ class _Small(LineBuffer):
 
     def kernel(self) -> PrimFunc:
         places = [(y, x) for y in range(self.height) for x in range(self.width)]
-        started, added, stored = [], [], []
+        started, stored = [], []
+        added: list[Stmt] = []
         for y, x in places:
             acc = tirx.BufferLoad(self.acc, [int64(y), int64(x)])
             started.append(BufferStore(self.acc, self.window.init.value, acc.indices))

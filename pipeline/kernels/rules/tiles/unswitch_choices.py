@@ -161,8 +161,8 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
         except Unknown:
             continue
         known = all(set(undefined_vars(each)) <= around.keys() for each in whole)
-        found.append((known, share, len(undefined_vars(value)), _Case(value, tirx.all(tirx.const(True), *whole))))
-    found = [each for each in found if each[1] >= _SHARE]
+        if share is not None and share >= _SHARE:
+            found.append((known, share, len(undefined_vars(value)), _Case(value, tirx.all(tirx.const(True), *whole))))
     if not all(known for known, *_ in found):
         found = [max(found, key=lambda each: each[2])]  # an edge reads one place, whatever the position
     return [case for *_, case in sorted(found, key=lambda each: -each[1])[:_MOST]]
@@ -174,20 +174,20 @@ def _branches(value: Expr, conditions: tuple[_Asked, ...]) -> Iterator[tuple[Exp
     if first is None:
         yield value, conditions
         return
-    condition, *either = _choice_of(first)
+    choice, (condition, *either) = first
     for chosen, holds in zip(either, (True, False)):
 
         def put(each: Expr, chosen=chosen) -> Expr:
-            return chosen if tvm_ffi.structural_equal(each, first) else each
+            return chosen if tvm_ffi.structural_equal(each, choice) else each
 
         made = tvm_ffi.structural_map(value, [(kind, put) for kind in (Call, Select, Max, Min)])
         yield from _branches(made, (*conditions, (condition, holds)))
 
 
-def _first_choice(value: Expr) -> Expr | None:
-    """Return the outermost choice whose condition holds no other."""
-    found = ((each, _choice_of(each)) for each in walk(value))
-    return next((each for each, choice in found if choice is not None and _first_choice(choice[0]) is None), None)
+def _first_choice(value: Expr) -> tuple[Expr, tuple] | None:
+    """Return the outermost choice whose condition holds no other, with condition and values as of `_choice_of`."""
+    found = ((each, choice) for each in walk(value) if (choice := _choice_of(each)) is not None)
+    return next(((each, choice) for each, choice in found if _first_choice(choice[0]) is None), None)
 
 
 def _choice_of(expr: object) -> tuple | None:

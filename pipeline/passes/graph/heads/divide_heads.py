@@ -89,7 +89,7 @@ class _Divider(relax.PyExprMutator):
 
     def _is_product(self, expr: relax.Expr) -> bool:
         """Tell whether a tensor is a product of two that are computed, in another order of its axes."""
-        value = self.values.get(expr)
+        value = self.values.get(expr, expr)
         name = str(getattr(getattr(value, "op", None), "name", ""))
         if name in ("relax.reshape", "relax.permute_dims"):
             return self._is_product(value.args[0])

@@ -14,6 +14,7 @@ from .operators import RESHAPES
 from .small_constants import EVALUATED, small_result
 from .static_types import dtype_of as dtype_of
 from .static_types import shape_of as shape_of
+from .static_types import static_shape as static_shape
 
 #: elements compared before all are
 _SAMPLE = 64
@@ -129,6 +130,11 @@ class Dataflow:
         if key not in self._shapes:
             self._shapes[key] = expr, shape_of(expr)
         return self._shapes[key][1]
+
+    def static_shape(self, expr: relax.Expr) -> tuple[int, ...]:
+        """Return the shape of an expression that is known to have a static one."""
+        shape = self.shape(expr)
+        return static_shape(expr) if shape is None else shape
 
     def dtype(self, expr: relax.Expr) -> str:
         """Return the dtype of an expression with a tensor type; empty if it has none."""
@@ -259,8 +265,9 @@ class Dataflow:
             extents = self.call(call.args[0], "relax.shape_of")
             known = None if extents is None else shape_of(extents.args[0])
             return None if known is None else np.array(known, "int64")
-        arrays = [self.constant(each) for each in call.args if not isinstance(each, relax.ShapeExpr)]
-        if shape is None or any(array is None for array in arrays):
+        operands = [each for each in call.args if not isinstance(each, relax.ShapeExpr)]
+        arrays = [array for each in operands if (array := self.constant(each)) is not None]
+        if shape is None or len(arrays) < len(operands):
             return None
         if name in _MOVES:
             return arrays[0].transpose(self.axes(call)) if name == "relax.permute_dims" else arrays[0].reshape(shape)

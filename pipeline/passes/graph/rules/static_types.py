@@ -14,6 +14,14 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...] | None:
     return _read_type(expr)[0]
 
 
+def static_shape(expr: relax.Expr) -> tuple[int, ...]:
+    """Return the shape of an expression that is known to have a static one."""
+    shape = shape_of(expr)
+    if shape is None:
+        raise TypeError(f"a value of type {getattr(expr, 'ty', None)} has no static shape")
+    return shape
+
+
 def dtype_of(expr: relax.Expr) -> str:
     """Return the dtype of an expression with a tensor type; empty if it has none."""
     return _read_type(expr)[1]
@@ -42,5 +50,5 @@ def _static(shape: relax.Expr | None) -> tuple[int, ...] | None:
     extents = getattr(shape, "values", None)
     if extents is None:
         return None
-    numbers = [getattr(extent, "value", None) for extent in extents]
-    return None if None in numbers else tuple(map(int, numbers))
+    numbers = [int(extent.value) for extent in extents if hasattr(extent, "value")]
+    return tuple(numbers) if len(numbers) == len(extents) else None

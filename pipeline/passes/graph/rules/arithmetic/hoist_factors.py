@@ -148,10 +148,10 @@ def _shared_product(call: Call, graph: Dataflow) -> Expr | None:
         shared, one, other = left.args[1 - place], left.args[place], right.args[place]
         if not graph.same(shared, right.args[1 - place]) or not graph.same_type(one, other):
             continue
-        arrays = graph.constant(one), graph.constant(other)
-        known = all(array is not None and array.dtype.kind == "f" for array in arrays)
-        if known and not (graph.is_shared(one) and graph.is_shared(other)):
-            total = graph.const((arrays[0] + arrays[1]).astype(arrays[0].dtype))
+        first, second = graph.constant(one), graph.constant(other)
+        apart = not (graph.is_shared(one) and graph.is_shared(other))
+        if apart and first is not None and second is not None and first.dtype.kind == second.dtype.kind == "f":
+            total = graph.const((first + second).astype(first.dtype))
         elif _elements(graph.shape(one)) <= _elements(graph.shape(call)):
             total = graph.op.add(one, other)
         else:

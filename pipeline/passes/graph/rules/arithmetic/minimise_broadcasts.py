@@ -43,10 +43,10 @@ class MinimiseBroadcasts(Rule):
             return None
         operands = graph.tensors(call)
         small = [_before_broadcast(each, graph) for each in operands]
-        shapes = [graph.shape(each) for each in small]
-        if all(one is other for one, other in zip(small, operands)) or any(shape is None for shape in shapes):
+        shapes = [shape for each in small if (shape := graph.shape(each)) is not None]
+        if all(one is other for one, other in zip(small, operands)) or len(shapes) < len(small):
             return None
-        shape, before = broadcast(*shapes), graph.shape(call)
+        shape, before = broadcast(*shapes), graph.static_shape(call)
         if shape == before:
             return graph.like(call, small)
         alone = all(graph.uses(each) == 1 for each, other in zip(operands, small) if each is not other)

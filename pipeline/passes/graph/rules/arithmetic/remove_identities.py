@@ -77,7 +77,8 @@ class RemoveIdentities(Rule):
             return _neutral(call, graph)
         if name == "relax.concat" and len(parts := graph.fields(call.args[0])) == 1:
             return parts[0]
-        if not call.args or graph.shape(call.args[0]) is None or shape is None:
+        before = graph.shape(call.args[0]) if call.args else None
+        if before is None or shape is None:
             return None
         x = call.args[0]
         same = graph.same_type(x, call)
@@ -89,10 +90,10 @@ class RemoveIdentities(Rule):
             low, high = (float(each.value) for each in call.args[1:])
             return x if low == float("-inf") and high == float("inf") else None
         if name == _TRANSPOSE:
-            order = [axis for axis in graph.axes(call) if graph.shape(x)[axis] > 1]
+            order = [axis for axis in graph.axes(call) if before[axis] > 1]
             if order == sorted(order):
                 return x if same else graph.op.reshape(x, shape)
-        if name in REDUCTIONS and all(graph.shape(x)[axis] == 1 for axis in graph.axes(call)):
+        if name in REDUCTIONS and all(before[axis] == 1 for axis in graph.axes(call)):
             return x if same else graph.op.reshape(x, shape)
         return None
 

@@ -52,7 +52,7 @@ def terms_of(call: Call, graph: Dataflow, operators: Sequence[str]) -> list[Term
 
     def flatten(expr: Expr, inverted: bool, depth: int) -> None:
         if not is_inner(expr, graph, operators, depth):
-            found.append(Term(expr, graph.shape(expr), inverted))
+            found.append(Term(expr, graph.static_shape(expr), inverted))
             return
         left, right = graph.value(expr).args
         flatten(left, inverted, depth + 1)
@@ -96,4 +96,4 @@ def elements_of_calls(call: Expr, graph: Dataflow, operators: Sequence[str], dep
     if not is_inner(call, graph, operators, depth):
         return 0
     operands = graph.value(call).args
-    return elements(graph.shape(call)) + sum(elements_of_calls(e, graph, operators, depth + 1) for e in operands)
+    return elements(graph.static_shape(call)) + sum(elements_of_calls(e, graph, operators, depth + 1) for e in operands)

@@ -41,7 +41,7 @@ class CombineBatchedMatmul(Rule):
                 taken.update(branches)
                 common = graph.value(branches[0]).args[shared]
                 others = [graph.value(branch).args[1 - shared] for branch in branches]
-                axis = len(graph.shape(branches[0])) - (2 if shared else 1)
+                axis = len(graph.static_shape(branches[0])) - (2 if shared else 1)
                 joined = relax.op.concat(others, axis)
                 product = relax.op.matmul(*((joined, common) if shared else (common, joined)))
                 found |= divided(product, branches, axis, graph, follow=False)
@@ -60,12 +60,12 @@ def _groups(graph: Dataflow, shared: int, taken: set[Var]) -> list[list[Var]]:
         common, other = call.args[shared], call.args[1 - shared]
         if var in taken or not (isinstance(common, relax.Var) and isinstance(other, relax.Var)):
             continue
-        shapes = graph.shape(common), graph.shape(other)
-        if None in shapes or graph.dtype(call) not in FLOATS or graph.dtype(call) != graph.dtype(other):
+        one, two = graph.shape(common), graph.shape(other)
+        if one is None or two is None or graph.dtype(call) not in FLOATS or graph.dtype(call) != graph.dtype(other):
             continue
-        if len(shapes[0]) != len(shapes[1]) or len(shapes[0]) < 2 or shapes[0][:-2] != shapes[1][:-2]:
+        if len(one) != len(two) or len(one) < 2 or one[:-2] != two[:-2]:
             continue
-        group = groups.setdefault((graph.variable(common), shapes[1][:-2]), [])
+        group = groups.setdefault((graph.variable(common), two[:-2]), [])
         if not group or order.get(graph.variable(other), -1) < order[group[0]]:
             group.append(var)
     return [group for group in groups.values() if len(group) > 1]

@@ -45,7 +45,7 @@ class CombineParallelConv2D(Rule):
             if geometry is None or geometry.groups > 1 or not isinstance(data, relax.Var):
                 continue
             if is_constant(weight, graph) and readers.owned(weight):
-                sizes = tuple(graph.shape(weight)[axis] for axis in geometry.kernel_axes())
+                sizes = tuple(graph.static_shape(weight)[axis] for axis in geometry.kernel_axes())
                 groups.setdefault((graph.variable(data), geometry, sizes, graph.dtype(weight)), []).append(var)
         found: dict[Var, Expr] = {}
         for (data, geometry, _, dtype), branches in groups.items():

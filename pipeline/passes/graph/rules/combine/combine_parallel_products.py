@@ -44,13 +44,13 @@ class CombineParallelProducts(Rule):
             if linear is None or not linear.weight_last or not isinstance(linear.data, relax.Var):
                 continue
             if readers.owned(linear.weight):
-                rows = graph.shape(linear.weight)[:-1]
+                rows = graph.static_shape(linear.weight)[:-1]
                 groups.setdefault((graph.variable(linear.data), rows, graph.dtype(linear.weight)), []).append(var)
         found: dict[Var, Expr] = {}
         for (data, _, dtype), branches in groups.items():
             if len(branches) > 1:
                 weights = [constant_value(graph.value(branch).args[1], graph) for branch in branches]
                 weight = relax.const(np.concatenate(weights, -1), dtype)
-                axis = len(graph.shape(branches[0])) - 1
+                axis = len(graph.static_shape(branches[0])) - 1
                 found |= divided(relax.op.matmul(data, weight), branches, axis, graph)
         return found

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 
 from ..convolution.per_channel import BINARY, along, constant_term, with_operand
-from ..dataflow import Dataflow, shape_of
+from ..dataflow import Dataflow, shape_of, static_shape
 from ..operators import UNARY
 
 
@@ -20,7 +20,7 @@ def divided(
 
     With `follow`, operators behind that all branches share, up to their constants, are applied before the division.
     """
-    extents = [shape_of(branch)[axis] for branch in branches]  # type: ignore[index]
+    extents = [static_shape(branch)[axis] for branch in branches]
     tails = list(branches)
     while follow:
         after = [graph.users(tail) for tail in tails]
@@ -53,8 +53,8 @@ def _joined(
         return with_operand(first, combined, 0) if alike and bounds else None
     if name not in BINARY:
         return None
-    terms = [constant_term(call, graph) for call in calls]
-    if any(term is None for term in terms) or len({term[0] for term in terms}) > 1:
+    terms = [term for call in calls if (term := constant_term(call, graph)) is not None]
+    if len(terms) < len(calls) or len({term[0] for term in terms}) > 1:
         return None
     constant = _beside([term[1] for term in terms], extents, axis, len(shape_of(first) or ()))
     return None if constant is None else with_operand(first, combined, 1 - terms[0][0], constant)

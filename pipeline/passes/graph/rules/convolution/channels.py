@@ -153,7 +153,7 @@ def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels
         return None
     name, attrs = operator_of(call), call.attrs
     if name in _SHAPES:
-        return _reshaped(channels, *((target, source) if backward else (source, target)))
+        return _reshaped(channels.axis, channels.values, *((target, source) if backward else (source, target)))
     if name == "relax.permute_dims":
         axes = [int(axis) for axis in attrs.axes] if attrs.axes is not None else list(reversed(range(len(source))))
         axes = [axis % len(source) for axis in axes]
@@ -176,13 +176,13 @@ def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels
     return channels
 
 
-def _reshaped(channels: Channels, source: tuple[int, ...], target: tuple[int, ...]) -> Channels | None:
-    """Map numbers along an axis of `source` to an axis of the same elements in shape `target`."""
-    extent, inner = source[channels.axis], math.prod(source[channels.axis + 1 :])
+def _reshaped(at: int, values: np.ndarray, source: tuple[int, ...], target: tuple[int, ...]) -> Channels | None:
+    """Map numbers along axis `at` of `source` to an axis of the same elements in shape `target`."""
+    extent, inner = source[at], math.prod(source[at + 1 :])
     if 0 in source:
         return None
     for axis, size in enumerate(target):
         step = math.prod(target[axis + 1 :])
         if step and inner % step == 0 and size * step % (extent * inner) == 0:
-            return Channels(axis, channels.values[np.arange(size) * step // inner % extent])
+            return Channels(axis, values[np.arange(size) * step // inner % extent])
     return None

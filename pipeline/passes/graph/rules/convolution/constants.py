@@ -13,7 +13,7 @@ import tvm
 from tvm import relax
 from tvm.ir import GenericConst
 
-from ..dataflow import Dataflow, dtype_of, shape_of
+from ..dataflow import Dataflow, dtype_of, shape_of, static_shape
 
 #: dtypes whose weights the rules change; quantised ones stay
 FLOATS = ("float16", "float32", "float64")
@@ -24,9 +24,9 @@ _VIEWS: dict[str, Callable[[np.ndarray, relax.Call], np.ndarray]] = {
     "relax.permute_dims": lambda value, call: value.transpose(
         None if call.attrs.axes is None else list(call.attrs.axes)
     ),
-    "relax.reshape": lambda value, call: value.reshape(shape_of(call)),
-    "relax.expand_dims": lambda value, call: value.reshape(shape_of(call)),
-    "relax.squeeze": lambda value, call: value.reshape(shape_of(call)),
+    "relax.reshape": lambda value, call: value.reshape(static_shape(call)),
+    "relax.expand_dims": lambda value, call: value.reshape(static_shape(call)),
+    "relax.squeeze": lambda value, call: value.reshape(static_shape(call)),
 }
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "relax.add": np.add, "relax.subtract": np.subtract, "relax.multiply": np.multiply, "relax.divide": np.divide,

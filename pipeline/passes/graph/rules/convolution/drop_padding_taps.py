@@ -19,6 +19,7 @@ from ..rule import Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from tvm.relax import Expr, Var
 
     from ..dataflow import Dataflow
@@ -43,7 +44,7 @@ class DropPaddingTaps(Rule):
     summary = "drop the taps of a kernel that only ever meet padding, with their weights"
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        from .constants import ConstantReaders, is_constant
+        from .constants import ConstantReaders, constant_value, is_constant
         from .geometry import CONVOLUTIONS, TRANSPOSED, Geometry
 
         found: dict[Var, Expr] = {}
@@ -52,10 +53,12 @@ class DropPaddingTaps(Rule):
             geometry = Geometry.of(call)
             if geometry is None or not is_constant(call.args[1], graph):
                 continue
-            kept = _kept(geometry, graph.shape(call.args[0]), graph.shape(call.args[1]), graph.shape(call))
+            kept = _kept(geometry, *map(graph.static_shape, (*call.args[:2], call)))
             readers = readers or ConstantReaders(graph) if kept else readers
             if kept and readers is not None and readers.owned(call.args[1]):
-                found[var] = _shrunk(call, geometry, kept, graph)
+                weight = constant_value(call.args[1], graph)
+                if weight is not None:
+                    found[var] = _shrunk(call, weight, geometry, kept)
         return found
 
 
@@ -122,12 +125,9 @@ def transposed_taps(
     return Taps(first, 1, size - dropped - first, before - first * dilation, after - dropped * dilation)
 
 
-def _shrunk(call: Expr, geometry: Geometry, kept: list[Taps], graph: Dataflow) -> Expr:
+def _shrunk(call: Expr, weight: np.ndarray, geometry: Geometry, kept: list[Taps]) -> Expr:
     from tvm import relax
 
-    from .constants import constant_value
-
-    weight = constant_value(call.args[1], graph)
     index = [slice(None)] * weight.ndim
     for axis, each in zip(geometry.kernel_axes(), kept):
         index[axis] = slice(each.first, each.first + each.step * each.count, each.step)

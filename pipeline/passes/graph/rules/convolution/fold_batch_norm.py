@@ -51,11 +51,12 @@ def _operator(var: Var, call: Call, graph: Dataflow) -> dict[Var, Expr]:
     items = {user: graph.value(user) for user in graph.users(var)}
     if len(items) != graph.uses(var) or not all(isinstance(item, relax.TupleGetItem) for item in items.values()):
         return {}
-    parameters = [constant_value(each, graph) for each in call.args[1:]]
+    given = [constant_value(each, graph) for each in call.args[1:]]
+    parameters = [each.astype("float64") for each in given if each is not None]
     shape = shape_of(call.args[0])
-    if shape is None or any(each is None for each in parameters):
+    if shape is None or len(parameters) < len(given):
         return {}
-    gamma, beta, mean, variance = (each.astype("float64") for each in parameters)
+    gamma, beta, mean, variance = parameters
     with np.errstate(all="ignore"):
         scale = (gamma if call.attrs.scale else 1.0) / np.sqrt(variance + call.attrs.epsilon)
         shift = (beta if call.attrs.center else 0.0) - mean * scale

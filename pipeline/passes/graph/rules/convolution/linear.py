@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
+from ..dataflow import Dataflow, dtype_of, operator_of, shape_of, static_shape
 from .channels import Channels
 from .constants import constant_of, constant_value, is_constant
 from .geometry import Geometry
@@ -49,13 +49,12 @@ class Linear:
             return None
         for place in (1, 0):
             data, weight = call.args[1 - place], call.args[place]
-            shapes = shape_of(data), shape_of(weight), shape_of(call)
-            if None in shapes or min(map(len, shapes)) < 2 or not is_constant(weight, graph):
+            rank, own, result = (len(shape_of(each) or ()) for each in (data, weight, call))
+            if min(rank, own, result) < 2 or not is_constant(weight, graph):
                 continue
-            rank, own = len(shapes[0]), len(shapes[1])
             if place == 1:
-                return cls(call, data, weight, True, None, rank - 1, len(shapes[2]) - 1, own - 2, own - 1)
-            return cls(call, data, weight, False, None, rank - 2, len(shapes[2]) - 2, own - 1, own - 2)
+                return cls(call, data, weight, True, None, rank - 1, result - 1, own - 2, own - 1)
+            return cls(call, data, weight, False, None, rank - 2, result - 2, own - 1, own - 2)
         return None
 
     def scaled(self, scale: Channels, graph: Dataflow, *, backward: bool) -> relax.Call | None:
@@ -83,11 +82,11 @@ class Linear:
         axis, other = (self.outer, self.inner) if backward else (self.inner, self.outer)
         groups = self.geometry.groups if self.geometry is not None else 1
         shape = [1] * rank
-        if groups == 1 or backward != self.geometry.transposed:  # type: ignore[union-attr]
+        if self.geometry is None or groups == 1 or backward != self.geometry.transposed:
             shape[axis] = -1
             return values.reshape(shape)
         # the axis holds the channels of one group; the other axis tells the group
-        whole = shape_of(self.weight)[other]  # type: ignore[index]
+        whole = static_shape(self.weight)[other]
         matrix = np.repeat(values.reshape(groups, -1), whole // groups, axis=0)
         shape[axis], shape[other] = matrix.shape[1], whole
         return (matrix if other < axis else matrix.T).reshape(shape)
@@ -118,4 +117,4 @@ class Linear:
         values = np.einsum("goi,gi->go", sums.reshape(groups, -1, sums.shape[1]), per_group, dtype="float64").reshape(
             -1
         )
-        return Channels(self.given, values).array(len(shape_of(self.call)))  # type: ignore[arg-type]
+        return Channels(self.given, values).array(len(static_shape(self.call)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
+from ..dataflow import Dataflow, dtype_of, operator_of, shape_of, static_shape
 from .channels import Channels, is_homogeneous, through
 from .constants import ConstantReaders, constant_of, constant_value
 from .linear import Linear
@@ -81,7 +81,7 @@ class MoveScale:
         axis, start = int(call.attrs.axis) % len(shape), 0
         edits: Edits = {}
         for field in fields.fields:
-            extent = shape_of(field)[axis]  # type: ignore[index]
+            extent = static_shape(field)[axis]
             part = scale.with_values(scale.values[start : start + extent]) if scale.axis == axis else scale
             if len(part.values) == 1:
                 part = Channels(None, part.values)
@@ -97,9 +97,11 @@ class MoveScale:
         shape = shape_of(call) or ()
         for factor in call.args[: 1 if operator_of(call) == "relax.divide" else 2]:
             own = shape_of(factor) or ()
-            axis = None if scale.axis is None else scale.axis - len(shape) + len(own)
-            if axis is not None and (axis < 0 or own[axis] != shape[scale.axis]):
-                continue
+            axis = None
+            if scale.axis is not None:
+                axis = scale.axis - len(shape) + len(own)
+                if axis < 0 or own[axis] != shape[scale.axis]:
+                    continue
             edits = self._backward(factor, Channels(axis, scale.values), depth - 1)
             if edits is not None:
                 return edits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tvm import relax
 
-from ..dataflow import Dataflow, dtype_of, shape_of
+from ..dataflow import Dataflow, dtype_of, shape_of, static_shape
 from ..operators import NEVER_NEGATIVE
 from .constants import FLOATS
 
@@ -52,17 +52,18 @@ def padding_of(call: relax.Call, graph: Dataflow) -> Padding | None:
 
 def _concatenation(call: relax.Call, graph: Dataflow) -> Padding | None:
     fields, shape = graph.fields(call.args[0]), shape_of(call)
-    computed = [place for place, field in enumerate(fields) if graph.uniform(field) is None]
+    uniform = [graph.uniform(field) for field in fields]
+    computed = [place for place, value in enumerate(uniform) if value is None]
     if len(computed) != 1 or len(fields) < 2 or shape is None:
         return None
     place, axis = computed[0], int(call.attrs.axis) % len(shape)
     before, after = [0] * len(shape), [0] * len(shape)
     values = set()
-    for number, field in enumerate(fields):
-        if number != place:
-            values.add(float(graph.uniform(field)))  # type: ignore[arg-type]
+    for number, (field, value) in enumerate(zip(fields, uniform)):
+        if value is not None:
+            values.add(float(value))
             side = before if number < place else after
-            side[axis] += shape_of(field)[axis]  # type: ignore[index]
+            side[axis] += static_shape(field)[axis]
     return Padding(fields[place], tuple(before), tuple(after), values.pop()) if len(values) == 1 else None
 
 

@@ -80,8 +80,9 @@ def _concatenation(expr: Expr, axis: int, graph: Dataflow) -> tuple[Expr | None,
         passed.insert(0, call)
         expr = call.args[place]
     call = graph.call(expr, "relax.concat")
-    joins = call is not None and int(call.attrs.axis) % len(graph.shape(call) or (0,)) == axis
-    return (expr, passed) if joins and len(graph.fields(call.args[0])) > 1 else (None, [])
+    if call is None or int(call.attrs.axis) % len(graph.shape(call) or (0,)) != axis:
+        return None, []
+    return (expr, passed) if len(graph.fields(call.args[0])) > 1 else (None, [])
 
 
 def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], graph: Dataflow) -> Expr | None:

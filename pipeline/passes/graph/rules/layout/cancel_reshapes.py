@@ -75,7 +75,7 @@ class _Reshapes:
         return key if all(_before(array, shape, key) is not None for array in arrays) else None
 
     def computed(self, call: Call, keys: Mapping[Var, Shape], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
-        key, shape = keys[operands(call, graph)[0]], graph.shape(call)
+        key, shape = keys[operands(call, graph)[0]], graph.static_shape(call)
         arrays = [(graph.constant(each), each) for each in graph.tensors(call)]
         return graph.like(
             call,

@@ -60,7 +60,7 @@ class CancelSplitConcat(Rule):
 
 
 def _axis(concat: Call, graph: Dataflow) -> int:
-    return int(concat.attrs.axis or 0) % len(graph.shape(concat))
+    return int(concat.attrs.axis or 0) % len(graph.static_shape(concat))
 
 
 def _flattened(fields: tuple[Expr, ...], axis: int, graph: Dataflow) -> list[Expr]:
@@ -87,9 +87,9 @@ def _joined(fields: list[Expr], axis: int, graph: Dataflow) -> list[Expr]:
             runs.append((source, taken, [each]))
     joined: list[Expr] = []
     for source, taken, parts in runs:
-        if len(parts) == 1:
+        if len(parts) == 1 or taken is None:
             joined.extend(parts)
-        elif taken.extent == graph.shape(source)[axis]:
+        elif taken.extent == graph.static_shape(source)[axis]:
             joined.append(source)
         elif all(graph.uses(part) == 1 for part in parts):
             joined.append(sliced(source, (taken,), graph))
@@ -105,7 +105,7 @@ def _of_concat(source: Expr, taken: Range, others: tuple[Range, ...], graph: Dat
         return None
     parts, begin = [], 0
     for each in graph.fields(concat.args[0]):
-        end = begin + graph.shape(each)[taken.axis]
+        end = begin + graph.static_shape(each)[taken.axis]
         if begin <= taken.begin and taken.end <= end:
             within = Range(taken.axis, taken.begin - begin, taken.end - begin)
             whole = within.extent == end - begin

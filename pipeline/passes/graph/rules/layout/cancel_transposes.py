@@ -86,7 +86,7 @@ class _Transposes:
         if any(keys[each] != key for each in read):
             return None
         if name in ELEMENTWISE or name == "relax.concat":
-            return key if len(graph.shape(call)) == len(key) and _constants_fit(call, len(key), graph) else None
+            return key if len(graph.static_shape(call)) == len(key) and _constants_fit(call, len(key), graph) else None
         if name in _SOFTMAX or name in ("relax.nn.pad", "relax.strided_slice"):
             return key
         if name in REDUCTIONS:

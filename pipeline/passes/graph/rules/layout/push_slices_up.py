@@ -59,9 +59,7 @@ class PushSlicesUp(Rule):
                     found[var] = (
                         computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
                     )
-        for var in _items_beside_unread_ones(graph):
-            source, part = part_of(var, graph)
-            found[var] = sliced(source, (part,), graph)
+        found |= {var: sliced(source, (part,), graph) for var, (source, part) in _items_beside_unread_ones(graph)}
         return found
 
 
@@ -84,7 +82,7 @@ def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
         return None
     whole = {each.axis: each for each in first}
     for each in outer:
-        before = along(first, each.axis, graph.shape(inner)[each.axis])
+        before = along(first, each.axis, graph.static_shape(inner)[each.axis])
         begin, step = before.begin + each.begin * before.step, before.step * each.step
         whole[each.axis] = Range(each.axis, begin, begin + (each.extent - 1) * step + 1 if each.extent else begin, step)
     return sliced(inner.args[0], tuple(whole[axis] for axis in sorted(whole)), graph)
@@ -92,9 +90,10 @@ def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
 
 def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:
     """Tell whether slices that alone `read` a value take fewer elements than it has, or its channels one by one."""
-    taken, whole = sum(read.values()), prod(graph.shape(expr) or ())
+    shape = graph.shape(expr) or ()
+    taken, whole = sum(read.values()), prod(shape)
     return 0 < taken < whole or (
-        bool(read) and taken == whole and _are_channels(read, graph.shape(expr)) and _is_convolved(expr, graph)
+        bool(read) and taken == whole and _are_channels(read, shape) and _is_convolved(expr, graph)
     )
 
 
@@ -139,7 +138,7 @@ def _read(expr: Expr, graph: Dataflow) -> dict[Ranges, int]:
         ranges = _taken(call, graph) if graph.operator(call) in (_SLICE, _TAKE) else None
         if ranges is None:
             return {}
-        read[ranges] = prod(graph.shape(call))
+        read[ranges] = prod(graph.static_shape(call))
     return read
 
 
@@ -173,18 +172,19 @@ def _is_convolved(expr: Expr, graph: Dataflow) -> bool:
     )
 
 
-def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:
-    """List the items of splits of which other items are never read."""
+def _items_beside_unread_ones(graph: Dataflow) -> list[tuple[Var, tuple[Expr, Range]]]:
+    """List the items of splits of which other items are never read, with the parts they are."""
     splits: dict[Expr, dict[int, list[Var]]] = {}
     for var, item, producer in graph.items():
         if graph.operator(producer) == _SPLIT:
             splits.setdefault(producer, {}).setdefault(item.index, []).append(var)
     return [
-        var
+        (var, part)
         for split, items in splits.items()
-        if len(items) < len(split.ty.fields) and part_of(next(iter(items.values()))[0], graph)
+        if len(items) < len(split.ty.fields)
         for variables in items.values()
         for var in variables
+        if (part := part_of(var, graph)) is not None
     ]
 
 
@@ -192,10 +192,11 @@ def _part(call: Call, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) 
     """Return the ranges that a slice takes, from a part of its operand computed alone; None if that does not pay."""
     source = call.args[0]
     read = _read(source, graph)
-    for ranges in (_joined(read, graph.shape(source) or ()), taken if _pays(source, read, graph) else None):
+    shape = graph.shape(source) or ()
+    for ranges in (_joined(read, shape), taken if _pays(source, read, graph) else None):
         new = _computed(graph.value(source), ranges, graph, memo) if ranges else None
-        if new is not None and (ranges == taken or graph.operator(new) != _SLICE):
-            return sliced(new, _within(taken, ranges, graph.shape(source)), graph)
+        if ranges and new is not None and (ranges == taken or graph.operator(new) != _SLICE):
+            return sliced(new, _within(taken, ranges, shape), graph)
     return None
 
 

@@ -51,7 +51,7 @@ class ShareConstants(Rule):
         operands = graph.tensors(call)
         shapes = [graph.shape(each) for each in operands]
         for number, each in enumerate(operands):
-            if graph.is_variable(each) or shapes[number] is None or np.prod(shapes[number], dtype=int) <= 1:
+            if graph.is_variable(each) or np.prod(shapes[number] or (), dtype=int) <= 1:
                 continue
             small = _without_repeats(graph.constant(each), shapes, number, shape)
             if small is not None:
@@ -60,7 +60,7 @@ class ShareConstants(Rule):
 
 
 def _without_repeats(
-    array: np.ndarray | None, shapes: list[tuple[int, ...]], number: int, shape: tuple[int, ...]
+    array: np.ndarray | None, shapes: list[tuple[int, ...] | None], number: int, shape: tuple[int, ...]
 ) -> np.ndarray | None:
     """Return a constant with one value for each axis that repeats it; None if the result would lose its shape."""
     if array is None or array.dtype.kind not in "fiub":
@@ -73,8 +73,8 @@ def _without_repeats(
                 small = first
     if small.size == 1:
         small = small.reshape(())
-    others = [each for place, each in enumerate(shapes) if place != number]
-    if small.size == array.size or None in others or np.broadcast_shapes(small.shape, *others) != shape:
+    others = [each for place, each in enumerate(shapes) if place != number and each is not None]
+    if small.size == array.size or len(others) < len(shapes) - 1 or np.broadcast_shapes(small.shape, *others) != shape:
         return None
     return small
 
@@ -86,17 +86,17 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 
 def equal_constants(graph: Dataflow) -> dict[Expr, Expr]:
     """Return for each constant that repeats another one's bytes the first of these."""
-    groups: dict[tuple[object, ...], list[Expr]] = {}
+    groups: dict[tuple[object, ...], list[tuple[Expr, np.ndarray]]] = {}
     for each in graph.constants():
         array = graph.constant(each)
         if array is not None:
             sample = array.reshape(-1)[:_SAMPLE].tobytes()
-            groups.setdefault((array.shape, graph.dtype(each), sample), []).append(each)
-    shared = {}
+            groups.setdefault((array.shape, graph.dtype(each), sample), []).append((each, array))
+    shared: dict[Expr, Expr] = {}
     for group in groups.values():
         first: dict[bytes, Expr] = {}
-        for each in group if len(group) > 1 else ():
-            one = first.setdefault(blake2b(graph.constant(each).tobytes()).digest(), each)
+        for each, array in group if len(group) > 1 else ():
+            one = first.setdefault(blake2b(array.tobytes()).digest(), each)
             if not one.same_as(each):
                 shared[each] = one
     return shared

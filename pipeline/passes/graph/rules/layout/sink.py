@@ -136,21 +136,20 @@ class _Region:
     def _weight_of(self, var: Var) -> int:
         """Weigh the movements that a value, a movement or an operator, needs around it."""
         graph, movement = self.graph, self.movement
-        shape = graph.shape(var)
         users = graph.users(var)
         if var in self.sources:
             needed = graph.is_output(var) or any(user not in self.inside for user in users)
-            return movement.weight(shape) if needed else 0
+            return movement.weight(graph.static_shape(var)) if needed else 0
         if var not in self.keys:
             return 0
         behind = [user for user in users if user in self.sources]
         total = sum(
             0 if var in self.inside and movement.is_free(self.keys[var], graph.value(user), graph)
-            else movement.weight(graph.shape(user))
+            else movement.weight(graph.static_shape(user))
             for user in behind
         )  # fmt: skip
         if var in self.inside and self._leaves(var) and not movement.is_free(self.keys[var], None, graph):
-            total += movement.weight(shape)
+            total += movement.weight(graph.static_shape(var))
         return total
 
     def _leaves(self, var: Var) -> bool:
@@ -168,7 +167,7 @@ class _Region:
                 continue
             before[var] = movement.computed(self.inside[var], self.keys, before, graph)
             if self._leaves(var):
-                found[var] = movement.moved(before[var], self.keys[var], graph.shape(var), graph)
+                found[var] = movement.moved(before[var], self.keys[var], graph.static_shape(var), graph)
             for user in self.graph.users(var):
                 if user in self.sources:
                     found[user] = movement.composed(before[var], self.keys[var], graph.value(user), graph)

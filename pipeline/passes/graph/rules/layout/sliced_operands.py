@@ -39,7 +39,7 @@ def sliced_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) ->
 
 def _aligned(operand: Expr, call: Call, taken: Ranges, graph: Dataflow) -> Ranges:
     """Return the ranges of an operand that broadcasts to the result: none along axes that it lacks or repeats."""
-    shape, whole = graph.shape(operand), graph.shape(call)
+    shape, whole = graph.static_shape(operand), graph.static_shape(call)
     missing = len(whole) - len(shape)
     return tuple(
         replace(each, axis=each.axis - missing)
@@ -49,7 +49,7 @@ def _aligned(operand: Expr, call: Call, taken: Ranges, graph: Dataflow) -> Range
 
 
 def _along_other_axes(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
-    rank = len(graph.shape(call))
+    rank = len(graph.static_shape(call))
     attrs = call.attrs
     normalised = [attrs.axis] if graph.operator(call) in _SOFTMAX else attrs.axes
     if {int(axis) % rank for axis in normalised} & {each.axis for each in taken}:
@@ -63,7 +63,7 @@ def _transpose(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> 
 
 
 def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
-    axis = int(call.attrs.axis or 0) % len(graph.shape(call))
+    axis = int(call.attrs.axis or 0) % len(graph.static_shape(call))
     along = [each for each in taken if each.axis == axis]
     others = tuple(each for each in taken if each.axis != axis)
     fields = graph.fields(call.args[0])
@@ -71,7 +71,7 @@ def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
         return graph.op.concat([slice_of(each, others) for each in fields], axis) if fields else None
     wanted, parts, begin = along[0], [], 0
     for each in fields if wanted.step == 1 else ():
-        extent = graph.shape(each)[axis]
+        extent = graph.static_shape(each)[axis]
         low, high = max(wanted.begin - begin, 0), min(wanted.end - begin, extent)
         if low < high:
             parts.append(slice_of(each, others if high - low == extent else (Range(axis, low, high), *others)))
@@ -81,12 +81,12 @@ def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
 
 def _broadcast_to(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
     operand = slice_of(call.args[0], _aligned(call.args[0], call, taken, graph))
-    return graph.op.broadcast_to(operand, part_shape(graph.shape(call), taken))
+    return graph.op.broadcast_to(operand, part_shape(graph.static_shape(call), taken))
 
 
 def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     left, right = call.args
-    shapes, rank = (graph.shape(left), graph.shape(right)), len(graph.shape(call))
+    shapes, rank = (graph.static_shape(left), graph.static_shape(right)), len(graph.static_shape(call))
     if min(map(len, shapes)) < 2:
         return None
     ranges: tuple[list[Range], list[Range]] = ([], [])
@@ -129,7 +129,7 @@ def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry,
     geometry = Geometry.of(call) if positions else None
     if geometry is None:
         return None
-    data, kernel = graph.shape(call.args[0]), graph.shape(call.args[1])
+    data, kernel = graph.static_shape(call.args[0]), graph.static_shape(call.args[1])
     strides, before, after = list(geometry.strides), list(geometry.before), list(geometry.after)
     read = []
     for each in positions:
@@ -144,7 +144,7 @@ def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry,
         if part.extent < data[each.axis]:
             read.append(part)
     if read and not _is_taken_apart(call, graph):
-        left = prod(graph.shape(call)) - prod(part_shape(graph.shape(call), positions))
+        left = prod(graph.static_shape(call)) - prod(part_shape(graph.static_shape(call), positions))
         if prod(part_shape(data, read)) > left:
             return None
     return replace(geometry, strides=tuple(strides), before=tuple(before), after=tuple(after)), tuple(read)
@@ -160,13 +160,14 @@ def _is_taken_apart(call: Call, graph: Dataflow) -> bool:
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
-    before, after = graph.shape(call.args[0]), list(graph.shape(call))
+    before, whole = graph.static_shape(call.args[0]), graph.static_shape(call)
+    after = list(whole)
     moved = []
     for each in taken:
-        above = prod(graph.shape(call)[: each.axis])
+        above = prod(whole[: each.axis])
         places = [
             axis for axis, extent in enumerate(before)
-            if prod(before[:axis]) == above and extent == graph.shape(call)[each.axis]
+            if prod(before[:axis]) == above and extent == whole[each.axis]
         ]  # fmt: skip
         if not places:
             return None
@@ -179,7 +180,7 @@ def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Ex
 
 def _reduction(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     axes = graph.axes(call)
-    rank = len(graph.shape(call.args[0]))
+    rank = len(graph.static_shape(call.args[0]))
     kept = list(range(rank)) if call.attrs.keepdims else [axis for axis in range(rank) if axis not in axes]
     moved = tuple(replace(each, axis=kept[each.axis]) for each in taken)
     if any(each.axis in axes for each in moved):

@@ -33,11 +33,12 @@ def ranges_of(call: Call, graph: Dataflow) -> tuple[Range, ...] | None:
     shape = graph.shape(call.args[0]) if graph.operator(call) == _SLICE else None
     if shape is None or graph.shape(call) is None or len(call.args) < 4:
         return None
-    axes, begins, ends = (list(map(_int, graph.fields(each))) for each in call.args[1:4])
-    steps = list(map(_int, graph.fields(call.args[4]))) if len(call.args) > 4 else [1] * len(axes)
-    found = []
-    if None in (*axes, *begins, *ends, *steps) or not len(axes) == len(begins) == len(ends) == len(steps):
+    given = [graph.fields(each) for each in call.args[1:5]]
+    numbers = [[number for each in fields if (number := _int(each)) is not None] for fields in given]
+    if len({len(each) for each in (*given, *numbers)}) > 1:
         return None
+    axes, begins, ends, steps = numbers if len(numbers) > 3 else [*numbers, [1] * len(given[0])]
+    found = []
     for axis, begin, end, step in zip(axes, begins, ends, steps):
         if step <= 0:
             return None
@@ -68,7 +69,7 @@ def along(ranges: Iterable[Range], axis: int, extent: int) -> Range:
 
 def _int(value: Expr) -> int | None:
     number = getattr(value, "value", None)
-    return int(number) if isinstance(number, int) or hasattr(number, "__int__") else None
+    return int(number) if number is not None and hasattr(number, "__int__") else None
 
 
 def sliced(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:
@@ -88,9 +89,10 @@ def part_of(expr: Expr, graph: Dataflow) -> tuple[Expr, Range] | None:
         ranges = ranges_of(call, graph)
         return (call.args[0], ranges[0]) if ranges and len(ranges) == 1 and ranges[0].step == 1 else None
     producer = graph.call(getattr(value, "tuple_value", value), _SPLIT)
-    if producer is None or not hasattr(value, "index") or graph.shape(producer.args[0]) is None:
+    shape = None if producer is None else graph.shape(producer.args[0])
+    if producer is None or shape is None or not hasattr(value, "index"):
         return None
-    axis = int(producer.attrs.axis) % len(graph.shape(producer.args[0]))
+    axis = int(producer.attrs.axis) % len(shape)
     extents = [int(field.shape[axis]) for field in producer.ty.fields]
     begin = sum(extents[: value.index])
     return producer.args[0], Range(axis, begin, begin + extents[value.index])
