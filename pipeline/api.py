@@ -17,6 +17,7 @@ from .errors import ConfigError
 from .fit.fit_model import fit as fit
 from .frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
+from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
 from .search.find_sequence import find_sequence
@@ -151,11 +152,13 @@ def compile_model(
     fix: Fixed | None = None,
     outputs: Outputs = (),
     given: Path | None = None,
+    origin: Provenance | None = None,
     progress: Progress = silent,
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
-    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it.
+    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
+    is the provenance of that file.
     `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
     its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
     or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
@@ -167,7 +170,7 @@ def compile_model(
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
-        imported = load(model, name, shapes, fix, given, outputs)
+        imported = load(model, name, shapes, fix, given, outputs, origin)
     return compile_imported(
         imported,
         target,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from passfit import api
-from passfit.artifacts.origin import verify_settings
-from passfit.artifacts.places import canonical_model, compile_dir, given_model, optimize_dir, tuning_file
+from passfit.artifacts.origin import provenance_of, verify_settings
+from passfit.artifacts.places import (
+    ORIGIN,
+    REMAKE,
+    canonical_model,
+    compile_dir,
+    given_model,
+    optimize_dir,
+    tuning_file,
+)
 from passfit.errors import ConfigError
 from passfit.params.params import Params
 from passfit.report.progress import console_progress
 from passfit.stages._common import entry, run_stage, target_of
 from passfit.stages._lines import compile_line
+from passfit.support.text_files import decode, read_text
 
 
 def compile_library(params: Params, model: str, target: str) -> str:
@@ -33,10 +42,19 @@ def compile_library(params: Params, model: str, target: str) -> str:
             tuning=tuning_file(model, target),
             name=model,
             given=given,
+            origin=provenance_of(params, model, _given_digest(model)),
             verify=verify_settings(params),
             progress=progress,
         )
     return compile_line(report)
+
+
+def _given_digest(model: str) -> str:
+    """Return the sha256 of the files that an import was given; empty where a dvc.yaml of before does not bring its record."""
+    record = canonical_model(model).with_name(ORIGIN)
+    if not record.is_file():
+        return ""
+    return decode(dict, read_text(record, REMAKE), str(record), REMAKE).get("made_from", {}).get("model", "")
 
 
 if __name__ == "__main__":

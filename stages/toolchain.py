@@ -13,15 +13,19 @@ from pathlib import Path
 
 import passfit
 import passfit.stages
-from passfit.artifacts.origin import search_inputs, search_settings, verify_record, verify_settings
+from passfit.artifacts.origin import (
+    PACKAGES,
+    provenance_record,
+    search_inputs,
+    search_settings,
+    verify_record,
+    verify_settings,
+)
 from passfit.params.params import Params, check_targets, declared
 from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.support.digests import folders_digest
 from passfit.targets.catalogue import load_catalogue
-
-#: packages whose versions affect the results of stages
-PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "ziglang")
 
 
 def toolchain(params: Params) -> str:
@@ -45,7 +49,8 @@ def write_settings(params: Params, model: str, name: str) -> None:
     folder, target = OUT / "settings" / model / name, target_of(params, model, name)
     write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
     # the sequence is not known yet: it can be lossy only if the search allows that
-    write_json(folder / "compile.json", verify_record(verify_settings(params), params.search.lossy, target))
+    verified = verify_record(verify_settings(params), params.search.lossy, target)
+    write_json(folder / "compile.json", {**verified, "provenance": provenance_record(params, model)})
 
 
 def source_digest() -> str:

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..frontend.source.provenance import Provenance, provenance
 from ..memory.footprint import Budget
 from ..params.params import Params
 from ..search.settings import SearchSettings, aim_of, goal_of
@@ -23,6 +24,8 @@ from ..support.digests import OriginRecord, digest_of, json_values
 from ..targets import Target
 from ..verify.settings import VerifySettings
 
+#: packages whose versions affect results
+PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "ziglang")
 #: facts of a target read by no step before the footprint: prose, capacities, which only a goal reads, and choices that
 #: only the library and its run depend on
 _UNREAD = ("description", "source", "ram", "flash", "index_checks", "runner")
@@ -88,6 +91,18 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Orig
             **({"runner": list(target.runner)} if target.runner else {}),
         }
     )
+
+
+def provenance_of(params: Params, model: str, sha256: str = "") -> Provenance:
+    """Return the provenance of a model of params.yaml, whose files have that sha256."""
+    declared = params.models[model]
+    return provenance(declared.source, sha256, declared.licence)
+
+
+def provenance_record(params: Params, model: str) -> OriginRecord:
+    """Return what a deliverable says of a model's provenance, for DVC: no result is stale for it."""
+    found = provenance_of(params, model)
+    return {**found.record, "text": hashlib.sha256(found.licence.text).hexdigest()}
 
 
 def tune_record(params: Params) -> OriginRecord:

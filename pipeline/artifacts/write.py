@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
+from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measured
 from ..program import Loop
 from ..search.settings import RAM
@@ -21,7 +22,7 @@ from ..support.sizes import format_bytes
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
-from .origin import verify_record
+from .origin import PACKAGES, verify_record
 from .places import PLAN, PLAN_BEFORE
 
 if TYPE_CHECKING:
@@ -158,26 +159,34 @@ def write_manifest(
     folder: Path,
     asked: tuple[PassSequence, AdoptedTuning] | None = None,
 ) -> None:
-    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files.
+    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files; and the model's licence text.
 
     `asked` are the sequence and the tuning that were to be built, where another plan was delivered.
     """
     from ..codegen import c_identifier
+    from ..frontend.quantised.port_scales import port_scales
 
-    program = lowered.program
+    program, scales = lowered.program, port_scales(imported.drawn_for)
 
     def ports(group: tuple) -> list[dict]:
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
-        return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
+        return [
+            {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+            | (dict(zip(("scale", "zero_point"), scales[name])) if name in scales else {})
+            for name, tensor in tensors
+        ]
 
+    if text := imported.provenance.licence.text:
+        (folder / LICENCE_FILE).write_bytes(text)
     files = {file.name: digest_of(file) for file in sorted(folder.iterdir()) if file.is_file()}
     manifest = {
         "model": imported.name,
         "target": target.name,
         "passes": list(sequence.specs),
         "exact": not sequence.lossy,
-        "versions": {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "ziglang")},
+        "versions": {each: importlib.metadata.version(each) for each in PACKAGES},
         "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
+        "source": imported.provenance.record,
         "made_from": {**imported.record, **verify_record(verify, sequence.lossy, target)},
         "files": files,
     }

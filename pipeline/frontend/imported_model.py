@@ -13,6 +13,7 @@ from ..memory.footprint import Start
 from ..support.digests import digest_of
 from ..support.result_store import shared_store
 from .source.model_record import model_record
+from .source.provenance import Provenance, provenance, with_metadata
 from .source.side_files import side_files
 from .source.source import resolve_source
 
@@ -40,6 +41,7 @@ class ImportedModel:
     start: Start
     record: Mapping[str, object] = field(default_factory=dict)
     given: onnx.ModelProto | None = None
+    provenance: Provenance = Provenance("", "")
 
     @property
     def drawn_for(self) -> onnx.ModelProto:
@@ -94,10 +96,11 @@ def load(
     fix: Fixed | None = None,
     given: Path | None = None,
     outputs: Outputs = (),
+    origin: Provenance | None = None,
 ) -> ImportedModel:
     """Import a model; `name` defaults to that of its file.
 
-    `given` is the file as given where `model` is the canonical file of an earlier import.
+    `given` is the file as given, and `origin` its provenance, where `model` is the canonical file of an earlier import.
     """
     from .given_model import given_model
     from .relax.to_relax import to_relax
@@ -107,7 +110,8 @@ def load(
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), shapes, fix, outputs)
     reference = given_model(resolve_source(str(model)), shapes, fix, outputs) if given is None else given_model(given)
-    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference)
+    origin = with_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
+    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference, origin)
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

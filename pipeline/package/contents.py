@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..artifacts.places import compile_dir
 from ..errors import ConfigError
+from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES
+from ..memory.files.footprint_file import parse_report
+from ..memory.footprint import FootprintReport
+from ..params.params import load_params
 from ..support.digests import digest_of
 from ..support.text_files import decode, read_text
 from ..targets import Target, get_target
@@ -33,13 +38,14 @@ class Golden:
 
 @dataclass(frozen=True)
 class Contents:
-    """Result in `folder`: the library `m` of a model for a target, its manifest and footprint, and its golden vectors."""
+    """Result in `folder`: the library `m` of a model for a target, its manifest, its footprint as it
+    is judged, and its golden vectors."""
 
     folder: Path
     m: str
     target: Target
     manifest: dict[str, Any]
-    footprint: dict[str, Any]
+    footprint: FootprintReport
     golden: Golden | None
 
     @property
@@ -62,10 +68,7 @@ def read_contents(folder: Path, repo: Path) -> Contents:
 
     Raises ConfigError for a missing, altered or malformed file, TargetError for an unknown target.
     """
-    manifest, footprint = (
-        decode(dict, read_text(folder / name, _REMAKE), str(folder / name), _REMAKE)
-        for name in ("manifest.json", "footprint.json")
-    )
+    manifest = decode(dict, read_text(folder / "manifest.json", _REMAKE), str(folder / "manifest.json"), _REMAKE)
     if missing := [key for key in ("model", "target", "io", "files") if key not in manifest]:
         raise ConfigError(f"'{folder / 'manifest.json'}' lacks {', '.join(missing)}.", _REMAKE)
     m = manifest["io"]["name"]
@@ -74,14 +77,27 @@ def read_contents(folder: Path, repo: Path) -> Contents:
         f"{m}.h",
         "footprint.json",
         *(name for name in (INPUTS, OUTPUTS, GOLDEN) if GOLDEN in manifest["files"]),
+        *(name for name in (LICENCE_FILE,) if name in manifest["files"]),
     ]
     target = get_target(manifest["target"], repo)
     needed += BOARD_FILES if target.bare else ()
     for name in needed:
         if not (folder / name).is_file() or digest_of(folder / name) != manifest["files"].get(name):
             raise ConfigError(f"'{folder / name}' is missing, or was changed after it was made.", _REMAKE)
-    found = Contents(folder, m, target, manifest, footprint, None)
-    return Contents(folder, m, target, manifest, footprint, _golden(found)) if GOLDEN in manifest["files"] else found
+    footprint = parse_report(read_text(folder / "footprint.json", _REMAKE), str(folder / "footprint.json"), _REMAKE)
+    found = Contents(folder, m, target, manifest, _judged(footprint, folder, target, repo), None)
+    return replace(found, golden=_golden(found)) if GOLDEN in manifest["files"] else found
+
+
+def _judged(footprint: FootprintReport, folder: Path, target: Target, repo: Path) -> FootprintReport:
+    """Return the footprint within the budget of params.yaml, where `folder` is that of a stage of `repo`, which read none."""
+    pair = footprint.model, footprint.target
+    if not (repo / "params.yaml").is_file() or folder.resolve() != (repo / compile_dir(*pair)).resolve():
+        return footprint
+    params = load_params(repo / "params.yaml")
+    if pair[0] not in params.models or pair[1] not in params.targets:
+        return footprint
+    return footprint.within(params.budget(*pair), target.ram, target.flash)
 
 
 def _golden(contents: Contents) -> Golden:

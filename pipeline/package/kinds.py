@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..card import BOM, CARD
 from ..errors import ConfigError, did_you_mean
+from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES
 from ..targets import Target
 from .cores import arduino_folder
@@ -81,5 +83,16 @@ def place(template: str, m: str, target: Target) -> str:
 def places(kind: Kind, m: str, target: Target) -> set[str]:
     """Return all places that a package of the library `m` may fill."""
     board = [f"{kind.board}/{name}" for name in BOARD_FILES] if kind.board else []
-    names = [README, *kind.files, kind.selftest, kind.selftest_header, kind.archive, kind.header, *board]
+    names = [
+        README,
+        CARD,
+        BOM,
+        LICENCE_FILE,
+        *kind.files,
+        kind.selftest,
+        kind.selftest_header,
+        kind.archive,
+        kind.header,
+        *board,
+    ]
     return {place(name, m, target) for name in names}

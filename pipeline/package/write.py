@@ -1,4 +1,4 @@
-"""Write a package: the library with header, example and self test, as a folder that a build system takes."""
+"""Write a package: the library with header, card, example and self test, as a folder that a build system takes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..card import BOM, CARD, bill_of_materials, model_card, read_facts
 from ..codegen.template import render
 from ..errors import ConfigError, OutputError
+from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES
 from ..support.result_folder import result_folder
 from ..targets import emulator_command
@@ -62,6 +64,11 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
         files |= {kind.selftest: "selftest.c.j2", kind.selftest_header: "selftest.h.j2"}
     for name, template in files.items():
         at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
+    facts = read_facts(contents.folder, contents.footprint, contents.target)
+    at(CARD).write_text(model_card(facts), encoding="utf-8")
+    at(BOM).write_text(bill_of_materials(facts), encoding="utf-8")
+    if LICENCE_FILE in contents.manifest["files"]:
+        shutil.copyfile(contents.folder / LICENCE_FILE, at(LICENCE_FILE))
     shutil.copyfile(contents.archive, at(kind.archive))
     shutil.copyfile(contents.header, at(kind.header))
     if kind.board and contents.target.bare:
@@ -85,7 +92,7 @@ def package_values(contents: Contents, kind: Kind, name: str, version: str, case
     return {
         "model": contents.manifest["model"], "m": contents.m, "M": contents.m.upper(), "kind": name, "version": version,
         "passfit": importlib.metadata.version("passfit"), "target": target, "threads": contents.manifest.get("threads", 1),
-        "ram": contents.footprint["best"]["ram"], "flash": contents.footprint["best"]["flash"],
+        "ram": contents.footprint.best.ram, "flash": contents.footprint.best.flash,
         "sha256": contents.manifest.get("made_from", {}).get("model", ""),
         "inputs": inputs, "outputs": outputs, "golden": golden, "cases": cases,
         "dtypes": sorted({port["dtype"] for port in outputs if port["nbytes"] and port.get("tolerance")}),

@@ -51,10 +51,12 @@ class AcceptedGrowth(Table):
 class ModelParams(Table):
     """Model: its source, and the sizes that make its shapes static.
 
-    `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order; none: all.
+    `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order; none: all. `licence` names the licence
+    of the model, as an SPDX expression where there is one.
     """
 
     source: Text
+    licence: Text | None = None
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
     outputs: Names = ()
