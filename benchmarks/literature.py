@@ -115,7 +115,7 @@ def table(rows: Mapping[tuple[str, str], dict], head: Iterable[str]) -> str:
     lines += [
         "", "Published, in kB of 1,000 bytes. Ours: the least here that counts the same, by the default setting where they state no",
         "arithmetic, else with no more of it than they take. Ratio: ours ÷ theirs. Plans here are searched for the least ram with inputs",
-        "and outputs, so that nothing is gained below the step that reads the input: figures without them are no aim of a search. A second",
+        "and outputs, so that nothing is gained below the step that reads the input: figures without them are not the aim of a search. A second",
         "row adds input and output of the network to theirs.", "",
         "| network | who | kB | counted | ours | arithmetic | ratio | source |", "| --- | --- | ---: | --- | ---: | ---: | ---: | --- |",
     ]  # fmt: skip

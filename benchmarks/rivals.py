@@ -165,7 +165,7 @@ def table(rows: Sequence[tuple[str, str, dict]], about: Iterable[tuple[str, str]
         f"The models of MLPerf Tiny on {BOARD}, under QEMU: bytes as linked, and instructions of one run. Ram is .data, .bss and the",
         "painted stack, with inputs and outputs; flash .text, .rodata and .data, without start-up and main, which are ours for all.",
         "Ratio: ours ÷ theirs. Outputs: the largest difference from ONNX Runtime on the ONNX file. Ours are those of boards.md.", "",
-        "C of others is compiled by the same compiler for the same core, at the level named. Instructions are no time: no caches, no",
+        "C of others is compiled by the same compiler for the same core, at the level named. Instructions are not time: no caches, no",
         "wait states.", "", *(f"* {tool}: {text}" for tool, text in about), "",
         "| model | tool | ram | ratio | of it stack | flash | ratio | instructions | ratio | outputs |",
         "| --- | --- |" + " ---: |" * 8,

@@ -83,7 +83,7 @@ def learn(
     """Explore and search models, and add the results to the knowledge file `out`; create it if missing.
 
     `name` names a single model; default: its file name. A graph's earlier record is replaced. Raises ModelError,
-    ConfigError if `out` is no knowledge file of this version, OutputError.
+    ConfigError if `out` is not a knowledge file of this version, OutputError.
     """
     if name is not None and len(models) > 1:
         raise ConfigError(f"--name {name}: {len(models)} models cannot share a name.", "Learn them one by one.")

@@ -13,7 +13,7 @@ from passfit.support.text_files import read_text, write_text
 def footprint(params: Params, model: str, target: str) -> str:
     """Write footprints/MODEL/TARGET.json: DVC keeps libraries, git keeps footprints.
 
-    So a review shows the cost of a change, and the gate can compare revisions. A result over budget is no error here.
+    So a review shows the cost of a change, and the gate can compare revisions. A result over budget is not an error here.
     """
     place = compile_dir(model, target) / "footprint.json"
     budget, device = budget_of(params, model, target), target_of(params, model, target)

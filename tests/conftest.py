@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip for a reason not listed in skips.py into a failure; an expected failure is no skip."""
+    """Turn a skip for a reason not listed in skips.py into a failure; an expected failure is not a skip."""
     if report.skipped and not hasattr(report, "wasxfail") and isinstance(report.longrepr, tuple):
         *place, reason = report.longrepr
         if not is_expected(reason):

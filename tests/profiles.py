@@ -11,7 +11,7 @@ MORE = 5
 
 def register() -> None:
     """Register both profiles and load the default one; `--hypothesis-profile nightly` takes the other instead."""
-    # A busy machine is no failure, so there is no deadline. By default the same examples everywhere, so that CI says
+    # A busy machine is not a failure, so there is no deadline. By default the same examples everywhere, so that CI says
     # what a desk says.
     settings.register_profile(DEFAULT, max_examples=50, deadline=None, derandomize=True)
     settings.register_profile(NIGHTLY, max_examples=50 * MORE, deadline=None, derandomize=False, print_blob=True)

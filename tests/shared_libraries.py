@@ -8,7 +8,7 @@ from passfit.targets import host_libc, native_target, zig_cc
 
 
 def shared_library(source: str, path: Path) -> Path:
-    """Compile `source`, and link it by a linker's defaults: an undefined symbol is no error."""
+    """Compile `source`, and link it by a linker's defaults: an undefined symbol is not an error."""
     target = native_target()
     assert target, "no target of the catalogue runs here"
     c = path.with_suffix(".c")

@@ -17,7 +17,7 @@ def record_failure(
 ) -> None:
     """Write the message of a failed stage; without one, delete an earlier message.
 
-    A disk on which that fails is no reason to fail: the message is on stderr anyway.
+    A disk on which that fails is not a reason to fail: the message is on stderr anyway.
     """
     file = repo / _file(stage, model, target)
     with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Bound the sum of all tensors from below, for any passes: inputs read plus distinct outputs.
 
 Execution is the proof. An input counts if an output changes with it: some kernel has to read it. An output counts if
-its bytes are no input's and no other output's: some kernel has to write it, or it is a constant. No rewriting avoids
+its bytes are neither an input's nor another output's: some kernel has to write it, or it is a constant. No rewriting avoids
 either, and the published metric counts both.
 """
 

@@ -115,7 +115,7 @@ def _by_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget
         return None
     kept = parse_result(read_text(repo / place, REMAKE), str(place), result.model, result.target)
     same = kept.within(budget, target.ram, target.flash) == result.within(budget, target.ram, target.flash)
-    return None if same else f"{place} is no copy of {compile_dir(result.model, result.target) / _FOOTPRINT}."
+    return None if same else f"{place} is not a copy of {compile_dir(result.model, result.target) / _FOOTPRINT}."
 
 
 def _md5(file: Path) -> str:

@@ -192,7 +192,7 @@ def _agreement(best: Footprint, page: int) -> int:
 
 
 def _run_limits(params: Params, result: FootprintReport) -> Iterator[Verdict]:
-    """Judge the limits of a run. One that was not measured, as the latency under an emulator, is no pass."""
+    """Judge the limits of a run. One that was not measured, as the latency under an emulator, does not pass."""
     limits, measured = params.limits(result.model, result.target), result.measured
     found = (("latency", measured.latency_ms), ("instructions", measured.instructions), ("stack", measured.stack))
     for quantity, used in found:
@@ -247,7 +247,7 @@ def _together(
             continue
         ram = sum(best.planned_ram for best in found) + max(best.stack for best in found)
         shared = ram - sum(best.arena for best in found) + max(best.arena for best in found)
-        advice = f" One arena for all (`bind`) leaves {format_bytes(shared)}. `together: false` says that they are no neighbours."
+        advice = f" One arena for all (`bind`) leaves {format_bytes(shared)}. `together: false` says that they are not neighbours."
         sums: tuple[tuple[Literal["ram", "flash"], int, str], ...] = (
             ("ram", ram, advice),
             ("flash", sum(best.flash for best in found), ""),

@@ -21,12 +21,12 @@ from .fields import Duration, Fixed, Fraction, Latency, Names, Room, Section, Sh
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
-#: words for keys that are no text, by the type a YAML parser gives them
+#: words for keys that are not text, by the type a YAML parser gives them
 _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
 
 
 class BudgetParams(Table):
-    """Budget, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None is no limit. Sizes are in bytes.
+    """Budget, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None: no limit. Sizes are in bytes.
 
     `regions` are memories of a device without an operating system, by name: plans keep to them; 0 leaves one out.
     The gate alone reads `latency` (milliseconds of a run, `20ms`), `instructions` (of a run under an emulator) and `stack`.

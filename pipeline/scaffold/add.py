@@ -122,7 +122,7 @@ def _add_stages(dvc_yaml: EditedFile, name: str, source: str, beside: Sequence[s
     imported = part(dvc_yaml.data, IMPORT) or {}
     if not isinstance(imported, dict):
         raise ConfigError(
-            f"{dvc_yaml.path}: stages.import.foreach is no table of files.",
+            f"{dvc_yaml.path}: stages.import.foreach is not a table of files.",
             f"Add the model by hand: {file_entry(name, file).flow}",
         )
     if imported.get(name, file) != file:

@@ -24,7 +24,7 @@ def add_own_target(repo: Path, name: str, like: str, ram: str | None = None, fla
     """
     base = get_target(like, repo)
     if not MODEL_NAME.fullmatch(name):
-        raise ConfigError(f"'{name}' is no name of a target.", "Use a-z, 0-9 and '-', no '-' in front.")
+        raise ConfigError(f"'{name}' is not the name of a target.", "Use a-z, 0-9 and '-', no '-' in front.")
     if name in load_catalogue(repo):
         raise ConfigError(f"There is a target '{name}' already.", "Choose another name, or change it where it is.")
     sizes = {kind: _size(text) for kind, text in (("ram", ram), ("flash", flash)) if text is not None}

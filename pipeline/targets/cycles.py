@@ -5,7 +5,7 @@
     kernel:     max(sum of its statements, bytes of operands and results / bandwidth) + call
 
 Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009; the ceilings are those of instruction-level parallelism. A
-model ranks candidates of one model on one target. It is no clock: caches, prefetching and register spills are left out.
+model ranks candidates of one model on one target. It is not a clock: caches, prefetching and register spills are left out.
 """
 
 from __future__ import annotations

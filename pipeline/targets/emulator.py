@@ -116,7 +116,7 @@ def _why_not_native(target: Target) -> str:
 
 
 def _x86_flags(target: Target) -> frozenset[str] | None:
-    """Return the flags the target's level and `+features` need; None for a cpu that is no psABI level."""
+    """Return the flags the target's level and `+features` need; None for a cpu that is not a psABI level."""
     needed: set[str] = set()
     for level, flags in _LEVEL_FLAGS:
         needed.update(flags)

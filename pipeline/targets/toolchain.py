@@ -107,7 +107,7 @@ def _cache(chosen: str | None, caches: str | None, home: str | None) -> str:
     if folder and _is_writable(folder):
         return str(folder.absolute())
     own = Path(tempfile.gettempdir()) / f"passfit-zig-{os.geteuid()}"
-    # TMPDIR is often shared: a folder another user made beforehand is no place for objects that are linked
+    # TMPDIR is often shared: a folder another user made beforehand is not a place for objects that are linked
     if not chosen and _is_writable(own) and own.lstat().st_uid == os.geteuid() and not own.is_symlink():
         return str(own.absolute())
     raise ToolchainError(

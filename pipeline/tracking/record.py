@@ -63,7 +63,7 @@ class RunRecord:
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
 
     `figures` are in the order in which they are logged; the bytes of everything are in `footprint`. `page` writes the
-    page of these results; it is no part of `content`, since it tells the past too.
+    page of these results; it is not part of `content`, since it tells the past too.
     """
 
     result: FootprintReport

@@ -138,14 +138,14 @@ class Database:
             return None
         found = parse_spec(self.layout.spec)
         if not isinstance(found, Layout):
-            raise SequenceError(f"'{self.layout.spec[:80]}' is no layout.", _AGAIN)
+            raise SequenceError(f"'{self.layout.spec[:80]}' is not a layout.", _AGAIN)
         return found
 
 
 def device_of(target: Target) -> dict[str, object]:
     """Describe the device kernels are tuned for, as recorded in tuning.json to reject others.
 
-    Threads are left out: kernels are tuned for one thread. So is the weight of code, which is no fact of the device.
+    Threads are left out: kernels are tuned for one thread. So is the weight of code, which is not a fact about the device.
     """
     machine = {name: value for name, value in asdict(target.machine).items() if name not in ("threads", "compact")}
     return {"triple": target.triple, "cpu": target.cpu, "features": list(target.features), **machine}

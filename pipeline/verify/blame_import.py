@@ -15,7 +15,7 @@ from .reference import NoReference, Reference
 if TYPE_CHECKING:
     import onnx
 
-#: difference that is no rounding, as a fraction of the value's range; and in units of 8 bits
+#: difference that is not rounding, as a fraction of the value's range; and in units of 8 bits
 _APART, _UNITS = 1e-3, 2
 _CASES = 3
 

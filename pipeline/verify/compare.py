@@ -82,7 +82,7 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
 
     An output's range is taken over all cases. The truth is the evaluation in double precision, or else ONNX Runtime's.
     Integer and boolean outputs must equal one of the reference's evaluations, numbers of 8 bits up to a case's `units`;
-    doubles are no witness there, since they judge rounding alone. NaN and infinities must be at the same places. Raises
+    doubles are not a witness there, since they judge rounding alone. NaN and infinities must be at the same places. Raises
     NumericError naming the first output and element beyond both `error_bounds.allowed` and one unit in the last place;
     its `outputs` hold the errors of every output.
     """

@@ -22,7 +22,7 @@ def main_tables(scripts, monkeypatch, tmp_path):
 
 @pytest.fixture
 def broken(main_tables, tmp_path):
-    """Make a model whose file is no model."""
+    """Make a model whose file is not a model."""
     from models import Model
 
     (tmp_path / "broken.onnx").write_bytes(b"PNG")

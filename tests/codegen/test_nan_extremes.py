@@ -1,4 +1,4 @@
-"""Test NaN in extremes: it passes a bound, and is no extreme of a row; infinity is."""
+"""Test NaN in extremes: it passes a bound, and is not an extreme of a row; infinity is."""
 
 from __future__ import annotations
 

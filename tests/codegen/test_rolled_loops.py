@@ -80,7 +80,7 @@ def assert_computes_the_same(program, scheduled):
 
 @pytest.mark.parametrize("rows, columns, spills", [(10, 2, 8), (8, 4, 0)])
 def test_taps_of_one_column_are_rolled_too(rows, columns, spills):
-    """Loops of one step around the tile are no loops. Tiles whose sums share no scalar spill in regions, with ring buffers."""
+    """Loops of one step around the tile do not count as loops. Tiles whose sums share no scalar spill in regions, with ring buffers."""
 
     def body(x):
         made = relax.op.nn.conv2d(x, weight(96, 96, 3, 1))

@@ -63,7 +63,7 @@ def test_the_copy_for_git_is_that_of_the_result(made: Repo):
     code, text = verdict(made)
     assert (
         code == 2
-        and f"altered: footprints/a/x86-64.json is no copy of {FOLDER}/footprint.json. Run `dvc repro`" in text
+        and f"altered: footprints/a/x86-64.json is not a copy of {FOLDER}/footprint.json. Run `dvc repro`" in text
     )
     (made.path / "footprints/a/x86-64.json").write_text("{")
     code, text = verdict(made)

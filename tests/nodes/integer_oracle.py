@@ -1,6 +1,6 @@
 """Compute quantised models exactly, node by node, in NumPy: what a library has to return on every machine.
 
-ONNX Runtime is no reference for u8 × s8 on x86 without VNNI: its kernels saturate. It computes the float nodes here.
+ONNX Runtime is not a reference for u8 × s8 on x86 without VNNI: its kernels saturate. It computes the float nodes here.
 """
 
 from __future__ import annotations

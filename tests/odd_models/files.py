@@ -42,7 +42,7 @@ def damaged() -> Iterator[Odd]:
 
 
 def formats() -> Iterator[Odd]:
-    """Files that hold something else, or are no files."""
+    """Files that hold something else, or are not files."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("model.onnx", small_cnn().SerializeToString())

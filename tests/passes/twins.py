@@ -67,7 +67,7 @@ TWINS = {
         ((2, 3),), lambda x: _op.matmul(x, _op.take(filled(5, 3), relax.const([4, 0, 1], "int64"), axis=0))
     ),
     "simplify": Example(_ROW, lambda x: _op.exp(_op.nn.relu(x))),
-    # heads that are joined, but are no product
+    # heads that are joined, but are not a product
     "split-heads": Example(
         ((1, 2, 3, 2),), lambda x: _op.matmul(_op.reshape(_op.permute_dims(x, (0, 2, 1, 3)), (1, 3, 4)), filled(4, 2))
     ),

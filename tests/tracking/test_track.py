@@ -168,7 +168,7 @@ def damaged(path: Path, how: str) -> None:
 
 
 def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monkeypatch, capfd):
-    """And it keeps its bytes: a damaged file that is no database may be somebody's."""
+    """And it keeps its bytes: a damaged file that is not a database may be somebody's."""
     repo.result()
     assert repo.track().warnings == ()
     whole = (repo.path / "mlflow.db").read_bytes()

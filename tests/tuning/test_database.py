@@ -91,7 +91,7 @@ def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
         ({"kernels": [{**vars(FAST), "choice": 7}]}, "choice"),
         ({"kernels": [vars(FAST), vars(FAST)]}, "twice"),
         ({"layout": {**vars(LAID), "spec": "layout{steps=x}"}}, "not numbers"),
-        ({"layout": {**vars(LAID), "spec": "order"}}, "'order' is no layout"),
+        ({"layout": {**vars(LAID), "spec": "order"}}, "'order' is not a layout"),
     ],
 )
 def test_what_is_of_something_else_is_refused(tmp_path: Path, change: dict, said: str):

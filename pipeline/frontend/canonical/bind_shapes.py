@@ -27,7 +27,7 @@ def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix
     """Write `shapes` into the inputs of `model`, and freeze the inputs in `fix`, in place; return assumed sizes in words.
 
     A named dimension with one size in one input has it in the others too. An open batch is 1, see `_assume_batches`.
-    Raises ModelError for a name that is no input, a shape or value that contradicts the model, and dimensions that stay
+    Raises ModelError for a name that is not an input, a shape or value that contradicts the model, and dimensions that stay
     open (all of them at once).
     """
     graph = model.graph

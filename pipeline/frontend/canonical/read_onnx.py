@@ -49,7 +49,7 @@ def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
     if not all(
         isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
     ):
-        raise ModelError(f"The model '{path}' holds names that are no text.", _AGAIN)
+        raise ModelError(f"The model '{path}' holds names that are not text.", _AGAIN)
     if model.graph.sparse_initializer:
         name = model.graph.sparse_initializer[0].values.name
         raise ModelError(f"The model '{path}' holds sparse weights '{name}'.", "Export it with dense weights.")

@@ -150,7 +150,7 @@ class Cell:
         return self.build.node("MatMul", h, self.operands[weights])
 
     def _parts(self, sums: str, count: int) -> list[str]:
-        """Slice the sums of gates: unlike those of a Split, these are no values of their own."""
+        """Slice the sums of gates: unlike those of a Split, these are not values of their own."""
         size = self.layer.hidden
         return [
             self.build.node("Slice", sums, *map(self.build.integers, (place * size, (place + 1) * size, -1)))

@@ -164,7 +164,8 @@ def refuse_open_shapes(model: onnx.ModelProto) -> None:
                 continue
             if name in types and not types[name].HasField("tensor_type"):
                 raise ModelError(
-                    f"The {node_title(node)} makes '{name}', which is no tensor.", "Export the model with tensors only."
+                    f"The {node_title(node)} makes '{name}', which is not a tensor.",
+                    "Export the model with tensors only.",
                 )
             if name not in types or static_shape(types[name]) is None:
                 raise ModelError(

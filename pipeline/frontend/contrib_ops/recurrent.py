@@ -37,7 +37,7 @@ class _Weights(NamedTuple):
 
 
 def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> str | None:
-    """Build the layer; nothing for lengths, clipping, other activations, and weights that are no constants."""
+    """Build the layer; nothing for lengths, clipping, other activations, and weights that are not constants."""
     from onnx import TensorProto
 
     x, w, r, bias, lengths, h, c, peephole, *scales = inputs_of(node, 12)

@@ -69,7 +69,7 @@ class Convolution:
 
 
 def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None:
-    """Return the constants of a QLinearConv; None if one is no constant, or x has no single zero point."""
+    """Return the constants of a QLinearConv; None if one is not a constant, or x has no single zero point."""
     if node.op_type != "QLinearConv":
         return None
     places = {"xs": 1, "xz": 2, "w": 3, "ws": 4, "wz": 5, "ys": 6, "yz": 7}

@@ -27,7 +27,7 @@ class Dataflow:
         return node if node is not None and node.op_type in operators else None
 
     def sole(self, name: str, *operators: str) -> onnx.NodeProto | None:
-        """Return the maker of a value that is read once, and is no output."""
+        """Return the maker of a value that is read once, and is not an output."""
         return self.maker(name, *operators) if self._reads[name] == 1 else None
 
     def dequantised(self, name: str) -> Quantised | None:

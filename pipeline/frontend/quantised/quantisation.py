@@ -72,7 +72,7 @@ class Quantised:
 def quantised_by(node: onnx.NodeProto, context: Context) -> Quantised | None:
     """Return the integer side of a QuantizeLinear or DequantizeLinear node.
 
-    None for scales that are no float32 constants, for blocks of a channel, and for dtypes NumPy does not have.
+    None for scales that are not float32 constants, for blocks of a channel, and for dtypes NumPy does not have.
     """
     attributes = attributes_of(node)
     scale = context.constant(node.input[1])

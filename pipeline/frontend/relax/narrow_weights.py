@@ -3,7 +3,7 @@
     bytes: length/2 × channels ─► UnpackNibbles ─► w: uint8, length × channels         the first in the low bits
     w: uint8 ─► DequantizeBlocks ─► (w − zero[block]) · scale[block]: float32          blocks of some along one axis
 
-They are no operators of ONNX: plain_dequantisation.py makes them, just before the import. int4 numbers are stored + 8.
+They are not operators of ONNX: plain_dequantisation.py makes them, just before the import. int4 numbers are stored + 8.
 """
 
 from __future__ import annotations

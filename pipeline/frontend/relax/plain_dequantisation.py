@@ -2,7 +2,7 @@
 
     w: uint4, one scale for 32 of them along `axis`      becomes      UnpackNibbles ─► DequantizeBlocks
 
-The numbers are the same, bit for bit. Both are no operators of ONNX: narrow_weights.py makes kernels of them. TVM has no
+The numbers are the same, bit for bit. Neither is an operator of ONNX: narrow_weights.py makes kernels of them. TVM has no
 constants of 4 bits: large ones stay two to a byte, small ones take a byte each.
 """
 

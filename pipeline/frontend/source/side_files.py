@@ -42,7 +42,7 @@ _COMPLETE = "Put the side file beside the model, or export the model again."
 
 
 def side_files(model: Path) -> tuple[str, ...]:
-    """List the side files of a model, sorted, relative to its folder; none of a file that is no model.
+    """List the side files of a model, sorted, relative to its folder; none of a file that is not a model.
 
     Raises ModelError for a path that leaves the folder, and OSError.
     """
@@ -145,7 +145,7 @@ def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) 
             f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE
         )
     if target.exists() and not target.is_file():
-        raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', which is no regular file.", _COMPLETE)
+        raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', which is not a regular file.", _COMPLETE)
     try:
         with target.open("rb") as opened:
             rest = max(0, os.fstat(opened.fileno()).st_size - offset)

@@ -99,7 +99,7 @@ def _local(model: str) -> Path:
         raise ModelError(f"The model '{model}' is a directory.", hint)
     if not path.is_file():
         if path.exists():
-            raise ModelError(f"The model '{model}' is no regular file.", "Name an .onnx file.")
+            raise ModelError(f"The model '{model}' is not a regular file.", "Name an .onnx file.")
         raise ModelError(f"There is no model file '{model}'.", _near(path) or f"For PyPI: {_FORM}")
     if path.stat().st_size == 0:
         raise ModelError(f"The model file '{model}' is empty.", "Export or download the model again.")

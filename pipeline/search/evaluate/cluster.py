@@ -126,7 +126,7 @@ def on_cluster(address: str, problem: Problem) -> Callable[[Scorer], Workers]:
 def _connected(address: str, problem: Problem) -> Workers:
     matched = re.fullmatch(r"dask://([^/\s]+:\d+)/?", address)
     if matched is None:
-        raise ConfigError(f"'{address}' is no executor.", "Write it like dask://HOST:8786.")
+        raise ConfigError(f"'{address}' is not an executor.", "Write it like dask://HOST:8786.")
     try:
         from distributed import Client, KilledWorker
     except ImportError as error:

@@ -16,7 +16,7 @@ from tvm.tirx import FloatImm, For, IntImm, PrimFunc
 from ...tir.tensor_values import tensor_digest
 
 _SKIP = tvm_ffi.structural.WalkResult.SKIP
-#: fields that TVM's walk does not visit, since they are no nodes
+#: fields that TVM's walk does not visit, since they are not nodes
 _PLAIN_FIELDS: tuple[tuple[type, str], ...] = (
     (IntImm, "value"), (FloatImm, "value"), (For, "kind"), (relax.TupleGetItem, "index"), (GlobalVar, "name_hint"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Tell whether every implementation computes a quantised model's integers alike, so that they have to be equal.
 
 Integer layers, quantisation, and float operators that IEEE 754 rounds correctly give the same numbers everywhere. A sum
-of floats in another order, or an approximated function, may round to the next integer: one unit apart is no error then.
+of floats in another order, or an approximated function, may round to the next integer: one unit apart is not an error then.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     canonical     ─► library                            ─► outputs ─┘
 
 The file computes its layers in floats between integers, or its vendor's operators round in another way; the library
-computes them in integers, and equals its canonical model (`cases`). A few units apart are no error; a wrong layer is.
+computes them in integers, and equals its canonical model (`cases`). A few units apart are not an error; a wrong layer is.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _model(dtype: Any, blocks: int, axis: int, zeros: bool) -> onnx.ModelProto:
 
 
 def _evaluated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace the nodes that are no operators of ONNX by their results: constants."""
+    """Replace the nodes that are not operators of ONNX by their results: constants."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     values = {each.name: numpy_helper.to_array(each) for each in result.graph.initializer}

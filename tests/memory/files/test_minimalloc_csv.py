@@ -62,7 +62,7 @@ def test_gaps_say_where_a_buffer_holds_nothing(tmp_path_factory, program):
         assert set(held) == set(range(int(row["lower"]), int(row["upper"])))
         for step, nbytes in held.items():
             alive[step] += nbytes
-    # what lies between two parts is no gap of MiniMalloc's
+    # what lies between two parts is not a gap to MiniMalloc
     assert max(alive) >= saved.plan.bound
     assert all(one >= other for one, other in zip(alive, alive_bytes(program, 64), strict=True))
 

@@ -65,7 +65,7 @@ def _ints(values: Any) -> tuple[int, ...] | None:
 def _split(attrs: Any, x: Array) -> Any:
     parts = attrs.indices_or_sections
     if isinstance(parts, IntImm | int):
-        # one part is no tuple in Relax
+        # one part is not a tuple in Relax
         return tuple(np.split(x, int(parts), int(attrs.axis))) if int(parts) > 1 else x
     return tuple(np.split(x, list(_ints(parts)), int(attrs.axis)))
 

@@ -1,4 +1,4 @@
-"""State the end paddings of poolings that round their sizes up: a window that would start in them is no window.
+"""State the end paddings of poolings that round their sizes up: a window that would start in them is not a window.
 
     ceil_mode, 6 elements, windows of 1 every 3:    0 . . 3 . . |6|        two results, not three
 

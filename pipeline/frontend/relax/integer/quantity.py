@@ -40,7 +40,7 @@ class Operands:
         self.builder, self.given = builder, list(tensors)
 
     def quantity(self, value: relax.Expr | None, shape: Sequence[int]) -> Quantity | None:
-        """Add a scalar, or numbers that broadcast to `shape`; a constant of equal numbers is no operand."""
+        """Add a scalar, or numbers that broadcast to `shape`; a constant of equal numbers is not an operand."""
         if value is None:
             return None
         if isinstance(value, GenericConst):
