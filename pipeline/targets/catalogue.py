@@ -5,6 +5,7 @@ Those are `[tool.passfit.targets]` of its pyproject.toml, and `boards` of its pa
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
     The repo's targets may replace passfit's. An entry with `base` inherits its missing keys, from another entry or from
     passfit's entry of its own name. Raises TargetError for a malformed entry, naming file, entry and key.
     """
-    builtin = _read(_CATALOGUE)
+    builtin, own = _own()
     entries, origin = dict(builtin), dict.fromkeys(builtin, _CATALOGUE.name)
     project = repo / "pyproject.toml" if repo is not None else None
     if project is not None and project.is_file():
@@ -47,7 +48,16 @@ def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
         boards = _table(content.get("boards") or {}, f"boards of {params}") if isinstance(content, dict) else {}
         entries |= boards
         origin |= dict.fromkeys(boards, str(params))
+    if all(each is builtin.get(name) for name, each in entries.items()):
+        return dict(own)
     return {name: _target(name, entries, builtin, origin[name]) for name in entries}
+
+
+@functools.cache
+def _own() -> tuple[dict[str, Any], dict[str, Target]]:
+    """Read passfit's own entries and their targets, once in a process."""
+    entries = _read(_CATALOGUE)
+    return entries, {name: _target(name, entries, entries, _CATALOGUE.name) for name in entries}
 
 
 def get_target(name: str, repo: Path | None = None) -> Target:

@@ -18,7 +18,9 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.program import Loop, Program
 
-HOST = {"kind": "llvm"}
+#: LLVM without its optimisations, half of the time a kernel takes to build: what is tested here is the kernel. Those of
+#: whole libraries, in tests/api, tests/nodes and tests/fuzz, are optimised as they are delivered
+HOST = {"kind": "llvm", "opt-level": 0}
 #: bytes around an arena that no kernel may touch, a multiple of the alignment
 _AROUND = 4096
 

@@ -19,9 +19,11 @@ from passfit.targets import get_target, how_to_run
 from passfit.tir.row_window import row_window
 from passfit.tir.workspace import workspace_bytes
 
+from ...programs import HOST
+
 #: processors to run kernels on: any, and those with pairs that this machine has
 PROCESSORS = [
-    {"kind": "llvm"},
+    HOST,
     *(t.llvm_config() for t in map(get_target, ("x86-64", "x86-64-v4")) if how_to_run(t).native),
 ]
 MACHINES = [get_target(name).machine for name in ("x86-64", "x86-64-v4")]

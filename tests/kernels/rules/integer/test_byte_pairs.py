@@ -16,6 +16,8 @@ from passfit.codegen.objects import build_module
 from passfit.kernels.rules.integer.byte_pairs import sum_of_bytes
 from passfit.targets import get_target
 
+from ...programs import HOST
+
 pytestmark = pytest.mark.tvm
 
 
@@ -40,7 +42,7 @@ def test_they_are_exact_at_the_ends(taps, dtype, zero):
     every = np.pad(every, ((0, 0), (0, -every.shape[1] % 8)))
     weights, values = every[::2].astype("int8"), every[1::2].astype(dtype)
     result = tvm.runtime.tensor(np.zeros(every.shape[1], "int32"))
-    built = build_module({"f": kernel(taps, every.shape[1], zero, dtype)}, {"kind": "llvm"})
+    built = build_module({"f": kernel(taps, every.shape[1], zero, dtype)}, HOST)
     built["f"](*(tvm.runtime.tensor(np.ascontiguousarray(each)) for each in (weights, values)), result)
     np.testing.assert_array_equal(result.numpy(), (weights.astype(int) * (values.astype(int) - zero)).sum(0))
 

@@ -25,6 +25,7 @@ from passfit.tir.row_window import row_window
 from passfit.tir.workspace import workspace_bytes
 
 from ....profiles import examples
+from ...programs import HOST
 
 pytestmark = pytest.mark.tvm
 MACHINE, DOTS = get_target("rpi4").machine, get_target("rpi5").machine
@@ -53,7 +54,7 @@ def scheduled(kernel, machine=MACHINE):
 def outputs(kernel, operands):
     shape, dtype = [int(each) for each in kernel.params[2].ty.shape], str(kernel.params[2].ty.dtype)
     result = tvm.runtime.tensor(np.zeros(shape, dtype))
-    build_module({"f": kernel}, {"kind": "llvm"})["f"](*map(tvm.runtime.tensor, operands), result)
+    build_module({"f": kernel}, HOST)["f"](*map(tvm.runtime.tensor, operands), result)
     return result.numpy()
 
 
@@ -127,7 +128,7 @@ def test_windows_of_rows_are_the_same(count):
     for first in range(0, 8, count):
         result = tvm.runtime.tensor(np.zeros((1, 16, count, 9), "int8"))
         given = map(tvm.runtime.tensor, (x, found.repacks[0].apply(w)))
-        build_module({"f": found.kernel}, {"kind": "llvm"})["f"](first, *given, result)
+        build_module({"f": found.kernel}, HOST)["f"](first, *given, result)
         np.testing.assert_array_equal(result.numpy(), whole[:, :, first : first + count])
 
 

@@ -13,6 +13,7 @@ from passfit.kernels.rules.integer.runs.dot_runs import dot_runs
 from passfit.targets import get_target, how_to_run
 
 from .....profiles import examples
+from ....programs import HOST
 from .. import test_computed_zero_points as computed
 from ..channels import assert_exact, conv, row_of
 
@@ -21,7 +22,7 @@ TARGET = get_target("x86-64-vnni")
 #: with AVX-512, and with vectors of eight
 MACHINES = [TARGET.machine, replace(TARGET.machine, lanes=8)]
 #: any processor, and this one if it has the instruction
-PROCESSORS = [{"kind": "llvm"}, *([TARGET.llvm_config()] if how_to_run(TARGET).native else [])]
+PROCESSORS = [HOST, *([TARGET.llvm_config()] if how_to_run(TARGET).native else [])]
 
 
 def scheduled(kernel, machine=MACHINES[0]):
