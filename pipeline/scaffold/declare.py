@@ -52,7 +52,7 @@ def declare(repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[i
 
     Raises ModelError for a model that import refuses, and for a shape of no model's input.
     """
-    declared, inputs = {}, set()
+    declared, inputs = {}, set[str]()
     for name, source in sources.items():
         file = resolve_source(source if is_fetched(source) else str(repo / source))
         model = read_model(file)
