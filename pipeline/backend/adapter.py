@@ -47,17 +47,17 @@ class PreparedModel(onnx.backend.base.BackendRep):
         """
         values = self._by_name(inputs)
         shapes = {} if self.static else {name: value.shape for name, value in values.items()}
-        refusal: PassfitError | None = None
+        refusals: list[PassfitError] = []
         for frozen in _frozen_choices(values):
             try:
                 built = self._library(shapes, {name: values[name] for name in frozen})
             except PassfitError as error:
-                refusal = refusal or error
+                refusals.append(error)
                 continue
             given = {name: value for name, value in values.items() if name not in frozen}
             results = shared_worker().ask(outputs_of, built, given)
             return tuple(results[name] for name in self._results)
-        raise Unsupported(refusal.what, refusal.hint) from refusal
+        raise Unsupported(refusals[0].what, refusals[0].hint) from refusals[0]
 
     def _by_name(self, inputs: Any) -> dict[str, np.ndarray]:
         if isinstance(inputs, np.ndarray):

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from ..errors import PassfitError
 
@@ -55,9 +55,9 @@ class Worker:
 
         Raises the PassfitError it raises; BackendCrash for any other exception, and for the death of the process.
         """
-        process = self._started()
-        _send(process.stdin.fileno(), pickle.dumps((function, arguments)))
-        kind, value = pickle.loads(_receive(process.stdout.fileno()))
+        given, results = _pipes(self._started())
+        _send(given.fileno(), pickle.dumps((function, arguments)))
+        kind, value = pickle.loads(_receive(results.fileno()))
         if kind == "refused":
             raise value
         if kind == "crashed":
@@ -67,13 +67,14 @@ class Worker:
     def end(self) -> None:
         """End the process, by force if it is busy."""
         if self._process is not None:
-            self._process.stdin.close()
+            given, results = _pipes(self._process)
+            given.close()
             try:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
-            self._process.stdout.close()
+            results.close()
             self._process = None
 
     def _started(self) -> subprocess.Popen:
@@ -83,6 +84,11 @@ class Worker:
             self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, start_new_session=True)
             atexit.register(self.end)
         return self._process
+
+
+def _pipes(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes]]:
+    assert process.stdin is not None and process.stdout is not None  # by `_started`
+    return process.stdin, process.stdout
 
 
 def library_of(folder: Path, model: bytes, shapes: dict, fix: dict) -> Built:

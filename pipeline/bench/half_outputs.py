@@ -22,7 +22,8 @@ def half_outputs(module: IRModule) -> IRModule:
             for binding in block.bindings:
                 if not (many and binding.var.same_as(main.body.body)):
                     builder.emit_normalized(binding)
-            fields = [_half(builder, field) for field in (result.fields if many else [main.body.body])]
+            outputs = result.fields if result is not None and many else [main.body.body]
+            fields = [_half(builder, field) for field in outputs]
             output = builder.emit_output(relax.Tuple(fields) if many else fields[0])
         builder.emit_func_output(output)
     halved = builder.finalize()

@@ -205,7 +205,8 @@ def profile(
             found = api.profile_kernels(model, device, out, sequence=sequence, progress=progress, **given.keywords())
             shown = kernels_table(found)
         else:
-            started, clock = time.monotonic(), {}
+            started = time.monotonic()
+            clock: dict[str, float] = {}
             found = api.profile(model, device, out, progress=progress, clock=clock, **given.keywords())
             shown = effects_table(found, time.monotonic() - started, clock)
     print_table(shown)

@@ -14,16 +14,16 @@ from ..support.sizes import parse_size
 class Growth:
     """Limit on growth since an earlier revision.
 
-    `text` is the user's spelling; exactly one of `share` (of the earlier figure) and `nbytes` is set.
+    `text` is the user's spelling: a `share` of the earlier figure, or `nbytes`.
     """
 
     text: str
-    share: Fraction | None = None
-    nbytes: int | None = None
+    share: Fraction = Fraction(0)
+    nbytes: int = 0
 
     def limit(self, base: int) -> int:
         """Return the largest allowed figure after `base`, in bytes, rounded down."""
-        return base + (self.nbytes if self.share is None else int(base * self.share))
+        return base + int(base * self.share) + self.nbytes
 
 
 def parse_growth(text: str) -> Growth:

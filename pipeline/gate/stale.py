@@ -31,7 +31,7 @@ def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | N
     folder = repo / compile_dir(model, target.name)
     manifest = _read(folder / "manifest.json")
     made = _table(manifest, "made_from")
-    if made is None:
+    if manifest is None or made is None:
         return f"of unknown origin: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
     reason = (
         _model(repo, params.models[model], model, made)

@@ -55,7 +55,7 @@ def declare(
     A model that has some of `outputs` keeps these alone. Raises ModelError for a model that import refuses, for a shape of no
     model's input, and for an output of no model.
     """
-    declared, inputs, known = {}, set(), {}
+    declared, inputs, known = {}, set[str](), dict[str, None]()
     for name, source in sources.items():
         file = resolve_source(source if is_fetched(source) else str(repo / source))
         known |= dict.fromkeys(ports := [value.name for value in read_model(file).graph.output])

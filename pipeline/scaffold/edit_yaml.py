@@ -42,8 +42,8 @@ def insert(text: str, place: Sequence[str], entry: Entry, before: str | None = N
         at = len(text[: node.end_mark.index - 1].rstrip())
         comma = "" if not node.value else " " if text[at - 1] == "," else ", "
         return text[:at] + comma + entry.flow + text[at:]
-    at = _end(text, node) if before is None else _above(text, node, before)
-    return None if at is None else _with_lines(text, at, node.start_mark.column, entry, new_line)
+    place_of = _end(text, node) if before is None else _above(text, node, before)
+    return None if place_of is None else _with_lines(text, place_of, node.start_mark.column, entry, new_line)
 
 
 def remove(text: str, place: Sequence[str], name: str) -> str | None:

@@ -13,13 +13,13 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 @dataclass(frozen=True)
 class LatencyLimit:
-    """Longest time a run may take, absolute or relative; one of the two is set.
+    """Longest time a run may take, absolute or relative.
 
-    `ratio` is of the time of `tvm-default`'s whole kernels, scheduled by the same rules.
+    `ratio` counts without `milliseconds`: it is of the time of `tvm-default`'s whole kernels, scheduled by the same rules.
     """
 
     milliseconds: float | None = None
-    ratio: float | None = None
+    ratio: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.milliseconds:g}ms" if self.milliseconds is not None else f"{self.ratio:g}x"

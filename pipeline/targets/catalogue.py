@@ -112,7 +112,8 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
 
 def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
     """Merge the entry's keys over its base's, the base's base's, and so on."""
-    seen, scope, values = [name], entries, {}
+    seen, scope = [name], entries
+    values: dict[str, Any] = {}
     while True:
         own = dict(_table(scope[seen[-1]], where))
         base = own.pop("base", None)

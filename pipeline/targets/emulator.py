@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ..errors import ToolchainError
 from .desk import fill_in
 from .machine import riscv_vector_bits
 from .target import Target
@@ -45,6 +46,13 @@ class Runner:
 
     command: list[str] | None
     how: str
+
+    @property
+    def words(self) -> list[str]:
+        """Return the command. Raises ToolchainError if there is none."""
+        if self.command is None:
+            raise ToolchainError(f"No program can run here: {self.how}.", "See `passfit targets` for those that can.")
+        return self.command
 
     @property
     def native(self) -> bool:

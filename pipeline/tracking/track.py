@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..params.params import Params
 from .experiment import experiment_of
-from .record import RunRecord, read_record
+from .record import RunRecord, Servable, read_record
 from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _track(
                 if record.servable is not None:
                     pair = record.result.model, record.result.target
                     standing = Standing(refused.get(pair, "it was not judged"), tried)
-                    served += _ensure_registered(client, run, record, standing, params, warnings)
+                    served += _ensure_registered(client, run, record, record.servable, standing, params, warnings)
     except Timeout:
         warnings.append(_not_tracked(f"another process has held {store.lock} for {LOCK_SECONDS} s"))
     except (MlflowException, SQLAlchemyError, CommandError, requests.RequestException, OSError) as error:
@@ -132,7 +132,13 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
 
 
 def _ensure_registered(
-    client: MlflowClient, run: TrackedRun, record: RunRecord, standing: Standing, params: Params, warnings: list[str]
+    client: MlflowClient,
+    run: TrackedRun,
+    record: RunRecord,
+    servable: Servable,
+    standing: Standing,
+    params: Params,
+    warnings: list[str],
 ) -> list[str]:
     """Register the model and promote it if allowed; return its name and alias if it can be served.
 
@@ -145,15 +151,15 @@ def _ensure_registered(
     from .promote import ALIAS, promote
     from .registry import register
 
-    reason = why_not_loadable(record.servable.library, record.servable.io.name)
+    reason = why_not_loadable(servable.library, servable.io.name)
     if reason is not None:
         warnings.append(
-            f"{record.name}: not registered: {record.servable.library.name} does not load on this machine: {reason}."
+            f"{record.name}: not registered: {servable.library.name} does not load on this machine: {reason}."
             " Make it again on this machine: `dvc repro`."
         )
         return []
     try:
-        version = register(client, run.run_id, record, record.servable)
+        version = register(client, run.run_id, record, servable)
         alias = promote(client, record.result.model, version, record.result.target, standing, params.targets)
     except MlflowException as error:
         warnings.append(f"{record.name}: not registered: {_first_line(error)}")

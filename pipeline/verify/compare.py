@@ -131,9 +131,8 @@ def errors_of(
         _distance([getattr(case, kind)[name] for case in cases], truths) for kind in ("expected", "optimized")
     )
     scale, magnitude = output_range(values), largest_magnitude(truths)
-    plain = Distance()
-    if all(case.plain is not None for case in cases):
-        plain = _distance([case.plain[name] for case in cases], truths)
+    computed = [case.plain[name] for case in cases if case.plain is not None]
+    plain = _distance(computed, truths) if len(computed) == len(cases) else Distance()
     limit = allowed(tolerance, scale, magnitude, eps_of(values[0]), Distance.most([own, plain]))
     if any(case.double is None for case in cases):
         limit = Distance(max(limit.largest, REFERENCE_ERROR), max(limit.rms, REFERENCE_ERROR))

@@ -81,10 +81,12 @@ def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None
 
 def _dtype(name: str, zero: str, context: Context) -> np.dtype | None:
     """Return the dtype of a tensor, which its zero point has too; None for a value of a file that nothing types."""
-    known = next((each for each in (name, zero) if each in context.types or each in context.constants), None)
-    if known is None:
-        return None
-    return context.dtype(known) if known in context.types else context.constant(known).dtype
+    for each in (name, zero):
+        if each in context.types:
+            return context.dtype(each)
+        if (array := context.constant(each)) is not None:
+            return array.dtype
+    return None
 
 
 def _move_weights(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:

@@ -52,8 +52,9 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constr
     shape, dtype = _shape(value), _dtype(value)
     generator = _generator(seed, case, value.name, shape, dtype)
     if dtype == np.bool_:
-        masks = constraint is not None and constraint.form is not None and constraint.form.kind in ("mask", "hides")
-        formed = draw_form(generator, shape, constraint.form, 0, 1, case) if masks else None
+        form = None if constraint is None else constraint.form
+        masks = form is not None and form.kind in ("mask", "hides")
+        formed = draw_form(generator, shape, form, 0, 1, case) if form is not None and masks else None
         return (generator.integers(0, 2, shape) if formed is None else formed).astype(dtype)
     if dtype.kind in "iu" or dtype.name in ("int4", "uint4"):
         narrow = dtype.itemsize == 1 and constraint is not None and constraint.strength < Strength.UNDEFINED

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from passfit.errors import ToolchainError
 from passfit.targets import emulator, get_target, how_to_run
 
 V3 = "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3".split()
@@ -87,3 +88,13 @@ def test_a_target_without_emulator_does_not_run(host):
 def test_only_linux_runs_linux_programs(host):
     host("x86_64", BASE + V3, system="Darwin")
     assert how_to_run(get_target("x86-64")).command is None
+
+
+def test_a_runner_has_words_or_says_why_not(host):
+    host("x86_64", BASE + V3)
+    assert how_to_run(get_target("x86-64")).words == []
+    host("x86_64", programs=["qemu-arm"])
+    assert how_to_run(get_target("beaglebone")).words == ["/bin/qemu-arm", "-cpu", "cortex-a8"]
+    host("x86_64")
+    with pytest.raises(ToolchainError, match="not-run: qemu-arm is not installed"):
+        _ = how_to_run(get_target("beaglebone")).words

@@ -132,14 +132,15 @@ def _concat(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
 
 def _split(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Split into the parts that have elements."""
-    if any(not name or context.shape(name) is None for name in node.output):
+    shapes = {name: shape for name in node.output if name and (shape := context.shape(name)) is not None}
+    if len(shapes) < len(node.output):
         return
     axis = int(attributes_of(node).get("axis", 0))
     kept = [name for name in node.output if not _is_empty(context, name)]
     if len(kept) == 1:
         build.node("Identity", node.input[0], result=kept[0])
         return
-    sizes = [context.shape(name)[axis] for name in kept]
+    sizes = [shapes[name][axis] for name in kept]
     build.many("Split", [node.input[0], build.integers(*sizes)], len(kept), axis=axis)
     build.nodes[-1].output[:] = kept
 

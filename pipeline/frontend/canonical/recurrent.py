@@ -161,7 +161,8 @@ class _Writer:
         x = build.node("Reshape", self.x, build.integers(*shape))
 
         def write(body: NodeBuilder, given: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
-            after, rows = {}, []
+            after: dict[str, str] = {}
+            rows = []
             for n in self.directions:
                 own = _of(n, given)
                 end, made = self._steps(body, n, own, own["x"], group, every, at_once > 1)

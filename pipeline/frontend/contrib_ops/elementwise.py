@@ -68,12 +68,12 @@ def _pool(operator: str) -> Rule:
         rank = len(options["kernel_shape"]) + 2 if "kernel_shape" in options else around.rank(given[0])
         if last and rank is None:
             return "the rank of its input is not known"
-        value = dequantised(build, *given[:3])
+        value, axes = dequantised(build, *given[:3]), range(rank or 0)
         if last:
-            value = build.node("Transpose", value, perm=[0, rank - 1, *range(1, rank - 1)])
+            value = build.node("Transpose", value, perm=[0, *axes[-1:], *axes[1:-1]])
         value = build.node(operator, value, **options)
         if last:
-            value = build.node("Transpose", value, perm=[0, *range(2, rank), 1])
+            value = build.node("Transpose", value, perm=[0, *axes[2:], 1])
         quantised(build, value, given[3], given[4], node.output[0])
         return None
 

@@ -77,7 +77,8 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     }
 
     def step(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
-        after, made = {}, []
+        after: dict[str, str] = {}
+        made = []
         for number, cell in enumerate(cells):
             inside = replace(cell, build=body)
             following = inside.next(

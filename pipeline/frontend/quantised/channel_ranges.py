@@ -73,10 +73,11 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     if node.op_type != "QLinearConv":
         return None
     places = {"xs": 1, "xz": 2, "w": 3, "ws": 4, "wz": 5, "ys": 6, "yz": 7}
-    found = {key: context.constant(node.input[place]) for key, place in places.items()}
+    constants = ((key, context.constant(node.input[place])) for key, place in places.items())
+    found = {key: value for key, value in constants if value is not None}
     given = node.input[8] if len(node.input) > 8 else ""
     bias = context.constant(given) if given else np.zeros(1, np.int32)
-    if bias is None or any(value is None for value in found.values()):
+    if bias is None or len(found) < len(places):
         return None
     if any(found[key].size != 1 for key in ("xs", "xz", "ys", "yz")) or found["yz"].dtype.name not in EIGHT_BITS:
         return None

@@ -98,7 +98,7 @@ class _Groups:
         for name in self.ranges:
             members.setdefault(self._find(name), []).append(name)
         fixed = {self._find(name) for name in self._fixed}
-        found = {}
+        found: dict[str, list[int]] = {}
         for leader, names in members.items():
             if leader in fixed:
                 continue

@@ -114,7 +114,7 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) 
         return "its scales do not give whole sizes, or are not constant"
     if mode == "half_pixel_symmetric" or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "its scales do not give whole sizes"
-    before, after = context.shape(node.input[0]), context.shape(node.output[0])
+    before, after = (context.shape(name) or () for name in (node.input[0], node.output[0]))
     if len(before) not in (3, 4, 5) or before[:2] != after[:2]:
         return "it resizes something else than the last one to three of three to five dimensions"
     if mode == "tf_crop_and_resize" and 1 in after[2:]:

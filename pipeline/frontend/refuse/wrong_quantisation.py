@@ -51,8 +51,8 @@ def _operands(node: onnx.NodeProto) -> Iterator[_Operand]:
         attributes = attributes_of(node)
         yield _Operand(given[0], given[1], given[2], attributes.get("axis", 1), attributes.get("block_size", 0))
     elif node.op_type in ("QLinearConv", "QLinearMatMul"):
-        yield _Operand(*given[:3], axis=None if node.op_type == "QLinearConv" else -2)
-        yield _Operand(*given[3:6], axis=0 if node.op_type == "QLinearConv" else -1)
+        yield _Operand(given[0], given[1], given[2], None if node.op_type == "QLinearConv" else -2)
+        yield _Operand(given[3], given[4], given[5], 0 if node.op_type == "QLinearConv" else -1)
         yield _Operand(node.output[0], *given[6:8])
     elif node.op_type in ("ConvInteger", "MatMulInteger"):
         yield _Operand(given[0], "", given[2], None if node.op_type == "ConvInteger" else -2)

@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -73,11 +74,17 @@ def _extract(archive: Path, member: str, into: Path, seen: list[str]) -> bool:
     """Write `member` to `into`, if the archive has it; tell whether, and add its paths to `seen`."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
-            files = [_Member(i.filename, lambda i=i: opened.open(i)) for i in opened.infolist() if not i.is_dir()]
+            files = [_Member(i.filename, partial(opened.open, i)) for i in opened.infolist() if not i.is_dir()]
             return _copy(_without_top(files) if archive.suffix == ".zip" else files, member, into, seen)
     with tarfile.open(archive) as opened:
-        files = [_Member(i.name, lambda i=i: opened.extractfile(i)) for i in opened.getmembers() if i.isfile()]
+        files = [_Member(i.name, partial(_opened, opened, i)) for i in opened.getmembers() if i.isfile()]
         return _copy(_without_top(files), member, into, seen)
+
+
+def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(member)
+    assert file is not None  # only folders and devices have no content
+    return file
 
 
 def _without_top(files: list[_Member]) -> list[_Member]:

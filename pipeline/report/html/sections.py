@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...memory import lifetimes
+from ...program import Program
 from ...search.refine.lever import Lever
 from ...support.sizes import format_bytes
 from ..arena.blocks import blocks_of, body_blocks, highest
@@ -144,13 +145,14 @@ def arena_section(result: Result) -> Section:
         ]
     )
     return Section(
-        "Arena", [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result)]
+        "Arena",
+        [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result.saved.program)],
     )
 
 
-def _bodies(result: Result) -> Iterator[Part]:
+def _bodies(program: Program) -> Iterator[Part]:
     """Yield a map of the values inside each loop and each region."""
-    for body in explain_bodies(result.saved.program):
+    for body in explain_bodies(program):
         blocks = body_blocks(body)
         if not blocks:
             continue

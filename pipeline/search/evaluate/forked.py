@@ -62,8 +62,8 @@ class Forked(Workers):
             child.ask(request, known)
         more = bool(waiting) and len(self._children) < self._count
         until = max(0.0, self._together - time.monotonic()) if more else None
-        ready = wait([each for each in self._children if each.request is not None], until)
-        for child in [each for each in self._children if each in ready]:
+        ready = wait([each.fileno() for each in self._children if each.request is not None], until)
+        for child in [each for each in self._children if each.fileno() in ready]:
             self._take(child, waiting)
 
     def _idle(self) -> Child | None:

@@ -174,8 +174,8 @@ class _Structure:
         for each in self._operations:
             if each.operator != "add" or len(each.reads) != 2:
                 continue
-            gates = [self._operation(read) for read in each.reads]
-            if all(gate is not None and gate.operator == "multiply" and self._gated(gate) for gate in gates):
+            gates = [gate for read in each.reads if (gate := self._operation(read)) is not None]
+            if len(gates) == 2 and all(gate.operator == "multiply" and self._gated(gate) for gate in gates):
                 yield any(self._back_to(read, ("tanh",)) is not None for gate in gates for read in gate.reads)
 
     def _gated(self, product: Operation) -> bool:

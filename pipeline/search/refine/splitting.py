@@ -196,7 +196,10 @@ class Splitter:
             ]
         ordered = self._evaluator.run(tasks)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
-        plans = [[SplitPlan(*one, alignment=alignment) for one in of_one] for of_one in programs]
+        plans = [
+            [SplitPlan(one.before, one.program, one.splits, one.form, alignment) for one in of_one]
+            for of_one in programs
+        ]
         return self._partitions.along([(task.specs, of_one) for task, of_one in zip(tasks[::2], plans)])
 
 

@@ -13,9 +13,10 @@ PATIENCE = 2
 def beam(trace: Trace, seed: int) -> None:
     """Search by beam; `seed` is unused: ties are broken by the order of the catalogue."""
     trace.evaluate(Candidate())
-    frontier, seen, idle = [Candidate()], set(), 0
+    frontier, seen, idle = [Candidate()], set[int](), 0
     while idle < PATIENCE and frontier:
-        improved, children = False, {}
+        improved = False
+        children: dict[int, tuple[tuple[int, ...], Candidate]] = {}
         for parent in frontier:
             for candidate in neighbours(parent, trace.passes):
                 improved |= trace.evaluate(candidate)

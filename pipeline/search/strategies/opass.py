@@ -57,7 +57,7 @@ class _TransferGraph:
     def step(self) -> bool:
         """Apply a random untried opportunity of a state drawn by rank; False if none is left."""
         open_states = [(key, state) for key, state in self.states.items() if state.untried()]
-        if not open_states:
+        if self.start is None or not open_states:
             return False
         first = self.states[self.start].cost
         open_states.sort(key=lambda item: first / max(1, item[1].cost) * len(item[1].untried()))

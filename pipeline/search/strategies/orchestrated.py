@@ -58,6 +58,8 @@ def _around_peak(trace: Trace) -> None:
         arenas: dict[Candidate, int] = {}
         for parent in frontier:
             found = trace.evaluator.evaluate(parent.passes)
+            if found.footprint is None:
+                continue
             for child in around_peak(trace.evaluator.scorer, parent, found):
                 arenas[child] = max(found.footprint.arena, arenas.get(child, 0))
         # a child is not planned if its floor rules out a smaller arena than its parent's

@@ -41,7 +41,7 @@ class Programs:
     """
 
     def __init__(self, target: Target):
-        self._target, self._emulator = target, how_to_run(target).command
+        self._target, self._emulator = target, how_to_run(target).words
         self._scratch = tempfile.TemporaryDirectory(prefix="passfit-")
         self._folder = Path(self._scratch.name)
         #: by id: the schedule, kept so that its id stays unique, its program, and its number there

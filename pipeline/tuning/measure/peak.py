@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ...support.temporary_folder import scratch_folder
 from ...targets import Target, zig_cc
@@ -71,7 +72,7 @@ def measure_peak(target: Target) -> Peak:
     for size in SIZES:
         times = max(1, (64 << 20) // size)
         arguments = (ctypes.c_float * (size // 4))(), ctypes.c_long(size // 4), ctypes.c_long(times)
-        rates[size] = size * times / _least(lambda arguments=arguments: library.reads(*arguments))
+        rates[size] = size * times / _least(partial(library.reads, *arguments))
     return Peak(flops, rates)
 
 

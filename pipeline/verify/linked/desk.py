@@ -43,7 +43,7 @@ class DeskImage(LinkedImage):
         }
         files |= {name: self.folder / f"{name}.bin" for name in ("inputs", "outputs", "report")}
         return fill_in(
-            self.runner.command,
+            self.runner.words,
             {name: str(file.absolute()) for name, file in files.items()} | {"python": sys.executable},
         )
 
@@ -84,7 +84,7 @@ class DeskImage(LinkedImage):
 
     def garbled(self, what: str) -> PassfitError:
         """Return the error of a result that is none."""
-        return self._failed(what, list(self.runner.command), "")
+        return self._failed(what, self.runner.words, "")
 
     def _failed(self, what: str, command: list[str], text: str) -> ToolchainError:
         name, last = (

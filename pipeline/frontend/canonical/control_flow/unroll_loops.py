@@ -120,8 +120,9 @@ class _Unroller:
         states, sequences = list(self.node.input[:-count]), self.node.input[-count:]
         if len(self.body.input) != len(self.node.input) or len(self.body.output) < len(states):
             self._refuse("its body has other inputs or outputs than it", _CHECK)
-        shapes = [static_shape(types[name]) if name in types else None for name in sequences]
-        if None in shapes:
+        given = [static_shape(types[name]) if name in types else None for name in sequences]
+        shapes = [shape for shape in given if shape is not None]
+        if len(shapes) < len(given):
             self._refuse("its number of iterations is not static", "Give the inputs static shapes (--shape).")
         axes = [int(axis) % len(shape) for axis, shape in zip(self._each("scan_input_axes", count), shapes)]
         trips = shapes[0][axes[0]]

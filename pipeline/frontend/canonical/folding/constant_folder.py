@@ -7,6 +7,7 @@ onnxscript computes by ONNX's evaluator in Python, whose results are right where
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -33,7 +34,7 @@ class ConstantFolder(FoldConstantsPass):
             shape_inference=True, input_size_limit=0, output_size_limit=512 * 512, should_fold=self._by_numpy
         )
         self._folds = folds
-        self._left: ir.Node | None = None
+        self._left: Any = None
 
     def _by_numpy(self, node: ir.Node) -> bool:
         """Tell onnxscript to compute a plain node itself; mark any other one."""

@@ -21,19 +21,19 @@ _Inputs = Sequence["relax.Expr | None"]
 def convert_integer(builder: relax.BlockBuilder, op: str, inputs: _Inputs, attributes: Mapping[str, Any]) -> relax.Expr:
     """Emit the kernel of a node. Raises ValueError for scales and zero points of forms ONNX does not define."""
     given = [*inputs, *[None] * (9 - len(inputs))]
-    if not op.startswith("QLinear"):
-        x, w, x_zero, w_zero = given[:4]
-        scales, y_zero, bias = None, None, None
+    of_result: list[Any] = []
+    if op.startswith("QLinear"):
+        x, x_scale, x_zero, w, w_scale, w_zero, *of_result = given
     else:
-        x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = given
-        scales = (x_scale, w_scale, y_scale)
+        x, w, x_zero, w_zero = given[:4]
     convolves = "Conv" in op
     operands = Operands(builder, x, w)
     of_x, of_w = _per_filter(w) if convolves else (_per_row(x, w), _per_column(x, w))
     zeros = operands.quantity(x_zero, of_x) or Quantity(0), operands.quantity(w_zero, of_w) or Quantity(0)
     to = None
-    if scales is not None:
-        multiplier = operands.multiplier(scales, (of_x, of_w, ()))
+    if of_result:
+        y_scale, y_zero, bias = of_result
+        multiplier = operands.multiplier((x_scale, w_scale, y_scale), (of_x, of_w, ()))
         zero = operands.quantity(y_zero, ()) or Quantity(0)
         to = Requantisation(multiplier, zero, str(y_zero.ty.dtype), operands.quantity(bias, of_w))
     form = Sum(zeros, to)
