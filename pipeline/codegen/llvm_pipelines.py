@@ -18,12 +18,12 @@ from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipelin
 from ..tir.workspace import flattening_passes
 from .bare.integer_clamps import with_integer_clamps
 from .checks.guard_kernel import without_checks
-from .expand.byte_runs import with_byte_runs
+from .expand.byte_runs import expand_byte_runs
 from .expand.half_conversions import with_half_conversions
 from .expand.moved_lanes import with_moved_lanes
 from .expand.narrow_results import with_narrow_results
-from .expand.pair_products import with_pair_products
-from .expand.quad_products import with_quad_products
+from .expand.pair_products import expand_pair_products
+from .expand.quad_products import expand_quad_products
 from .expand.rolled_loops import with_rolled_loops
 from .expand.row_elements import with_row_elements
 from .expand.separate_products import with_separate_products
@@ -37,7 +37,7 @@ from .vector_math import ready_for_vectors, with_vector_math
 RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
-    with_pair_products, with_quad_products, with_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
+    expand_pair_products, expand_quad_products, expand_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
     with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers, with_integer_clamps, with_nan_extremes,
 )  # fmt: skip
 

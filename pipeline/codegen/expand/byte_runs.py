@@ -23,7 +23,7 @@ from .neon import intrinsics_of, less_products, neighbour_sums, products_of, wit
 from .shuffle import taken
 
 
-def with_byte_runs(kernel: PrimFunc) -> PrimFunc:
+def expand_byte_runs(kernel: PrimFunc) -> PrimFunc:
     """Expand the operators of tir/operators/runs.py in a lowered, vectorised kernel, by its attribute `target`."""
     found: list[Call] = []
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))

@@ -30,7 +30,7 @@ _DOTS = {
 }
 
 
-def with_pair_products(kernel: PrimFunc) -> PrimFunc:
+def expand_pair_products(kernel: PrimFunc) -> PrimFunc:
     """Expand these operators in a lowered, vectorised kernel, by the features of its attribute `target`."""
     found: list[Call] = []
     tvm_ffi.structural_walk(

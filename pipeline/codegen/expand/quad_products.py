@@ -24,7 +24,7 @@ from .shuffle import taken
 _LANES = 4
 
 
-def with_quad_products(kernel: PrimFunc) -> PrimFunc:
+def expand_quad_products(kernel: PrimFunc) -> PrimFunc:
     """Expand the operators of tir/operators/quads.py in a lowered, vectorised kernel, by its attribute `target`."""
     found: list[Call] = []
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))

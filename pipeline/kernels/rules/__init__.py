@@ -2,5 +2,5 @@
 
 Rules (`rule.Rule`) for reductions: `register_tiles`, `sliding_windows`, `vector_sums`; `schedule/candidates.py` lists
 them. Other public faces: `split_by_range`, `fuse_loops`, `flatten_axes`, `parallelise_loops`,
-`jam_loops`, `vector_loops`.
+`unroll_and_jam`.
 """

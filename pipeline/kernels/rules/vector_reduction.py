@@ -36,8 +36,8 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
-from .axes.jam_sums import jam_sums
 from .axes.overlap_sums import SHORT, overlap_sums, widths
+from .axes.unroll_and_jam import unroll_and_jam
 from .fuse_loops import compute_at_consumer, iteration_values
 from .rule import RuleResult, Speed
 
@@ -135,7 +135,7 @@ def _schedule(
         partials[name_of(schedule, partial)] = partial, total
     if not partials:
         return None
-    if machine is not None and len(partials) == 1 and jam_sums(schedule, *next(iter(partials.values())), machine):
+    if machine is not None and len(partials) == 1 and unroll_and_jam(schedule, *next(iter(partials.values())), machine):
         return scheduled_kernel(schedule, kernel)
     for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
         if name_of(schedule, block) in partials:

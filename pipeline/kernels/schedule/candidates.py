@@ -39,13 +39,13 @@ from ..rules.integer.runs.run_products import run_products
 from ..rules.integer.runs.word_runs import word_runs
 from ..rules.narrow.narrow_window import narrow_windows
 from ..rules.narrow.small_plane import small_planes
+from ..rules.nt_matmul import nt_matmul
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
 from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
-from ..rules.turned_rows import turned_rows
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 
@@ -54,7 +54,7 @@ RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
     separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_taps,
-    word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
+    word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2

@@ -1,4 +1,4 @@
-"""Sum results that share an operand side by side: load each vector of it once.
+"""Unroll and jam the rows of a reduction that share an operand: load each vector of it once.
 
     for … rows, R at a time:
         lanes[0:R][0:8] = 0
@@ -30,7 +30,7 @@ _QUARTER = 4
 _REDUCE = 2
 
 
-def jam_sums(schedule: Schedule, partial: SBlockRV, total: SBlockRV, machine: Machine) -> bool:
+def unroll_and_jam(schedule: Schedule, partial: SBlockRV, total: SBlockRV, machine: Machine) -> bool:
     """Place the only reduction of a kernel, rows side by side; false, with nothing changed, for another form.
 
     `partial` sums by lanes, its last index; `total` sums the lanes. Rows follow an axis that moves some operands, not

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.codegen.objects import build_module
-from passfit.kernels.rules.turned_rows import turned_rows
+from passfit.kernels.rules.nt_matmul import nt_matmul
 from passfit.targets import Machine
 from passfit.tir.in_place.analysis import analyse_sharing
 from passfit.tir.workspace import held_bytes
@@ -30,7 +30,7 @@ def products(rows, columns, depth, equation, body=lambda made: made):
 
 
 def scheduled(single, machine, repackable=frozenset()):
-    return [each.kernel for each in turned_rows(single.kernel, repackable, machine)]
+    return [each.kernel for each in nt_matmul(single.kernel, repackable, machine)]
 
 
 @settings(max_examples=examples(8))

@@ -1,4 +1,4 @@
-"""Schedule products of two tensors that both run along the sum in memory (queries by keys): rows turned into columns.
+"""Schedule NT matrix products, whose operands both run along the sum in memory (queries by keys): rows become columns.
 
     result[…, i, j] = sum over k of one[…, i, k] · other[…, j, k]
 
@@ -36,8 +36,8 @@ _SERIAL, _VECTORIZED, _REDUCE = 0, 2, 2
 _FEW, _ROWS = 4, 8
 
 
-def turned_rows(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of `kernel` by turned rows: a Rule."""
+def nt_matmul(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an NT matrix product: a Rule."""
     if machine.compact:
         return
     weights, lanes = frozenset(kernel.params[number] for number in repackable), machine.lanes
