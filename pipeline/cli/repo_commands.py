@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import PassfitError
+from ..errors import ConfigError, PassfitError
 from . import options
 from .option_groups import NameOption, OutputOption, ShapeOption
 
@@ -22,6 +22,9 @@ def init(
     folder: Annotated[
         Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
     ] = Path(),
+    merge: Annotated[
+        bool, typer.Option("--merge", help="append to the dvc.yaml and params.yaml that are there, and show the diff")
+    ] = False,
     ci: Annotated[
         str | None, typer.Option("--ci", help="write a file that runs the gate and comments: github or gitlab")
     ] = None,
@@ -33,6 +36,8 @@ def init(
     """
     from ..scaffold import check_service, init_repo, write_ci
 
+    if merge and force:
+        raise ConfigError("--merge keeps what is there, and --force replaces it.", "Give one of them.")
     if ci is not None:
         check_service(ci)
     if model or target or ci is None:
@@ -40,7 +45,7 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             written = init_repo(
-                folder, model or [], target or [], options.shapes(shape), force, typer.echo, output or ()
+                folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, output or ()
             )
         except PassfitError:
             if made:

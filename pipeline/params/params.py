@@ -5,6 +5,7 @@ The file is read as YAML 1.2 by the parser DVC itself uses, so that both see the
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -144,7 +145,10 @@ class TrackParams(Table):
 
 
 class Params(Table):
-    """Content of params.yaml. `boards` are devices of the repo's own, which `targets.catalogue` reads."""
+    """Content of params.yaml that is passfit's; other sections are of the repo's own stages.
+
+    `boards` are devices of the repo's own, which `targets.catalogue` reads.
+    """
 
     models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)
     targets: Annotated[dict[str, Annotated[TargetParams, Section]], Section] = Field(default_factory=dict)
@@ -169,11 +173,15 @@ class Params(Table):
         return self.targets[target].budget.model_copy(update=own_limits)
 
 
+#: sections of params.yaml that passfit reads
+SECTIONS = tuple(Params.model_fields)
+
+
 def load_params(path: Path) -> Params:
     """Read and check params.yaml.
 
-    Raises ConfigError for a missing or unreadable file, malformed YAML (with its line), a key given twice, an unknown
-    key, a malformed value (each with its path), a model name that cannot be a file name, and a budget or accepted growth
+    Sections that are not passfit's are left to the repo's own stages. Raises ConfigError for a missing or unreadable file,
+    malformed YAML (with its line), a key given twice, an unknown key in a section, a malformed value (each with its path), a model name that cannot be a file name, and a budget or accepted growth
     for a model that is not declared.
     """
     return params_of(read_yaml(path), path)
@@ -186,11 +194,23 @@ def params_of(data: object, path: Path) -> Params:
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: not a table of settings.", "Write `models:` and `targets:` in it.")
     try:
-        params = Params.model_validate(data)
+        params = Params.model_validate(_own_sections(data, path))
     except ValidationError as error:
         raise _explained(path, error) from None
     _check_names(path, params)
     return params
+
+
+def _own_sections(data: dict[Any, Any], path: Path) -> dict[str, Any]:
+    """Return the sections that are passfit's. Raises ConfigError for one that is nearly called like one that is missing."""
+    missing = [name for name in SECTIONS if name not in data]
+    for key in data:
+        if key not in SECTIONS and (near := difflib.get_close_matches(str(key), missing, n=1, cutoff=0.75)):
+            raise ConfigError(
+                f"{path}: {key} is unknown.",
+                f"Did you mean '{near[0]}'? If it is yours, add an empty section `{near[0]}: {{}}`.",
+            )
+    return {key: value for key, value in data.items() if key in SECTIONS}
 
 
 def declared(params: Params) -> list[tuple[str, str]]:

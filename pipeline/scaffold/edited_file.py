@@ -42,6 +42,34 @@ class EditedFile:
             )
         self.text, self.data = text, expected
 
+    def append(self, place: tuple[str, ...], entries: str) -> None:
+        """Append the YAML text `entries`, of a table, to the table `place`, () for the file.
+
+        Raises ConfigError if the new text holds anything but the same data and the new entries.
+        """
+        new, expected = parse_yaml(entries, self.path), copy.deepcopy(self.data)
+        section = part(expected, place)
+        if place:
+            text = insert(self.text, place, Entry(("", *entries.splitlines()), ""))
+        else:
+            end = "\r\n" if "\r\n" in self.text else "\n"
+            gap = "" if not self.text else end if self.text.endswith("\n") else 2 * end
+            text = self.text + gap + entries.replace("\n", end)
+        if section is None:
+            section = {}
+            if place:
+                part(expected, place[:-1])[place[-1]] = section
+            else:
+                expected = section
+        if isinstance(section, dict):
+            section |= new
+        if text is None or not _holds(text, expected, self.path):
+            raise ConfigError(
+                f"{self.path}: nothing can be appended to {'.'.join(place) or 'it'} as it is written.",
+                "Write its tables as blocks of lines, without `...` at the end.",
+            )
+        self.text, self.data = text, expected
+
     def add_section(self, key: str) -> None:
         """Append the empty section `key:` at the end of the file if it has none. Raises ConfigError."""
         if not isinstance(self.data, dict) or key in self.data:

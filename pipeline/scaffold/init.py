@@ -10,12 +10,15 @@ from ..errors import ConfigError, TargetError
 from ..targets.catalogue import get_target
 from .declare import declare, repo_root, source_in
 from .dvc_file import side_paths
+from .merge import merge_dvc_yaml, merge_params_yaml
 from .names import model_names
 from .render import is_fetched, render_dvc_yaml, render_params_yaml
 from .write import write_all
 
 #: paths git ignores: DVC keeps out/, MLflow keeps its own store
 IGNORED = ("/out/", "/mlflow.db*", "/mlflow.lock", "/mlruns/", "/mlartifacts/")
+
+_MERGE = {"dvc.yaml": merge_dvc_yaml, "params.yaml": merge_params_yaml}
 
 
 def init_repo(
@@ -24,6 +27,7 @@ def init_repo(
     targets: Sequence[str],
     shapes: Mapping[str, Sequence[int]] | None = None,
     force: bool = False,
+    merge: bool = False,
     show: Callable[[str], None] = lambda diff: None,
     outputs: Sequence[str] = (),
 ) -> list[Path]:
@@ -31,8 +35,9 @@ def init_repo(
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to every model that
     has such an input, and `outputs` are kept alone in every model that has one of them. All files are written, or none.
-    `show` gets the diff of every file that is, or would be, overwritten. Raises ConfigError outside of a git and DVC repo, for
-    a model outside of it, and for a file that exists already if `force` is not set; ModelError for a model that cannot be read
+    A file that exists is kept with ours appended if `merge` is set, and replaced if `force` is; `show` gets the diff of every
+    file that is, or would be, changed. Raises ConfigError outside of a git and DVC repo, for a model outside of it, for a file
+    that exists already if neither is set, and for one that cannot be merged with; ModelError for a model that cannot be read
     or leaves a shape open; TargetError for an unknown target.
     """
     root = repo_root(repo)
@@ -51,12 +56,25 @@ def init_repo(
         "params.yaml": render_params_yaml(declared, targets),
     }
     existing = [name for name in files if (repo / name).exists()]
+    refused: ConfigError | None = None
+    if not force:
+        try:
+            files |= {name: _MERGE[name](repo / name, files[name]) for name in existing}
+        except ConfigError as error:
+            if merge:
+                raise
+            refused = error
     for name in existing:
         show(_diff(repo / name, files[name]))
-    if existing and not force:
+    if existing and not (force or merge):
+        there = f"{' and '.join(existing)} already {'exist' if len(existing) > 1 else 'exists'} in '{repo}'"
+        if refused:
+            raise ConfigError(
+                f"{there}. {refused.what}", "Use --folder passfit to keep what is there, or --force to replace it."
+            )
         raise ConfigError(
-            f"{' and '.join(existing)} already {'exist' if len(existing) > 1 else 'exists'} in '{repo}'.",
-            "Use --folder passfit to keep what is there, or --force to replace it.",
+            f"{there}.",
+            "Use --merge to write this, --folder passfit to keep yours as they are, or --force to replace them.",
         )
     files[".gitignore"] = _with_lines(repo / ".gitignore", IGNORED)
     return write_all({repo / name: text for name, text in files.items()})

@@ -29,7 +29,7 @@ def test_passfit_joins_in_a_folder_and_one_refused_model_stops_no_other(tmp_path
 
     models = ("--model", "models/a.onnx", "--model", "models/b.onnx", "--target", "x86-64")
     said = repo.passfit("init", *models, expect=2)
-    assert "-epochs: 3" in said and "--folder passfit" in said
+    assert " epochs: 3" in said and "+models:" in said and "--merge" in said and "--folder passfit" in said
     repo.passfit("init", "--folder", "passfit", *models, "--ci", "github")
     assert (repo.root / "dvc.yaml").read_text() == OWN and (repo.root / "params.yaml").read_text() == "epochs: 3\n"
 

@@ -143,6 +143,11 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
     assert said in str(caught.value)
 
 
+def test_sections_of_the_repos_own_stages_are_left_to_them(load):
+    text = "epochs: 3\n1: x\ntrain: {lr: 0.1}\nmodel: resnet\nmodels: {a: {source: a.onnx}}\n"
+    assert load(text) == load("models: {a: {source: a.onnx}}\n")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -115,13 +115,13 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
 
     Old models get forms the compiler reads without error. Raises ModelError naming the node that cannot be raised.
     """
+    # files of before version 4 list their constants as inputs, too; these are bound by now
+    model.ir_version = max(model.ir_version, _IR)
     version = operator_set(model.opset_import)
     if version >= least:
         return model
     if version < 1:
         raise ModelError(f"The model uses operator set {version}, which does not exist.", "Export the model again.")
-    # files of before version 4 list their constants as inputs, too; these are bound by now
-    model.ir_version = max(model.ir_version, _IR)
     foreign = any(node.domain not in ONNX_DOMAINS for node in all_nodes(model.graph))
     raise_nodes((infer_what_is_open if foreign else infer_shapes)(model).graph, version, least)
     declare_set(model.opset_import, least)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ..source.keep_outputs import keep_outputs
 from ..source.side_files import load_side_files
+from .zip_maps import unzip_maps
 
 if TYPE_CHECKING:
     import onnx
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 NEWEST = 26
 #: names of ONNX's own domain
 ONNX_DOMAINS = frozenset({"", "ai.onnx"})
+#: ONNX's domain of classical machine learning
+CLASSICAL = "ai.onnx.ml"
 _AGAIN = "Export or download the model again."
 
 
 def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
-    """Read the model in the file `path`, with tensors of side files loaded into it.
+    """Read the model in the file `path`, with tensors of side files loaded into it, and maps as tables.
 
     Of `outputs`, if any are named, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
     truncated or foreign file, a directory, a missing side file, or a name that is not an output.
@@ -54,6 +57,7 @@ def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
         name = model.graph.sparse_initializer[0].values.name
         raise ModelError(f"The model '{path}' holds sparse weights '{name}'.", "Export it with dense weights.")
     _refuse_dangling(model.graph, frozenset())
+    unzip_maps(model, CLASSICAL)
     keep_outputs(model, outputs)
     return model
 
@@ -102,6 +106,16 @@ def declare_set(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> Non
     for each in imports:
         if each.domain in ONNX_DOMAINS:
             each.version = version
+
+
+def advice_on(domain: str) -> str:
+    """Return the next step for a node of a foreign domain that cannot be compiled."""
+    if domain == CLASSICAL:
+        return (
+            "Choose an estimator of another kind: scalers, linear models, neural networks, trees and forests, boosted or "
+            "not, with numbers as classes."
+        )
+    return "Export the model with ONNX's own operators only."
 
 
 def node_title(node: onnx.NodeProto, index: int | None = None) -> str:

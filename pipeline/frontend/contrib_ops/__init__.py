@@ -1,1 +1,1 @@
-"""Express operators of the domain `com.microsoft`, which ONNX Runtime's tools write, in ONNX's own."""
+"""Express operators of the domains `com.microsoft`, of ONNX Runtime's tools, and `ai.onnx.ml` in ONNX's own."""

@@ -7,29 +7,30 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
 from ..canonical.opset import OLDEST, raise_opset
-from ..canonical.read_onnx import all_nodes, node_title, operator_set
+from ..canonical.read_onnx import CLASSICAL, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import infer_what_is_open, value_types
-from . import activations, attention, elementwise, fused, products, recurrent
+from . import activations, attention, classical, elementwise, fused, products, recurrent, trees
 from .context import Rule, Surroundings
 from .declared_sets import CONTRIB, declare_sets
 
 if TYPE_CHECKING:
     import onnx
 
-_RULES: dict[str, Rule] = (
-    activations.RULES | attention.RULES | elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES
-)
+_RULES: dict[str, dict[str, Rule]] = {
+    CONTRIB: activations.RULES | attention.RULES | elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES,
+    CLASSICAL: classical.RULES | trees.RULES,
+}
 #: written by ONNX Runtime's tools in ONNX's own domain, up to the set that has an operator of that name
 _UNMARKED = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 31}
 #: the operator set of DequantizeLinear by blocks, and of integers other than those of 8 bits
 _OF_BLOCKS = 21
 _NEEDS_BLOCKS = frozenset({"DequantizeLinear", "MatMulNBits", "QuantizeLinear"})
-#: the operator set of LayerNormalization, and that of means along an input's axes
+#: the operator set of LayerNormalization, and of means and norms along an input's axes
 _OF_NORMS = 18
 
 
 def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace every node of ONNX Runtime's domain that a rule knows; others stay, for their refusal.
+    """Replace every node of ONNX Runtime's domain and of `ai.onnx.ml` that a rule knows; others stay, for their refusal.
 
     Raises ModelError for a node whose form has no equal in ONNX's own operators.
     """
@@ -41,22 +42,23 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     foreign = {node.op_type for node in all_nodes(model.graph) if _known(node)}
     if not foreign:
         return model
-    norms = any(operator.endswith("LayerNormalization") for operator in foreign)
+    norms = any(operator.endswith(("LayerNormalization", "Normalizer")) for operator in foreign)
     model = raise_opset(model, _OF_BLOCKS if foreign & _NEEDS_BLOCKS else _OF_NORMS if norms else OLDEST)
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
         refused: list[tuple[onnx.NodeProto, str]] = []
         if not _expand(model.graph, Surroundings({}, types), refused):
             break
+    foreign_still = (node for node in all_nodes(model.graph) if node.domain in _RULES and not _known(node))
+    if next(foreign_still, None) is not None:
+        return model  # refused next, and the cause of what is not known behind it
     for node, why in refused:
-        raise ModelError(
-            f"The {node_title(node)} cannot be compiled: {why}.", "Export the model with ONNX's own operators only."
-        )
+        raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", advice_on(node.domain))
     return model
 
 
 def _known(node: onnx.NodeProto) -> bool:
-    return node.domain == CONTRIB and node.op_type in _RULES
+    return node.op_type in _RULES.get(node.domain, {})
 
 
 def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[onnx.NodeProto, str]]) -> bool:
@@ -77,7 +79,7 @@ def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[o
                 inside |= _expand(attribute.g, around, refused)
         if _known(node):
             build = NodeBuilder(stem_of(node, index))
-            why = _RULES[node.op_type](node, attributes_of(node), around, build)
+            why = _RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
             if why:
                 refused.append((node, why))
             else:

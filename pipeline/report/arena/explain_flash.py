@@ -101,7 +101,7 @@ def flash_tables(flash: FlashExplained, wide: bool = False) -> RenderableType:
 
 def largest(flash: FlashExplained, count: int, room: int) -> list[str]:
     """Name the largest parts of flash, weights and code together, each in at most `room` columns beside its nodes."""
-    named = [(part.nbytes, part.title, ()) for part in flash.weights]
+    named: list[tuple[int, str, tuple[str, ...]]] = [(part.nbytes, part.title, ()) for part in flash.weights]
     named += [(part.nbytes, f"the code of {part.name}", part.nodes) for part in flash.code]
     return [
         f"{shorten(name, room)} {format_bytes(nbytes)}" + (f" ({nodes_in(nodes, room)})" if nodes else "")

@@ -1,0 +1,158 @@
+"""Express operators of `ai.onnx.ml`, which converters of scikit-learn's estimators write: scalers and linear models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..canonical.node_builder import NodeBuilder
+from .context import Rule, Surroundings
+
+if TYPE_CHECKING:
+    import onnx
+
+_Attributes = dict[str, Any]
+
+
+def as_floats(name: str, around: Surroundings, build: NodeBuilder) -> tuple[str, np.dtype]:
+    """Return a value as floats, and their dtype: doubles stay, as ONNX Runtime computes with them."""
+    from onnx import TensorProto
+
+    dtype = around.dtype(name)
+    if dtype in (np.float32, np.float64):
+        return name, dtype
+    return build.node("Cast", name, to=TensorProto.FLOAT), np.dtype(np.float32)
+
+
+def to_float(value: str, result: str, build: NodeBuilder) -> None:
+    """Build the result of an operator, which is float32."""
+    from onnx import TensorProto
+
+    build.node("Cast", value, to=TensorProto.FLOAT, result=result)
+
+
+def transform(scores: str, how: str, result: str, build: NodeBuilder) -> str | None:
+    """Build the `post_transform` of scores; return the reason if it is not known."""
+    operators = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
+    if how not in operators:
+        return f"its post_transform is {how}"
+    build.node(operators[how], scores, result=result, **({"axis": -1} if how == "SOFTMAX" else {}))
+    return None
+
+
+def class_labels(attributes: _Attributes, *names: str) -> tuple[list[int], str | None]:
+    """Return the classes of a classifier, or the reason if they are texts; `names` are those of the attributes."""
+    strings, integers = (attributes.get(name) or [] for name in names)
+    if strings:
+        return [], f"its classes are texts ({strings[0]}, …), which C libraries here do not return"
+    return list(integers), None
+
+
+def chosen_class(index: str, labels: Sequence[int], result: str, build: NodeBuilder) -> None:
+    """Build the class at each index."""
+    if list(labels) == list(range(len(labels))):
+        build.node("Identity", index, result=result)
+    else:
+        build.node("Gather", build.integers(*labels), index, result=result)
+
+
+def _scaler(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    value, dtype = as_floats(node.input[0], around, build)
+    offset, scale = (build.constant(np.asarray(attributes[name], dtype)) for name in ("offset", "scale"))
+    to_float(build.node("Mul", build.node("Sub", value, offset), scale), node.output[0], build)
+    return None
+
+
+def _normalizer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build the division of each row by its norm; a row of norm 0 stays as it is."""
+    how = attributes.get("norm", "MAX")
+    operators = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
+    value, dtype = as_floats(node.input[0], around, build)
+    norm = build.node(operators[how], value, build.integers(-1), keepdims=1)
+    zero, one = (build.constant(np.asarray(each, dtype)) for each in (0, 1))
+    divisor = build.node("Where", build.node("Equal", norm, zero), one, norm)
+    to_float(build.node("Div", value, divisor), node.output[0], build)
+    return None
+
+
+def _linear(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder, rows: int) -> str:
+    """Build the scores of a linear model: products with coefficients, by rows, and intercepts."""
+    from onnx import TensorProto
+
+    value = node.input[0]
+    if around.dtype(value) != np.float32:
+        value = build.node("Cast", value, to=TensorProto.FLOAT)
+    coefficients = np.asarray(attributes["coefficients"], np.float32).reshape(rows, -1)
+    scores = build.node("MatMul", value, build.constant(coefficients.T))
+    if attributes.get("intercepts"):
+        scores = build.node("Add", scores, build.constant(np.asarray(attributes["intercepts"], np.float32)))
+    return scores
+
+
+def _regressor(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    scores = _linear(node, attributes, around, build, attributes.get("targets", 1))
+    return transform(scores, attributes.get("post_transform", "NONE"), node.output[0], build)
+
+
+def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    labels, why = class_labels(attributes, "classlabels_strings", "classlabels_ints")
+    if why:
+        return why
+    rows = len(attributes.get("intercepts") or labels)
+    if rows != len(labels) or rows < 2:
+        return f"it has {rows} rows of coefficients for {len(labels)} classes"
+    scores = _linear(node, attributes, around, build, rows)
+    chosen_class(build.node("ArgMax", scores, axis=-1, keepdims=0), labels, node.output[0], build)
+    return transform(scores, attributes.get("post_transform", "NONE"), node.output[1], build)
+
+
+def _features(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build the choice of columns; a vector is a row."""
+    value, index = node.input
+    rank = around.rank(value)
+    if rank is None:
+        return "the rank of its input is not known"
+    if around.dtype(value).kind not in "fiub":
+        return "it chooses among texts, which C libraries here do not return"
+    if rank == 1:
+        value = build.node("Unsqueeze", value, build.integers(0))
+    columns = build.node("Reshape", index, build.integers(-1))
+    build.node("Gather", value, columns, axis=-1, result=node.output[0])
+    return None
+
+
+def _binarizer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    from onnx import helper
+
+    dtype = around.dtype(node.input[0])
+    threshold = build.constant(np.asarray(attributes.get("threshold", 0.0), dtype))
+    above = build.node("Greater", node.input[0], threshold)
+    build.node("Cast", above, to=helper.np_dtype_to_tensor_dtype(dtype), result=node.output[0])
+    return None
+
+
+def _imputer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build the replacement of missing values, which are NaN among floats."""
+    value, dtype = node.input[0], around.dtype(node.input[0])
+    kind = "float" if dtype.kind == "f" else "int64"
+    replaced = attributes.get(f"replaced_value_{kind}", 0)
+    new = build.constant(np.asarray(attributes[f"imputed_value_{kind}s"], dtype))
+    if replaced != replaced:
+        missing = build.node("IsNaN", value)
+    else:
+        missing = build.node("Equal", value, build.constant(np.asarray(replaced, dtype)))
+    build.node("Where", missing, new, value, result=node.output[0])
+    return None
+
+
+RULES: dict[str, Rule] = {
+    "ArrayFeatureExtractor": _features,
+    "Binarizer": _binarizer,
+    "Imputer": _imputer,
+    "LinearClassifier": _classifier,
+    "LinearRegressor": _regressor,
+    "Normalizer": _normalizer,
+    "Scaler": _scaler,
+}

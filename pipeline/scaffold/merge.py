@@ -1,0 +1,68 @@
+"""Merge stages and settings into a dvc.yaml and params.yaml of the owner's (`passfit init --merge`)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..params.params import SECTIONS, params_of
+from ..support.yaml_file import parse_yaml
+from .dvc_file import part
+from .edited_file import EditedFile
+
+_FOLDER = "Use --folder passfit: a folder has names of its own."
+#: folders that stages of ours write into
+_WRITTEN = ("out", "footprints")
+
+
+def merge_dvc_yaml(path: Path, rendered: str) -> str:
+    """Return the text of the dvc.yaml `path` with the `rendered` stages at the end of its own.
+
+    Raises ConfigError for a stage of its own that has the name of one of them, or owns a folder they write into, and a file
+    that cannot be edited.
+    """
+    edited = EditedFile.read(path)
+    head, _, stages = rendered.partition("stages:\n")
+    if edited.data is None:
+        return edited.text + rendered
+    own = part(edited.data, ("stages",)) or {}
+    if part(own, ("toolchain", "cmd")) == part(parse_yaml(rendered, path), ("stages", "toolchain", "cmd")):
+        raise ConfigError(f"{path} has passfit's stages already.", "Use `passfit add` for models and targets.")
+    _refuse_taken(path, "stage", own, parse_yaml(stages, path))
+    for name, stage in own.items():
+        for output in _outputs(stage):
+            if output in _WRITTEN:
+                raise ConfigError(f"{path}: the stage '{name}' owns the folder '{output}', as passfit would.", _FOLDER)
+    edited.add_section("stages")
+    edited.append(("stages",), head + textwrap.dedent(stages))
+    return edited.text
+
+
+def merge_params_yaml(path: Path, rendered: str) -> str:
+    """Return the text of the params.yaml `path` with the `rendered` sections at its end.
+
+    Raises ConfigError for a section of its own that has a name of passfit's, and a file that cannot be edited.
+    """
+    edited = EditedFile.read(path)
+    _refuse_taken(path, "section", edited.data or {}, SECTIONS)
+    edited.append((), rendered)
+    params_of(edited.data, path)
+    return edited.text
+
+
+def _refuse_taken(path: Path, what: str, own: object, names: Iterable[str]) -> None:
+    """Refuse names that the file has already. Raises ConfigError."""
+    taken = [f"'{name}'" for name in names if isinstance(own, dict) and name in own]
+    if taken:
+        raise ConfigError(f"{path} has a {what} {' and '.join(taken)} already, a name that passfit needs.", _FOLDER)
+
+
+def _outputs(stage: object) -> list[str]:
+    """List the files and folders that a stage of a parsed dvc.yaml writes, without slashes at their ends."""
+    body = part(stage, ("do",)) or stage
+    listed = [each for kind in ("outs", "metrics", "plots") for each in part(body, (kind,)) or ()]
+    return [
+        str(next(iter(each), "") if isinstance(each, dict) else each).removeprefix("./").rstrip("/") for each in listed
+    ]
