@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -60,7 +60,7 @@ def head() -> Head:
     return Head(
         commit=_git("rev-parse", "HEAD").strip() or "unknown",
         changes=_changes(),
-        date=datetime.now(timezone.utc).date().isoformat(),
+        date=datetime.now(UTC).date().isoformat(),
         machine=_machine(),
         versions=", ".join(
             [
