@@ -8,7 +8,7 @@ LINTERS := .venv/.passfit-linters
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast nightly lint bench clean
+.PHONY: help demo test test-fast quick nightly coverage lowest lint bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -30,10 +30,28 @@ test: $(READY) ## the whole test suite on all cores, the fast tests first
 test-fast: $(READY) ## the tests that need no TVM, in seconds
 	$(BIN)/python -m pytest -m 'not tvm and not slow'
 
+quick: $(LINTERS) ## one room in a minute, its lint and its tests: make quick ROOM=kernels/rules
+	@$(BIN)/python -m tests.quick "$(ROOM)"
+
 nightly: $(READY) ## new random examples, five to ten times as many, the long random searches, the fuzzer
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'
 	$(BIN)/python -m tests.fuzz operators --count 20000 --seed $$(date +%j0000) --keep out/fuzz
 	$(BIN)/python -m tests.fuzz networks --count 3000 --seed $$(date +%j0000) --keep out/fuzz
+
+# TESTS=tests/memory takes a part, here and in `lowest`; fail_under of pyproject.toml is of the whole suite.
+coverage: $(READY) ## the whole test suite, measured: the lines it runs, the modules it leaves out; out/coverage
+	rm -rf out/coverage && mkdir -p out/coverage
+	$(BIN)/python -m coverage run -m pytest $(PARALLEL) $(TESTS); \
+	  tests=$$?; $(BIN)/python -m tests.coverage_report; covered=$$?; exit $$((tests ? tests : covered))
+
+# uv resolves to the lowest versions, which pip cannot. Any range it finds too wide is raised in pyproject.toml.
+OLDEST ?= $(shell for each in python3.11 python3.12 python3.13; do $$each -c '' 2>/dev/null && echo $$each && break; done)
+LOWEST := .venv-lowest/bin
+lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, on the oldest Python here
+	$(or $(OLDEST),$(PYTHON)) -m venv --clear .venv-lowest
+	$(LOWEST)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8,<1'
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[test]'
+	$(LOWEST)/python -m pytest $(PARALLEL) $(TESTS)
 
 lint: $(LINTERS) ## the import contract, ruff, its formatter, and mypy
 	$(BIN)/python -m ruff check pipeline stages tests benchmarks

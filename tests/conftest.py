@@ -17,6 +17,7 @@ import pytest
 from passfit.support.rare_collection import collect_rarely
 
 from . import profiles
+from .quick import Durations
 from .skips import is_expected
 
 profiles.register()
@@ -29,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
         os.environ["PASSFIT_STORE"] = folder.name
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
+        config.pluginmanager.register(Durations(config))
     collect_rarely()  # as the program does
     inspect.stack = _shallow_stack
 

@@ -17,6 +17,7 @@ REASONS = (
     r"no C compiler is installed",  # of this machine, for build systems that look for one; the tests' own comes with PyPI
     r"chromium is not installed",  # .ci/run installs it
     r"the cases are those of onnx [0-9.]+",
+    r"onnxruntime before 1.32 leaves beta out of a Gemm of empty matrices",
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from tvm.tirx import PrimFunc
 
@@ -29,34 +29,31 @@ _Found = TypeVar("_Found", bound=_Chosen)
 Choose = Callable[[str, PrimFunc, frozenset[int], RowKernel], _Found]
 
 
-class ChosenRows(NamedTuple, Generic[_Found]):
-    """Hold the schedules of the kernels of rows by name, and the layouts that they ask for, by weight number."""
+def choose_rows(lowered: Lowered, choose: Choose[_Found]) -> tuple[dict[str, _Found], dict[int, Repack]]:
+    """Choose the schedules of the kernels of rows of a program.
 
-    chosen: dict[str, _Found]
-    layouts: dict[int, Repack]
-
-
-def choose_rows(lowered: Lowered, choose: Choose[_Found]) -> ChosenRows[_Found]:
-    """Choose the schedules of the kernels of rows of a program."""
-    found: ChosenRows[_Found] = ChosenRows({}, {})
+    Return them by name, and the layouts that they ask for, by weight number.
+    """
+    chosen: dict[str, _Found] = {}
+    layouts: dict[int, Repack] = {}
     if not lowered.rows:
-        return found
+        return chosen, layouts
     fixed = frozenset(name for name, kernel in lowered.kernels.items() if is_scheduled(kernel))
     free = free_weights(lowered.program, fixed)
     for owner, step, _ in lowered.program.calls():
         rows = lowered.rows.get(step.kernel)
-        if rows is None or step.kernel in found.chosen:
+        if rows is None or step.kernel in chosen:
             continue
         kernel, own, first = lowered.kernels[step.kernel], {}, bool(rows.groups)
         for number, tensor in enumerate(step.reads):
             weight = owner.tensors[tensor].weight
-            if weight in found.layouts:
-                kernel = read_repacked(kernel, number + first, found.layouts[weight])
+            if weight in layouts:
+                kernel = read_repacked(kernel, number + first, layouts[weight])
             elif weight in free and rows.groups:
                 own[number + first] = weight
-        found.chosen[step.kernel] = choose(step.kernel, kernel, frozenset(own), rows)
-        found.layouts.update((own[each.parameter], each) for each in found.chosen[step.kernel].repacks)
-    return found
+        chosen[step.kernel] = choose(step.kernel, kernel, frozenset(own), rows)
+        layouts.update((own[each.parameter], each) for each in chosen[step.kernel].repacks)
+    return chosen, layouts
 
 
 def in_layouts(lowered: Lowered, layouts: Mapping[int, Repack]) -> Lowered:

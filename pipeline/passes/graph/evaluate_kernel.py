@@ -37,18 +37,16 @@ def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list
         return None
     try:
         buffers = dict(zip(kernel.params, map(np.from_dlpack, arguments)))
-        results = {
-            each: tvm.runtime.empty(_shape(each), str(_dtype(each))) for each in list(kernel.params)[len(arguments) :]
-        }
+        results = list(kernel.params)[len(arguments) :]
         nests = nests_in(kernel)
-        buffers |= {each: np.from_dlpack(tensor) for each, tensor in results.items()}
-        buffers |= {each: np.empty(_shape(each), _dtype(each)) for each in kernel.body.block.alloc_buffers}
+        # arrays of numpy's own: before 2.1 it may not write to those it is lent
+        buffers |= {each: np.empty(_shape(each), _dtype(each)) for each in (*results, *kernel.body.block.alloc_buffers)}
         with np.errstate(all="ignore"):
             for nest in nests:
                 _run(block_of(nest, in_order=False), buffers)
     except Unknown:
         return None
-    return list(results.values())
+    return [tvm.runtime.tensor(buffers[each]) for each in results]
 
 
 def _run(block: SBlock, buffers: dict[Var, np.ndarray]) -> None:

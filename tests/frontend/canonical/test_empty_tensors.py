@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -69,6 +70,8 @@ def _values(inputs: Mapping[str, list[int]]) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_canonical_model_computes_what_onnx_runtime_does(name: str, tmp_path: Path) -> None:
+    if name == "product-and-sum" and onnxruntime.__version__.startswith("1.31."):
+        pytest.skip("onnxruntime before 1.32 leaves beta out of a Gemm of empty matrices")
     nodes, inputs, outputs, constants = MODELS[name]
     model = model_of(nodes, inputs, outputs, constants, opset=18)
     canonical = import_model(save(model, tmp_path))
