@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx
 
 from passfit.codegen import symbol, write_library
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
-from passfit.memory import plan_arena, validate_plan
+from passfit.memory import validate_plan
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.targets import Target, get_target
 from passfit.verify.runner import link
@@ -20,9 +21,11 @@ from passfit.verify.runner import link
 from ..frontend.onnx_nodes import NodeCase
 from ..models import save
 from .calling import call
-from .merging import merge, port_name
+from .merging import merge, plan_parts, port_name
 
 if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
     from passfit.kernels.lower.lower import Lowered
 
 HOST = get_target("x86-64")
@@ -41,7 +44,6 @@ def compile_and_run(
     cases: Iterable[NodeCase], passes: Sequence[str], folder: Path, target: Target = HOST
 ) -> dict[str, Outcome]:
     """The outcome of each case by its name; a foreign target's emulator runs it."""
-    from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
 
     sequence = PassSequence.parse(passes)
@@ -50,8 +52,8 @@ def compile_and_run(
     workspace = 0
     for case in cases:
         try:
-            model = import_model(save(case.model, folder))
-            part, needed = replay(sequence, to_relax(model), model, case.name, target.machine)
+            model, module = _imported(case.model.SerializeToString(), folder)
+            part, needed = replay(sequence, module, model, case.name, target.machine)
             lowered[case.name], workspace = (case, part), max(workspace, needed)
         except ModelError as refusal:
             outcomes[case.name] = Outcome(refusal=str(refusal))
@@ -60,14 +62,28 @@ def compile_and_run(
     return outcomes | run_lowered(list(lowered.values()), workspace, folder, target)
 
 
+_known: dict[bytes, tuple[onnx.ModelProto, IRModule]] = {}
+
+
+def _imported(given: bytes, folder: Path) -> tuple[onnx.ModelProto, IRModule]:
+    """Import a model, once for all sequences and targets."""
+    from passfit.frontend.relax.to_relax import to_relax
+
+    if given not in _known:
+        model = import_model(save(onnx.ModelProto.FromString(given), folder))
+        _known[given] = model, to_relax(model)
+    return _known[given]
+
+
 def run_lowered(
     lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path, target: Target
 ) -> dict[str, Outcome]:
     from passfit.codegen.objects import build_object
 
-    merged = merge([part for _, part in lowered])
+    parts = [part for _, part in lowered]
+    merged = merge(parts)
     program = merged.program
-    plan = plan_arena(program, target.alignment)
+    plan = plan_parts(parts, program, target.alignment)
     validate_plan(program, plan, target.alignment)
     kernels = folder / "kernels.o"
     build_object({symbol(program.name, kernel): each for kernel, each in merged.kernels.items()}, target, kernels)
