@@ -42,7 +42,7 @@ COMPILE_FLAGS = (
 #: on a target without an operating system: plain addresses, small code, no call of a C library but memcpy and memset; enums of
 #: the size that GCC has there, since its linker compares
 _BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
-#: and no note on the stack, which is no segment there: GNU's linker misses it in the objects of others
+#: and no note on the stack, which is not a segment there: GNU's linker misses it in the objects of others
 _STACK_NOTE = ".note.GNU-stack"
 
 

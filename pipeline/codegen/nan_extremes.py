@@ -1,6 +1,6 @@
 """Order the operands of extremes by their meaning for NaN, which LLVM's comparison leaves to that order.
 
-LLVM's max(a, b) is `a > b ? a : b`: b, if either is NaN. Here NaN passes a bound, and is no extreme of a window or row:
+LLVM's max(a, b) is `a > b ? a : b`: b, if either is NaN. Here NaN passes a bound, and is not an extreme of a window or row:
 
     max(x, c)                 ─►  max(c, x)                       a Relu, a Clip
     m = max(m, x)             ─►  m = max(x, m)                   m starts from a number

@@ -168,6 +168,6 @@ class KernelAccesses:
 def through(inner: tuple[frozenset[int], ...], outer: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
     """Compose the dims of two accesses: of a source in a block, and of that block's result in its reader.
 
-    Axes summed over in the inner block are no axes of the reader.
+    Axes summed over in the inner block are not axes of the reader.
     """
     return tuple(frozenset().union(*(outer[axis] for axis in axes if axis < len(outer))) for axes in inner)

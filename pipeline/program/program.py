@@ -231,7 +231,7 @@ class Port:
 class Program:
     """Lowered model: steps in order, over tensors, buffers and weights named by index.
 
-    A tensor that no step writes, and that is no input, is a view; `views` give its sources.
+    A tensor that no step writes, and that is not an input, is a view; `views` give its sources.
     """
 
     name: str

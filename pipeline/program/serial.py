@@ -40,7 +40,7 @@ def program_to_json(program: Program) -> dict:
 
 
 def program_from_json(data: object, where: str = "the program", hint: str = _HINT) -> Program:
-    """Read back `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
+    """Read back `program_to_json`. Raises ConfigError, naming `where`, if `data` is not a well-formed program."""
     program = decode(Program, json.dumps(data), where, hint)
     problem = first_problem(program)
     if problem is not None:

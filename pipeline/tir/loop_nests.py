@@ -32,7 +32,7 @@ def nests_in(kernel: PrimFunc) -> list[Stmt]:
     """Return the loop nests of a kernel in execution order. Raises Unknown for a kernel of another form."""
     body = kernel.body
     if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
-        raise Unknown("the kernel is no plain sequence of loop nests")
+        raise Unknown("the kernel is not a plain sequence of loop nests")
     return statements(body.block.body)
 
 

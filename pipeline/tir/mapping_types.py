@@ -82,7 +82,7 @@ def _mixed_radix(index: Expr, axes: Sequence[IterVar]) -> list[int] | None:
 def _read(kernel: PrimFunc, blocks: Sequence[SBlock]) -> KernelAccesses:
     params = list(kernel.params)
     if not blocks or not all(hasattr(param.ty, "shape") for param in params):
-        raise Unknown("a parameter is no buffer")
+        raise Unknown("a parameter is not a buffer")
     numbers: dict[Var, int] = {param: number for number, param in enumerate(params[:-1])}
     found: list[BlockAccesses] = []
     for block in blocks:

@@ -2,7 +2,7 @@
 
     for j in range(3)    ─►    for j in range(int(arithmetic.fence(3.0)))
 
-The fence is no instruction, and LLVM computes nothing across it.
+The fence is not an instruction, and LLVM computes nothing across it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
     for lane in 0…16: y[lane · 55 … + 4] = (v0, v1, v2, v3)[lane]          8 shuffles, and 16 stores of four elements
 
-Rows that are no multiple of four store some elements twice. Two or three rows go in pairs, and one stays as it is.
+Rows that are not a multiple of four store some elements twice. Two or three rows go in pairs, and one stays as it is.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class _Reduction:
         self.sum = self.total.body.buffer
         combine = COMBINED.get(type(self.total.body.value).__name__)
         if combine is None or not covers(self.total):
-            raise Unknown("the reduction is no sum, max or min over the whole buffer")
+            raise Unknown("the reduction is not a sum, max or min over the whole buffer")
         self.combine = combine
         if self.last is not None and not self._is_elementwise(self.last):
             raise Unknown("the epilogue is not element-wise")
@@ -105,7 +105,7 @@ class _Reduction:
         sources = [param, *(each.buffer for each in padded if any(x.source.same_as(param) for x in loads(each.value)))]
         reduced = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]
         for load in loads(self.total.body.value):
-            # a copy of another rank is no padding: it has no such axis
+            # a copy of another rank is not padding: it has no such axis
             if len(load.indices) == len(param.ty.shape) and any(load.source.same_as(source) for source in sources):
                 index = simple(self.total, load.indices)[axis]
                 for var in reduced:

@@ -56,9 +56,9 @@ def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
     store = total.body
     reads = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
     if total.init is None:
-        raise Unknown("the last block is no reduction")
+        raise Unknown("the last block is not a reduction")
     if type(store.value).__name__ not in COMBINED or not covers(total) or not store.buffer.same_as(kernel.params[-1]):
-        raise Unknown("the reduction is no sum, max or min over the whole result")
+        raise Unknown("the reduction is not a sum, max or min over the whole result")
     row = store.indices[axis]
     indices = [index for load in reads for index in simple(total, load.indices)]
     along = [isinstance(row, Var) and uses(index, row) for index in indices]

@@ -120,7 +120,7 @@ class _Direct(LineBuffer):
         while self.lanes > most:
             self.lanes //= 2
         if self.columns.stride > _MOST_STRIDE or self.lanes < _FEW:
-            raise Unknown("a row is no vectors")
+            raise Unknown("a row is not whole vectors")
         self.starts = [*range(0, self.width - self.lanes, self.lanes), self.width - self.lanes]
         #: whether each row is to be computed once
         self.once = takes_a_row(kernel) or bool(loads(self.window.init.value))
@@ -217,7 +217,7 @@ class _Direct(LineBuffer):
         )
 
     def _real(self, j: int) -> tuple[int, int]:
-        """Return first and end column of the result for which tap `j` of a row is no padding."""
+        """Return first and end column of the result for which tap `j` of a row is not padding."""
         first, last = self.first - j * self.columns.step, self.end - 1 - j * self.columns.step
         return max(-(-first // self.columns.stride), 0), min(last // self.columns.stride + 1, self.width)
 

@@ -127,7 +127,7 @@ def _simplified(block: SBlock) -> _Block:
 
     init = block.init
     if init is not None and not isinstance(init, BufferStore):
-        raise Unknown("the initial value is no single store")
+        raise Unknown("the initial value is not a single store")
     return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
 
 

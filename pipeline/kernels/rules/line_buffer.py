@@ -181,7 +181,7 @@ class LineBuffer(Plane):
         block = self.padding
         value = block.body.value
         if not is_choice(value):
-            raise Unknown("the padding is no select")
+            raise Unknown("the padding is not a select")
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
         if not are_axes(block, list(block.body.indices)) or loads(zero):

@@ -59,7 +59,7 @@ def separable_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Ma
 
 
 class _Separable(LineBuffer):
-    """Build the kernel: `line` holds the combined columns of a row of windows; `first` up to `end` are no padding."""
+    """Build the kernel: `line` holds the combined columns of a row of windows; `first` up to `end` are not padding."""
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel, machine)
@@ -69,7 +69,7 @@ class _Separable(LineBuffer):
             or not isinstance(combined_term(store), TensorLoad)
             or loads(start)
         ):
-            raise Unknown("the window is no pooling")
+            raise Unknown("the window is not a pooling")
         if self.summed or self.filters or self.dtype != "float32":
             raise Unknown("the window covers several planes, or is of other numbers")
         rows, columns = self.rows.taps, self.columns.taps
@@ -80,12 +80,12 @@ class _Separable(LineBuffer):
         self.start = start
         _, self.first, self.end, zero, _ = self.row_at(self.rows.start)
         if self.padding is not None and not tvm_ffi.structural_equal(zero, start):
-            raise Unknown("the padding is no start of a window")
+            raise Unknown("the padding is not a start of a window")
         self.lanes = machine.lanes
         while self.lanes > min(self.width, self.end - self.first):
             self.lanes //= 2
         if self.lanes < _FEW:
-            raise Unknown("a row is no vectors")
+            raise Unknown("a row is not whole vectors")
         self.line = buffer_of("line", (self.needed,), self.dtype)
         self.at_once = -(-max(self.width, self.end - self.first) // self.lanes)
         self.at_once = self._fitting() if takes_a_row(kernel) else min(self.at_once, _AT_ONCE)

@@ -71,7 +71,7 @@ class _Turned:
         (self.summed,) = reduced
         one, other = store.value.b.a, store.value.b.b
         if not all(isinstance(each, TensorLoad) and str(each.source.ty.dtype) == "float32" for each in (one, other)):
-            raise Unknown("the factors are no tensors of floats")
+            raise Unknown("the factors are not tensors of floats")
         if not store.indices or store.indices[-1] not in self.axes:
             raise Unknown("the result is not indexed by axes")
         self.column = store.indices[-1]

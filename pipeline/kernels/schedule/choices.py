@@ -183,7 +183,7 @@ def parse_choice(spec: str) -> ScheduleChoice:
 
 
 def _refused(spec: str) -> ConfigError:
-    return ConfigError(f"'{spec[:80]}' is no choice for a kernel.", "Run `passfit tune` again.")
+    return ConfigError(f"'{spec[:80]}' is not a choice for a kernel.", "Run `passfit tune` again.")
 
 
 @memoise_by_structure

@@ -79,7 +79,7 @@ class Repack:
 def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
     """Find, per kernel, the parameters whose layout may be chosen.
 
-    Each always binds a weight that nothing else reads, that has one shape and is no output of the model.
+    Each always binds a weight that nothing else reads, that has one shape and is not an output of the model.
     """
     readers: dict[int, set[tuple[str, int]]] = defaultdict(set)
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)

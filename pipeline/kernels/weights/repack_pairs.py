@@ -1,6 +1,6 @@
 """Repack integer weights for sums of two or four products: neighbours of a run side by side, filters in between.
 
-    weight[f, …, run] ─► weight[f / width, …, run / group, f % width, group]      a run that is no whole groups ends with zeros
+    weight[f, …, run] ─► weight[f / width, …, run / group, f % width, group]      a run that is not whole groups ends with zeros
 
 Groups of four end with a row more: the start of each filter's sum, int32. If they are `spread`, the inner two change places: even
 and odd bytes, as one instruction widens them, are neighbours then.

@@ -62,7 +62,7 @@ def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
 def read_minimalloc(saved: SavedPlan, path: Path) -> SavedPlan:
     """Read a solution into `saved`: one block, without banks.
 
-    Raises ConfigError for a malformed file, and for offsets that are no plan of this program.
+    Raises ConfigError for a malformed file, and for offsets that are not a plan of this program.
     """
     offsets = list(saved.plan.offsets)
     try:
@@ -85,5 +85,5 @@ def read_minimalloc(saved: SavedPlan, path: Path) -> SavedPlan:
     try:
         validate_plan(saved.program, plan, saved.alignment)
     except PlanError as error:
-        raise ConfigError(f"'{path}' is no plan of this program: {error}", "Solve it again.") from error
+        raise ConfigError(f"'{path}' is not a plan of this program: {error}", "Solve it again.") from error
     return replace(saved, plan=plan)

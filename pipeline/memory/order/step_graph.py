@@ -111,7 +111,7 @@ _Access = tuple[int, int, int]
 
 
 def _accesses(program: Program, tensors: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """List the buffer and half-open byte range of each tensor that is no weight."""
+    """List the buffer and half-open byte range of each tensor that is not a weight."""
     found = [program.tensors[tensor] for tensor in tensors]
     return [(each.buffer, each.offset, each.offset + each.nbytes) for each in found if each.buffer is not None]
 

@@ -54,7 +54,7 @@ def check_trips(program: Program, plan: ArenaPlan, loop: Loop, outside: frozense
             if loop.body.tensors[tensor].buffer in loop.outside and not any(
                 window.place >= len(loop.reads) for window in own
             ):
-                raise PlanError(f"Loop '{loop.kernel}' writes tensor {tensor} of its body, which is no result.")
+                raise PlanError(f"Loop '{loop.kernel}' writes tensor {tensor} of its body, which is not a result.")
     _check_results(program, loop, outside)
     if loop.is_numbered:
         return

@@ -72,7 +72,7 @@ def _check_banks(program: Program, plan: ArenaPlan, alignment: int) -> None:
     if ends[-1] != plan.arena or any(bank.size <= 0 or bank.size % alignment for bank in plan.banks):
         sizes = ", ".join(f"{bank.region} {bank.size}" for bank in plan.banks)
         raise PlanError(
-            f"The banks of '{program.name}' ({sizes} bytes) are no parts of an arena of {plan.arena} bytes."
+            f"The banks of '{program.name}' ({sizes} bytes) are not parts of an arena of {plan.arena} bytes."
         )
     if len({bank.region for bank in plan.banks}) < len(plan.banks):
         raise PlanError(f"Two banks of '{program.name}' are in one memory.")

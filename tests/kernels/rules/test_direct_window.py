@@ -84,7 +84,7 @@ def test_planes_and_rows_with_padding(width, stride, window, more, rows, lanes):
         Machine(lanes=lanes, transposes=True),
     )
     made = scheduled(row_window(single.kernel, 2, rows) if rows else single.kernel, machine)
-    if made is None:  # a tap has no vector of columns that are no padding, or padded lines take less
+    if made is None:  # a tap has no vector of columns that are not padding, or padded lines take less
         assert single.shape[3] < 4 + max(padding) or (rows == 0 and size > 3 and single.shape[3] < 16)
         return
     assert held_bytes(made) <= machine.register_bytes

@@ -90,7 +90,7 @@ def test_a_buffer_across_a_wall_is_refused(program, memories, data):
     if walls[-1] == plan.arena and not crossed:
         validate_plan(program, moved, ALIGNMENT)
     else:
-        with pytest.raises(PlanError, match="crosses the end of bank|are no parts of an arena"):
+        with pytest.raises(PlanError, match="crosses the end of bank|are not parts of an arena"):
             validate_plan(program, moved, ALIGNMENT)
 
 

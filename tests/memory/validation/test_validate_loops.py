@@ -86,7 +86,7 @@ def test_a_step_may_write_no_operand():
         return _body(loop, steps=(*loop.body.steps, replace(loop.body.steps[3], writes=(0,))))
 
     program = planned(recurrence())
-    with pytest.raises(PlanError, match="writes tensor 0 of its body, which is no result"):
+    with pytest.raises(PlanError, match="writes tensor 0 of its body, which is not a result"):
         validate_plan(_changed(program, into), plan_arena(program), ALIGNMENT)
 
 

@@ -38,7 +38,7 @@ class ByteColumns(TileResults):
         super().__init__(kernel, repackable)
         self.read_memory()
         if not (self.adjacent or self.axes[self.x] == 1) or self.axes[self.c] % RUN:
-            raise Unknown("channels are no runs")
+            raise Unknown("channels are not runs")
         self.taps = 1 if self.tap is None else self.axes[self.tap]
         self.block = Var("block", "int64")
 

@@ -106,7 +106,7 @@ class _Runs(ByteColumns):
             for rows in _ROWS if rows <= places and fits(rows * width, len(self.columns_of(rows)))
         ]  # fmt: skip
         if not found:
-            raise Unknown("the filters are no whole vectors")
+            raise Unknown("the filters are not whole vectors")
         return min(found)[1:]
 
     def kernel(self) -> PrimFunc:

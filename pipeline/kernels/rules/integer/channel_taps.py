@@ -56,7 +56,7 @@ class _Taps(ChannelWindows):
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel, machine)
         if self.zero is None:
-            raise Unknown("the factors are no bytes")
+            raise Unknown("the factors are not bytes")
         places, self.whole = self.axes[self.x], self._whole_windows()
         #: places of a tile
         self.high = places if places <= _SUMS else min(range(1, _SUMS + 1), key=self._cost)

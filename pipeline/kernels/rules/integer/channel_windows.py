@@ -86,7 +86,7 @@ class ChannelWindows(PaddedData):
         most = max(machine.lanes, _BYTES if machine.quads else 0)
         found = max((lanes for lanes in (4, 8, most) if lanes <= min(most, self.axes[self.f])), default=0)
         if not found or not self._side_by_side():
-            raise Unknown("channels are no whole vectors side by side")
+            raise Unknown("channels are not whole vectors side by side")
         return found
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:

@@ -75,7 +75,7 @@ class IntegerSum:
         stored = self.padding.body
         reads = self.data.source.same_as(stored.buffer) and self.value.same_as(self.data)
         if not _plain(self.padding) or not is_choice(stored.value) or not reads:
-            raise Unknown("the padding is no select at its own axes")
+            raise Unknown("the padding is not a select at its own axes")
         border, inside, nothing = stored.value.args
         if not isinstance(nothing, IntImm) or int(nothing):
             raise Unknown("the padding is not zero")

@@ -42,7 +42,7 @@ class PaddedData(IntegerSum):
         axes = [axis.var for axis in self.padding.iter_vars] if self.padding is not None else list(self.axes)
         found = moved(self.inside, axes)
         if len(found) != 1:
-            raise Unknown("the data is no number less its zero point")
+            raise Unknown("the data is not a number less its zero point")
         return found[0] if self.padding is None else replaced(found[0], self._values(self.indices))
 
     def element(self, values: Mapping[Var, Expr], column: Expr) -> Expr:
@@ -134,7 +134,7 @@ def guarded(condition: Expr | None, filled: list[Stmt], empty: list[Stmt]) -> St
 def overlapped(var: Var, whole: int, size: int, made: Callable[[Expr], Stmt]) -> Stmt:
     """Loop over parts of `size` of a whole, made from their starts: the last one overlaps the one before.
 
-    Starts are no minimum: TVM moves constants into these, and addresses of neighbours would not share theirs.
+    Starts are not a minimum: TVM moves constants into these, and addresses of neighbours would not share theirs.
     """
     count, rest = divmod(whole, size)
     if not rest:

@@ -60,7 +60,7 @@ class _Dots(IntegerSum):
             raise Unknown("a single place: no line to widen")
         self.width = next((width for width in _WIDTHS if self.axes[self.f] % width == 0), 0)
         if not self.width:
-            raise Unknown("the filters are no whole vectors")
+            raise Unknown("the filters are not whole vectors")
         self.repack = Repack(self.number, self.filters, self.width)
         shape = self.repack.shape(tuple(map(int, self.weight.source.ty.shape)))
         self.packed = buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
@@ -145,7 +145,7 @@ class _Dots(IntegerSum):
         axes = [axis.var for axis in padding.iter_vars]
         plain = all(one.same_as(other) for one, other in zip(axes, padding.body.indices)) and len(axes) == len(indices)
         if not plain or not is_choice(padding.body.value) or not self.value.same_as(self.data):
-            raise Unknown("the padding is no select at its own axes")
+            raise Unknown("the padding is not a select at its own axes")
         return replaced(padding.body.value, dict(zip(axes, indices)))
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, tile: Expr, block: Expr, rows: int) -> Stmt:

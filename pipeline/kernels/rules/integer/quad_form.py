@@ -48,11 +48,11 @@ class QuadForm(IntegerSum):
             self.border, value = self.unpadded()
         self.zero, value = less(value)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
-            raise Unknown("the data is no number less its zero point")
+            raise Unknown("the data is not a number less its zero point")
         self.raw = value.value
         self.dtype = str(self.raw.ty.dtype)
         if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
-            raise Unknown("the factors are no bytes")
+            raise Unknown("the factors are not bytes")
         self.zero -= 128 if self.dtype == "uint8" else 0
 
     def _channels(self) -> tuple[Var, int]:
@@ -106,5 +106,5 @@ class QuadForm(IntegerSum):
             for rows in (_DENSE_ROWS if self.dense else _ROWS) if rows <= places and rows * width // 4 <= registers
         ]  # fmt: skip
         if not found:
-            raise Unknown("the filters are no whole vectors")
+            raise Unknown("the filters are not whole vectors")
         return min(found)[1:]

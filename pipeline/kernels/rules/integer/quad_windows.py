@@ -43,7 +43,7 @@ def vectors_of(rows: int) -> list[int]:
 
 
 class QuadWindows(QuadForm):
-    """Read values of padded, strided data; `low` and `high` bound the columns that are no padding."""
+    """Read values of padded, strided data; `low` and `high` bound the columns that are not padding."""
 
     #: values a place has: two halves of a quad, int16, or one of four channels for dot products
     halves = 2

@@ -67,7 +67,7 @@ class _Narrow(LineBuffer):
         while self.lanes < self.width:
             self.lanes *= 2
         if self.lanes > machine.lanes or 2 * self.width <= self.lanes or (self.lanes > _FEW and taps < _TAPS):
-            raise Unknown("a row is no vector, or the window is small")
+            raise Unknown("a row is not a vector, or the window is small")
         self.row, self.count = Var("group", "int64"), self.height
         _, self.first, self.end, _, _ = self._row_of(0)
         if not self.lanes // 2 <= self.end - self.first <= _VECTORS * self.lanes:

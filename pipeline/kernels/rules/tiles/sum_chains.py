@@ -83,7 +83,7 @@ class _Chains:
         self.total, self.buffer = total, store.buffer
         operator = type(store.value).__name__
         if operator not in COMBINED or not isinstance(total, For):
-            raise Unknown("the reduction is no sum, max or min in a loop")
+            raise Unknown("the reduction is not a sum, max or min in a loop")
         self.join = COMBINED[operator]
         extent = int(total.extent)
         inner = _iterations(total.body)
@@ -163,7 +163,7 @@ def _block(nest: Stmt) -> SBlock:
     while isinstance(nest, For):
         nest = nest.body
     if not isinstance(nest, SBlockRealize) or not is_true(nest.predicate):
-        raise Unknown("a part is no nest of loops around one block")
+        raise Unknown("a part is not a nest of loops around one block")
     block = nest.block
     if not isinstance(block.body, BufferStore) or block.match_buffers or block.alloc_buffers:
         raise Unknown("a block is more than one store")

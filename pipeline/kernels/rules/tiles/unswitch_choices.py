@@ -223,7 +223,7 @@ def _throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
     if not any(uses(condition, var) for var in loops):
         return condition if holds else Not(condition)
     if not isinstance(condition, (LT, LE, GT, GE)):
-        raise Unknown("a condition is no comparison")
+        raise Unknown("a condition is not a comparison")
     less = isinstance(condition, (LT, LE))
     small, large = (condition.a, condition.b) if less == holds else (condition.b, condition.a)
     strict = isinstance(condition, (LT, GT)) == holds

@@ -252,7 +252,7 @@ def _stretch(extents: Sequence[int], ranges: Sequence[Range | None]) -> tuple[in
 
 
 def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: int) -> dict[int, Range]:
-    """Return the ranges of a stretch of elements in a group of axes. Raises Whole if it is no box."""
+    """Return the ranges of a stretch of elements in a group of axes. Raises Whole if it is not a box."""
     found: dict[int, Range] = {}
     inner = math.prod(extents)
     for axis, extent in zip(axes, extents):
@@ -260,7 +260,7 @@ def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: i
         first, start = divmod(start, inner)
         if start + count > inner:  # more than one row of the axes further in
             if start or count % inner:
-                raise Whole("a part that is no box")
+                raise Whole("a part that is not a box")
             found[axis] = Range(first, count // inner)
             return found
         found[axis] = Range(first, 1, drop=extent > 1)

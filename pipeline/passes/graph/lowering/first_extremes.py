@@ -3,7 +3,7 @@
     m[j]      = max over k of x[k, j]
     index[j]  = min over k of (k if x[k, j] = m[j], else the last index)
 
-TVM's own rule updates a pair by conditions: neither vectors nor splits by rows fit it. NaN is no extreme, unless it is the
+TVM's own rule updates a pair by conditions: neither vectors nor splits by rows fit it. NaN is not an extreme, unless it is the
 first of its row: nothing compares with it, in ONNX Runtime as here.
 
 Imports TVM: only imported once a graph is legalized.

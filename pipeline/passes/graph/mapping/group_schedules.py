@@ -36,7 +36,7 @@ class GroupSchedule:
 
 
 def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int]) -> GroupSchedule | None:
-    """Return the needs of a group; None if it is no kernel: TVM cannot lower it, or lowering divides it."""
+    """Return the needs of a group; None if it is not a kernel: TVM cannot lower it, or lowering divides it."""
 
     def made() -> list | None:
         try:

@@ -36,7 +36,7 @@ class CalledKernels:
 
 @lru_cache(2)
 def read_calls(module: IRModule) -> CalledKernels | None:
-    """Read the calls of `main`; None if it is no straight line of bindings.
+    """Read the calls of `main`; None if it is not a straight line of bindings.
 
     Those of the latest modules are kept: each is planned for ram and for latency.
     """

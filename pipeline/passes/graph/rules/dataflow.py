@@ -113,7 +113,7 @@ class Dataflow:
         return var if bound is None else bound[1]
 
     def operator(self, expr: relax.Expr) -> str:
-        """Return the operator of the call bound to `expr` (`relax.add`); empty if it is no call of an operator."""
+        """Return the operator of the call bound to `expr` (`relax.add`); empty if it is not a call of an operator."""
         value = self.value(expr)
         if not isinstance(value, relax.Call):
             return ""

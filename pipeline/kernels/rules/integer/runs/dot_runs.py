@@ -8,7 +8,7 @@
                 acc[p, 0:16] = fours(acc[p, 0:16], weight[i, r, 0:16], lines[i, p · stride · C + 4 r : + 4])
             result[tile] = epilogue(acc)
 
-Data of int8 is offset by 128, and so is its zero point. A run that is no whole fours ends with weights of 0. Sums of
+Data of int8 is offset by 128, and so is its zero point. A run that is not whole fours ends with weights of 0. Sums of
 integers are exact in any order.
 """
 
@@ -66,10 +66,10 @@ class DotRuns(RunProducts):
             raise Unknown("no run of fours")
         zero, value = _zero(self.inside)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
-            raise Unknown("the data is no number less its zero point")
+            raise Unknown("the data is not a number less its zero point")
         self.dtype = str(value.value.ty.dtype)
         if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
-            raise Unknown("the factors are no bytes")
+            raise Unknown("the factors are not bytes")
         offset = self.offset if self.dtype == "int8" else 0
         #: the zero point of the unsigned data: its number, or an expression
         self.zero = int(zero) + offset if isinstance(zero, IntImm) else zero.astype("int32") + offset

@@ -78,7 +78,7 @@ class RunProducts(PaddedData):
         self.even = self.stride * self.channels % 2 == 0 and gap % 2 == 0
         self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
         if not self.lanes:
-            raise Unknown("the filters are no whole vectors")
+            raise Unknown("the filters are not whole vectors")
         self.repack = self._repacked(in_run)
         self.high, self.width = self._tile_shape(machine)
         self.repack = self._repacked(in_run)
