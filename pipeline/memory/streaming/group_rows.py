@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from ...program import Rows
 from .partitioner import Partition, Partitioner, StreamedSteps
@@ -19,6 +20,8 @@ from .stage import Stage
 MOST_ROWS, MOST_CHANNELS = 16, 64
 #: bytes that a near cache keeps from tick to tick, and iterations in the time of reading a byte beyond
 NEAR, SLOW = 1 << 18, 2
+#: pace of rows that each need one row of the operand
+_ALONE = Fraction(1), 0, 1
 
 
 def coarser(paths: Partitioner, path: Partition) -> Partition:
@@ -125,7 +128,7 @@ def _again(paths: Partitioner, stages: Sequence[Stage]) -> list[int]:
 def _is_pointwise(paths: Partitioner, stage: Stage) -> bool:
     """Tell whether each row of a stage needs one row, the same, of what it follows."""
     rows = _rows(paths, stage)
-    return rows is None or all(follows.pace(1) == (1, 0, 1) for _, follows in rows.operands)
+    return rows is None or all(follows.pace(1) == _ALONE for _, follows in rows.operands)
 
 
 def _rows(paths: Partitioner, stage: Stage) -> Rows | None:

@@ -215,7 +215,7 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
 
 def _in_step(need: Need, reader: Stage, extent: int) -> bool:
     """Tell whether a reader's groups are the rows it needs, of `extent` in all."""
-    return (need.slope, need.low, need.high) == (1, 0, 1) and reader.extent == extent
+    return need.slope == 1 and (need.low, need.high) == (0, 1) and reader.extent == extent
 
 
 def leads_of(builder: RegionBuilder, choice: StepSplit, group: int = 1) -> tuple[int, ...]:

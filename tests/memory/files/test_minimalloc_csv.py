@@ -80,7 +80,7 @@ def test_overlaps_unknown_buffers_and_other_files_are_refused(tmp_path):
     write_minimalloc(saved, path)
     everything = rows(path)
     _write(path, [row | {"offset": 0} for row in everything])
-    with pytest.raises(ConfigError, match="no plan of this program"):
+    with pytest.raises(ConfigError, match="not a plan of this program"):
         read_minimalloc(saved, path)
     _write(path, [everything[0] | {"id": 10**6}])
     with pytest.raises(ConfigError, match="no buffer 1000000"):
