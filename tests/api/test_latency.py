@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def found(tmp_path: Path, limit: LatencyLimit, target: str = "x86-64") -> tuple[dict, api.FootprintReport]:
     if how_to_run(get_target(target)).command is None:
         pytest.skip(how_to_run(get_target(target)).how)
-    search = api.SearchSettings(max_latency=limit, evaluations=12, workers=0)
+    search = api.SearchSettings(max_latency=limit, evaluations=4, workers=0)
     report = api.optimize(stack(tmp_path / "stack.onnx"), get_target(target), out=tmp_path / "out", search=search)
     front = json.loads((tmp_path / "out" / "front.json").read_text())
     chosen = front["points"][front["chosen"]]

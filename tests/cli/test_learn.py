@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import helper
 
+from ..models import model_of, save
 from .conftest import Done
 
 Passfit = Callable[..., Done]
 Refused = Callable[..., str]
 
 
+def _network(folder: Path, name: str, op: str) -> Path:
+    """Write a convolution and a function of its result."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node(op, ["c"], ["y"])]
+    model = model_of(nodes, {"x": (1, 2, 6, 6)}, ["y"], {"w": np.ones((3, 2, 3, 3), np.float32)})
+    return save(model, folder, f"{name}.onnx")
+
+
 @pytest.mark.tvm
-def test_learning_twice_changes_nothing_and_learning_more_adds(
-    passfit: Passfit, save_tiny_cnn: Callable[..., Path], tmp_path: Path
-):
-    first = save_tiny_cnn(tmp_path / "first.onnx")
-    second = save_tiny_cnn(tmp_path / "second.onnx", channels=4)
+def test_learning_twice_changes_nothing_and_learning_more_adds(passfit: Passfit, tmp_path: Path):
+    first, second = (_network(tmp_path, name, op) for name, op in (("first", "Relu"), ("second", "Sigmoid")))
     file = tmp_path / "knowledge.json"
     done = passfit("learn", first, "--out", file)
     assert done.code == 0 and "first" in done.out and "second" not in done.out

@@ -46,15 +46,30 @@ def test_archives_of_the_same_members_are_the_same_bytes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "source, runtimes", [("int f(int a) { return a + 1; }", 0), ("__int128 f(__int128 a) { return a / 7; }", 1)]
+    "source, runtimes",
+    [
+        ("int f(int a) { return a + 1; }", ["none"]),
+        ("__int128 f(__int128 a) { return a / 7; }", ["none", "compiler-rt"]),
+    ],
 )
 def test_the_compilers_runtime_is_linked_only_where_a_symbol_needs_it(tmp_path, monkeypatch, source, runtimes):
-    monkeypatch.setenv(toolchain._CACHE, str(tmp_path / "cache"))
+    asked = []
+    compile_ = toolchain.zig_cc
+    monkeypatch.setattr(
+        toolchain, "zig_cc", lambda args, *more, **named: asked.append(args) or compile_(args, *more, **named)
+    )
     (tmp_path / "x.c").write_text(f"{source}\n")
     options = ["-shared", "-fPIC", "-nostdlib", "-Wl,-z,defs", "x.c", "-o", "x.so"]
     zig_link(options, TARGET, tmp_path)
-    built = sorted(path.name for path in (tmp_path / "cache").rglob("lib*_rt.a"))
-    assert (tmp_path / "x.so").exists() and built == runtimes * ["libcompiler_rt.a"]
+    assert (tmp_path / "x.so").exists() and [args[-1] for args in asked] == [f"-rtlib={each}" for each in runtimes]
+
+
+@pytest.mark.slow
+def test_a_link_without_the_compilers_runtime_builds_none(tmp_path, monkeypatch):
+    monkeypatch.setenv(toolchain._CACHE, str(tmp_path / "cache"))
+    (tmp_path / "x.c").write_text("int f(int a) { return a + 1; }\n")
+    zig_link(["-shared", "-fPIC", "-nostdlib", "-Wl,-z,defs", "x.c", "-o", "x.so"], TARGET, tmp_path)
+    assert (tmp_path / "x.so").exists() and not list((tmp_path / "cache").rglob("lib*_rt.a"))
 
 
 @pytest.mark.slow
