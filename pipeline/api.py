@@ -296,6 +296,7 @@ def profile_kernels(
     out: Path,
     *,
     sequence: Path | None = None,
+    tuning: Path | None = None,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
     shapes: Shapes | None = None,
@@ -305,17 +306,19 @@ def profile_kernels(
 ) -> dict:
     """Time every kernel inside the library, beside its roofline; write kernels.json to `out`, and return its content.
 
-    Without `sequence`, a sequence is searched for first. Raises ModelError, SequenceError, ToolchainError, OutputError;
-    ConfigError if this machine does not run the target natively.
+    Without `sequence`, a sequence is searched for first; `tuning` is a tuning.json of `tune`. Raises ModelError, SequenceError,
+    ToolchainError, OutputError; ConfigError if this machine does not run the target natively.
     """
     from .passes.sequence.sequence import read_sequence
     from .tuning import profile_kernels as kernels
+    from .tuning.database import read_tuning
 
     check_file_place(out)
     kernels.check_native(target)
     chosen = None if sequence is None else read_sequence(sequence)
+    tuned = None if tuning is None else read_tuning(tuning, target)
     imported = load(model, name, shapes, fix, outputs=outputs)
     chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
-    found = kernels.profile_kernels(imported, chosen, target, progress)
+    found = kernels.profile_kernels(imported, chosen, target, progress, tuned)
     write_text(out, json_lines(found))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from passfit.artifacts.places import REMAKE, compile_dir, kept_footprint, parse_result
-from passfit.memory.files.footprint_file import report_text
+from passfit.memory.files.footprint_file import kept_text
 from passfit.params.params import Params
 from passfit.stages._common import budget_of, run_stage, target_of
 from passfit.stages._lines import fits_line
@@ -13,14 +13,15 @@ from passfit.support.text_files import read_text, write_text
 def footprint(params: Params, model: str, target: str) -> str:
     """Write footprints/MODEL/TARGET.json: DVC keeps libraries, git keeps footprints.
 
-    So a review shows the cost of a change, and the gate can compare revisions. A result over budget is not an error here.
+    So a review shows the cost of a change, and the gate can compare revisions. The copy leaves out times and errors, which
+    differ from run to run. A result over budget is not an error here.
     """
     place = compile_dir(model, target) / "footprint.json"
     budget, device = budget_of(params, model, target), target_of(params, model, target)
     result = parse_result(read_text(place, REMAKE), str(place), model, target).within(budget, device.ram, device.flash)
     kept = kept_footprint(model, target)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    write_text(kept, report_text(result))
+    write_text(kept, kept_text(result))
     return fits_line(result, device.ram, device.flash)
 
 

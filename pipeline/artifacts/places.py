@@ -21,6 +21,8 @@ ORIGIN = "origin.json"
 GIVEN = "given.onnx"
 #: the arena of a library, and that of the same kernels in the order given, nothing shared or split
 PLAN, PLAN_BEFORE = "plan.json", "plan-before.json"
+#: times of the kernels of a library, by the stage `kernels` or `passfit profile --kernels`
+KERNELS = "kernels.json"
 #: the record of a tuning, beside tuning.json
 ASKED = "asked.json"
 
@@ -66,6 +68,11 @@ def search_file(folder: Path) -> Path:
 def profile_dir(model: str) -> Path:
     """Return the folder of a model's pass effects, relative to the repo."""
     return Path("out") / "profile" / model
+
+
+def kernels_file(model: str, target: str) -> Path:
+    """Return the path of the times of a library's kernels, relative to the repo."""
+    return profile_dir(model) / target / KERNELS
 
 
 def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:

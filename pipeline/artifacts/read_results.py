@@ -14,7 +14,17 @@ from ..report.fit import shorten
 from ..report.levers import read_levers
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
-from .places import PLAN, PLAN_BEFORE, REMAKE, compile_dir, profile_dir, read_result, search_file
+from .places import (
+    KERNELS,
+    PLAN,
+    PLAN_BEFORE,
+    REMAKE,
+    compile_dir,
+    kernels_file,
+    profile_dir,
+    read_result,
+    search_file,
+)
 from .revision import history
 
 if TYPE_CHECKING:
@@ -37,8 +47,6 @@ _KEYS: Mapping[str, Mapping[str, frozenset[str]]] = {
 }
 #: columns of a title: the models, since the folder of an experiment has another name
 _TITLE = 60
-#: times of the kernels of a library, by `passfit profile --kernels`
-KERNELS = "kernels.json"
 
 
 def is_result(folder: Path) -> bool:
@@ -69,7 +77,7 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
     if report is None:
         return None
     found = read_folder(repo / compile_dir(model, device.name))
-    kernels = _object(repo / profile_dir(model) / device.name / KERNELS)
+    kernels = _object(repo / kernels_file(model, device.name))
     judged = report.within(params.budget(model, device.name), device.ram, device.flash)
     capacity = Capacity(device.ram, device.flash)
     return replace(found, footprint=judged, kernels=found.kernels or kernels, capacity=capacity)

@@ -1,9 +1,10 @@
-"""Read results of an earlier git revision: footprints from git, plans and sequences from DVC where it has them."""
+"""Read results of an earlier git revision: footprints from git; measurements, plans and sequences from DVC where it has them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigError, PassfitError
@@ -16,12 +17,12 @@ from .places import PLAN, compile_dir, kept_footprint, parse_result
 #: commits in the history, the latest ones
 COMMITS = 40
 _HASH = 9
-_SEQUENCE = "sequence.json"
+_SEQUENCE, _FOOTPRINT = "sequence.json", "footprint.json"
 
 
 def result_at(repo: Path, revision: str, model: str, target: str) -> FootprintReport | None:
     """Return the result git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
-    for path in (kept_footprint(model, target), compile_dir(model, target) / "footprint.json"):
+    for path in (kept_footprint(model, target), compile_dir(model, target) / _FOOTPRINT):
         # ./ makes the path relative to this folder, which may lie below the top of the git repository
         text = git(repo, "show", f"{revision}:./{path.as_posix()}")
         if text is not None:
@@ -78,7 +79,7 @@ def _kept_pairs(repo: Path, revision: str) -> Iterator[Pair]:
         for path in map(Path, filter(None, listed.split("\0"))):
             if folder == "footprints" and path.suffix == ".json" and len(path.parts) == 2:
                 found[path.parts[0], path.stem] = None
-            elif path.name == "footprint.json" and len(path.parts) == 3:
+            elif path.name == _FOOTPRINT and len(path.parts) == 3:
                 found[path.parts[0], path.parts[1]] = None
     yield from found
 
@@ -103,14 +104,25 @@ class _Files:
             return
 
     def result(self, report: FootprintReport) -> Result:
-        """Add plan and sequence to a footprint, if they can be read."""
+        """Add measurements, plan and sequence to a footprint, if they can be read."""
         folder = compile_dir(report.model, report.target)
+        report = self._measured(report, folder / _FOOTPRINT)
         plan, sequence = (self._read(folder / name) for name in (PLAN, _SEQUENCE))
         try:
             saved = None if plan is None else parse_plan(plan, str(folder / PLAN))
         except ConfigError:  # of an older passfit
             saved = None
         return Result(report, None if sequence is None else tuple(json.loads(sequence)["passes"]), saved)
+
+    def _measured(self, report: FootprintReport, place: Path) -> FootprintReport:
+        """Add the times and errors of the library to the copy of its footprint that git keeps."""
+        text = self._read(place)
+        try:
+            whole = None if text is None else parse_result(text, str(place), report.model, report.target)
+        except ConfigError:  # of an older passfit
+            whole = None
+        same = whole is not None and whole.best == report.best
+        return replace(report, measured=whole.measured) if whole is not None and same else report
 
     def _read(self, place: Path) -> str | None:
         text = git(self._repo, "show", f"{self._revision}:./{place.as_posix()}")

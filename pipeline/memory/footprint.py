@@ -164,6 +164,14 @@ class Measured:
     cycles: int | None = None
 
     @property
+    def repeatable(self) -> Measured:
+        """Return what another run on another machine repeats: no times, no errors, no memory of a process."""
+        return replace(
+            self, ram=None if self.flash is None else self.ram, page=None, latency_ms=None, throughput=None, energy=None,
+            compile_seconds=None, cycles=None, max_abs_error=None, max_rel_error=None, error=None, given=None,
+        )  # fmt: skip
+
+    @property
     def unverified(self) -> str:
         """Return the reason why outputs were not compared with the file's; an empty string where they were."""
         return self.verified_by or "" if (self.verified_by or "").startswith(NOT_VERIFIED) else ""
@@ -296,6 +304,11 @@ class FootprintReport:
         """
         whole = fits(self.best.ram, self.best.flash, budget, ram, flash)
         return replace(self, budget=budget, fits=whole and all(region.fits for region in self.best.regions))
+
+    @property
+    def kept(self) -> FootprintReport:
+        """Return the report as git keeps it, without what each run measures anew."""
+        return replace(self, measured=self.measured.repeatable)
 
     def to_json(self) -> dict:
         """Return the object written to footprint.json; regions are left out where there are none."""

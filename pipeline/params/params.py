@@ -127,6 +127,12 @@ class TuneParams(Table):
     seed: NonNegativeInt = 0
 
 
+class ProfileParams(Table):
+    """Measurements for the report alone: whether to time the kernels of each library that this machine runs."""
+
+    kernels: bool = False
+
+
 class VerifyParams(Table):
     """Settings of the comparison with ONNX Runtime.
 
@@ -155,6 +161,7 @@ class Params(Table):
     boards: Annotated[dict[str, dict[str, Any]], Section] = Field(default_factory=dict)
     search: Annotated[SearchParams, Section] = SearchParams()
     tune: Annotated[TuneParams, Section] = TuneParams()
+    profile: Annotated[ProfileParams, Section] = ProfileParams()
     verify: Annotated[VerifyParams, Section] = VerifyParams()
     track: Annotated[TrackParams, Section] = TrackParams()
 

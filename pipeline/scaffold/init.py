@@ -15,8 +15,8 @@ from .names import model_names
 from .render import is_fetched, render_dvc_yaml, render_params_yaml
 from .write import write_all
 
-#: paths git ignores: DVC keeps out/, MLflow keeps its own store
-IGNORED = ("/out/", "/mlflow.db*", "/mlflow.lock", "/mlruns/", "/mlartifacts/")
+#: paths git ignores: DVC keeps out/ and draws plots, MLflow keeps its own store
+IGNORED = ("/out/", "/dvc_plots/", "/mlflow.db*", "/mlflow.lock", "/mlruns/", "/mlartifacts/")
 
 _MERGE = {"dvc.yaml": merge_dvc_yaml, "params.yaml": merge_params_yaml}
 

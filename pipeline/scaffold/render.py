@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from ..params.params import ModelParams, SearchParams, TrackParams, TuneParams, VerifyParams
+from ..params.params import ModelParams, ProfileParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from .edit_yaml import Entry
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]
     return _template("params.yaml.j2").render(
         models=[model_entry(name, model) for name, model in models.items()],
         targets=[target_entry(name) for name in targets],
-        search=SearchParams(), tune=TuneParams(), verify=VerifyParams(), track=TrackParams(),
+        search=SearchParams(), tune=TuneParams(), profile=ProfileParams(), verify=VerifyParams(), track=TrackParams(),
     )  # fmt: skip
 
 

@@ -30,22 +30,34 @@ if TYPE_CHECKING:
     from ..passes.sequence.sequence import Sequence
     from ..program import Program
     from ..support.progress import Progress
+    from .database import AdoptedTuning
 
 #: seconds of runs, and the least number; the shortest time of each kernel counts, since longer ones are disturbed
 _SECONDS, _RUNS = 2.0, 5
 
 
-def profile_kernels(imported: ImportedModel, sequence: Sequence, target: Target, progress: Progress) -> dict[str, Any]:
+def profile_kernels(
+    imported: ImportedModel,
+    sequence: Sequence,
+    target: Target,
+    progress: Progress,
+    tuning: AdoptedTuning | None = None,
+) -> dict[str, Any]:
     """Return the content of kernels.json: by step, time in ns, operations, bytes, least time in ns, predicted cycles.
 
+    The library is that of `sequence` with the schedules and the layout of `tuning`, if any.
     Operations are multiply-adds; any other operation on one element is one too. Cycles are those of the model in
     `targets/cycles.py`, which the search takes for time. Raises ModelError for a model without
     kernels, and the errors of building a library.
     """
     from ..passes.sequence.replay import replay
+    from .database import AdoptedTuning
 
     progress("lowering", 0, 0)
-    lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+    tuned = tuning or AdoptedTuning()
+    lowered, workspace = replay(
+        sequence, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules, tuned.layout
+    )
     if not lowered.program.steps:
         raise ModelError(f"'{imported.name}' has no kernels: its outputs are inputs or constants.", "Nothing is timed.")
     plan = checked_plan(lowered.program, target)

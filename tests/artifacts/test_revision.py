@@ -7,7 +7,8 @@ from passfit.artifacts.git import git_files
 from passfit.artifacts.read_results import read_repo
 from passfit.artifacts.revision import history, results_at_revision
 from passfit.errors import ConfigError
-from passfit.memory import write_plan
+from passfit.memory import read_report, write_plan
+from passfit.memory.files.footprint_file import kept_text
 from passfit.params.params import load_params
 
 from ..gate.samples import PARAMS, Repo
@@ -54,6 +55,24 @@ def test_results_of_a_repo_that_commits_them_have_their_plans(repo: Repo):
     repo.commit("all")
     found = results_at_revision(repo.path, "all")[PAIR]
     assert found.saved is not None and found.saved.plan.arena == 768 and found.passes == ("legalize",)
+
+
+def test_times_and_errors_are_those_of_the_library_where_it_can_be_read(repo: Repo):
+    place = repo.footprint(latency_ms=2.5, max_rel_error=1e-6)
+    (kept := repo.path / "footprints/a/x86-64.json").parent.mkdir(parents=True)
+    kept.write_text(kept_text(read_report(place)))
+    repo.commit("both")
+    assert results_at_revision(repo.path, "both")[PAIR].footprint == read_report(place)
+    place.unlink()
+    repo.commit("copy-alone")
+    found = results_at_revision(repo.path, "HEAD")[PAIR].footprint
+    assert found.best == read_report(kept).best and found.measured.latency_ms is None
+
+
+def test_a_copy_of_an_earlier_passfit_has_its_times_still(repo: Repo):
+    repo.keep(latency_ms=2.5)
+    repo.commit("earlier")
+    assert results_at_revision(repo.path, "earlier")[PAIR].footprint.measured.latency_ms == 2.5
 
 
 def test_a_revision_without_results_is_refused(repo: Repo):

@@ -22,6 +22,8 @@ def test_every_model_meets_every_target(make_repo, tmp_path):
     pairs = [f"{model}-{target}" for model in params.models for target in params.targets]
     expected = {"toolchain", "track", "report"}
     expected |= {f"{stage}@{model}" for stage in ("import", "profile") for model in params.models}
-    expected |= {f"{stage}@{pair}" for stage in ("optimize", "tune", "compile", "footprint") for pair in pairs}
+    expected |= {
+        f"{stage}@{pair}" for stage in ("optimize", "tune", "compile", "footprint", "kernels") for pair in pairs
+    }
     stages = set(repo.run(repo.python, "-m", "dvc", "stage", "list", "--name-only").split())
     assert {name for name in stages if not name.startswith("fetch@")} == expected

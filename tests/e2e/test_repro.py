@@ -128,6 +128,30 @@ def test_a_second_repro_runs_nothing_but_the_look_at_versions(repo):
     assert digests(repo.root / "out") == before
 
 
+def test_the_metrics_in_git_are_figures_that_every_run_repeats(built):
+    metrics = json.loads(built.run(built.python, "-m", "dvc", "metrics", "show", "--json"))[""]["data"]
+    assert metrics.keys() == {f"footprints/{model}/{target}.json" for model, target in PAIRS}
+    kept = metrics["footprints/first/x86-64.json"]["data"]
+    assert kept["best"]["ram"] > 0 and set(kept["measured"]) <= {"ran", "how", "stack", "instructions", "verified_by"}
+
+
+def test_kernels_are_timed_for_the_report_on_demand_and_once_and_dvc_draws_the_declared_plots(repo):
+    repo.run("git", "add", ".")
+    repo.run("git", "commit", "-qm", "first")
+    repo.edit("params.yaml", "kernels: false", "kernels: true")
+    timed = {f"kernels@{model}-{target}" for model, target in PAIRS}
+    assert repo.repro() == timed | {"toolchain", "track", "report"}
+    found = json.loads((repo.root / "out/profile/first/x86-64/kernels.json").read_text())
+    if found["kernels"]:  # this machine runs it
+        assert "the mark is the least time by the roofline" in (repo.root / "out/report/index.html").read_text()
+    assert repo.repro() == {"toolchain"}
+    drawn = json.loads(repo.run(repo.python, "-m", "dvc", "plots", "diff", "HEAD", "--json"))["data"]
+    plots = {name.partition("plots/")[2] for name in drawn}
+    kinds = {f"{kind}/{model}/{target}.json" for kind in ("time", "history") for model, target in PAIRS}
+    assert plots == kinds | {"ram.json"}
+    assert all(set(each["revisions"]) == {"workspace", "HEAD"} for found in drawn.values() for each in found)
+
+
 def test_a_budget_reruns_the_search_but_no_compilation_of_the_same_choice_and_everything_that_judges_follows(repo):
     # what no plan fits is the least ram at any price: the same choice only without a limit of time
     repo.edit("params.yaml", "max-slowdown: 1.25", "max-slowdown: null")

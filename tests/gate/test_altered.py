@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from passfit.gate import run_gate
 from passfit.gate.altered import _is_recorded
+from passfit.memory import read_report
+from passfit.memory.files.footprint_file import kept_text
 from passfit.params.params import load_params
 
 from .samples import KIB, PARAMS, Repo, digests, footprint
@@ -68,6 +71,15 @@ def test_the_copy_for_git_is_that_of_the_result(made: Repo):
     (made.path / "footprints/a/x86-64.json").write_text("{")
     code, text = verdict(made)
     assert code == 2 and "footprints/a/x86-64.json" in text and "not JSON" in text
+
+
+def test_a_copy_without_times_and_errors_is_one(made: Repo):
+    report = read_report(made.path / FOLDER / "footprint.json")
+    copy = made.path / "footprints/a/x86-64.json"
+    copy.write_text(kept_text(report))
+    assert verdict(made)[0] == 0
+    copy.write_text(kept_text(replace(report, measured=replace(report.measured, stack=1))))
+    assert verdict(made)[0] == 2
 
 
 def test_another_budget_alone_alters_no_copy(made: Repo):

@@ -23,7 +23,7 @@ def in_a_repo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = compile_dir("ocr", "rpi4") / "footprint.json"
     place.parent.mkdir(parents=True)
-    ran = Measured(True, "native", None, 1.0, 0.0, 0.0)
+    ran = Measured(True, "native", 4096, 1.0, 0.0, 0.0, stack=40)
     report = FootprintReport("ocr", "rpi4", Start(9, 1), BEST, Baseline.of(BEST), ran)
     place.write_text(json.dumps(report.to_json()))
 
@@ -64,9 +64,34 @@ def test_it_keeps_the_footprint_with_its_budget(tmp_path, target, budget, fits, 
     assert (kept["budget"], kept["fits"]) == (budget, fits)
     compiled = json.loads((compile_dir("ocr", "rpi4") / "footprint.json").read_text())
     assert list(kept) == list(compiled)
-    assert {key: value for key, value in kept.items() if key not in ("budget", "fits")} == {
-        key: value for key, value in compiled.items() if key not in ("budget", "fits")
+    assert kept["measured"] == {"ran": True, "how": "native", "stack": 40}
+    apart = ("budget", "fits", "measured")
+    assert {key: value for key, value in kept.items() if key not in apart} == {
+        key: value for key, value in compiled.items() if key not in apart
     }
+
+
+def test_another_run_keeps_the_same_bytes(tmp_path):
+    place = compile_dir("ocr", "rpi4") / "footprint.json"
+    footprint(params(tmp_path, ""), "ocr", "rpi4")
+    first, again = kept_footprint("ocr", "rpi4").read_bytes(), json.loads(place.read_text())
+    again["measured"] |= {
+        "latency_ms": 9.0, "max_abs_error": 1e-7, "max_rel_error": 1e-6, "throughput": 7.0, "compile_seconds": 3.0, "ram": 4096,
+        "page": 4096, "energy": {"how": "RAPL", "mj_per_run": 1.0}, "error": {"reference": "double"}, "cycles": 5,
+    }  # fmt: skip
+    place.write_text(json.dumps(again))
+    footprint(params(tmp_path, ""), "ocr", "rpi4")
+    assert kept_footprint("ocr", "rpi4").read_bytes() == first
+
+
+def test_the_memory_of_an_image_is_kept(tmp_path):
+    place = compile_dir("ocr", "rpi4") / "footprint.json"
+    image = json.loads(place.read_text())
+    image["measured"] |= {"ram": 600, "flash": 2048, "instructions": 77}
+    place.write_text(json.dumps(image))
+    footprint(params(tmp_path, ""), "ocr", "rpi4")
+    kept = json.loads(kept_footprint("ocr", "rpi4").read_text())["measured"]
+    assert (kept["ram"], kept["flash"], kept["instructions"]) == (600, 2048, 77)
 
 
 def test_without_a_result_it_says_how_to_make_one(tmp_path):

@@ -1,9 +1,11 @@
+import json
+
 import pytest
 
 from passfit.errors import ConfigError
 from passfit.stages.report import report
 
-from ..report.results import EFFECTS
+from ..report.results import EFFECTS, search
 from ..tracking.samples import Repo
 
 
@@ -23,6 +25,21 @@ def test_the_page_of_all_results_is_written_the_same_each_time(tmp_path, monkeyp
     )
     report(repo.params)
     assert (tmp_path / "out" / "report" / "index.html").read_bytes() == written
+
+
+def test_the_data_of_the_plots_is_that_of_the_results(tmp_path, monkeypatch):
+    repo = Repo(tmp_path)
+    repo.result("a", "rpi4", ram=640)
+    repo.result("b", "x86-64", ram=512)
+    repo.write("optimize/b/x86-64/search.json", search())
+    monkeypatch.chdir(tmp_path)
+    report(repo.params)
+    plots = tmp_path / "out" / "report" / "plots"
+    found = {file.relative_to(plots).as_posix(): json.loads(file.read_text()) for file in plots.rglob("*.json")}
+    assert [(each["result"], each["ram"]) for each in found["ram.json"]] == [("a @ rpi4", 640), ("b @ x86-64", 512)]
+    assert [(each["time"], each["ram"]) for each in found["time/b/x86-64.json"]] == [(900, 5000), (1000, 4096)]
+    assert found["history/a/rpi4.json"] == [{"number": 0, "commit": "now", "ram": 640}]
+    assert set(found) == {"ram.json", "time/b/x86-64.json", "history/a/rpi4.json", "history/b/x86-64.json"}
 
 
 def test_a_file_that_was_changed_by_hand_is_named(tmp_path, monkeypatch):

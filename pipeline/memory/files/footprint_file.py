@@ -22,6 +22,13 @@ def report_text(report: FootprintReport) -> str:
     return json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
+def kept_text(report: FootprintReport) -> str:
+    """Return the content of the copy of footprint.json that git keeps: `FootprintReport.kept`, without empty values of a run."""
+    data = report.kept.to_json()
+    data["measured"] = {name: value for name, value in data["measured"].items() if value is not None}
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
 def read_report(path: Path) -> FootprintReport:
     """Reads footprint.json back. Raises ConfigError that names the file and what is wrong with it."""
     return parse_report(read_text(path, _HINT), str(path))

@@ -226,11 +226,12 @@ def time_section(result: Result) -> Section:
 
 def kernels_section(result: Result) -> Section:
     """Show kernels by time beside their roofline."""
-    if not result.kernels:
+    if not result.kernels or not result.kernels["kernels"]:
         slow = result.footprint.slow_summary
-        how = f"passfit profile … --target {result.footprint.target} --kernels --out out/profile/{result.footprint.model}/{result.footprint.target}/kernels.json"
+        how = "`profile: {kernels: true}` in params.yaml lets `dvc repro` time those that this machine runs"
+        why = (result.kernels or {}).get("why") or how
         return Section(
-            "Kernels by time", [Text(f"The kernels were not timed: {how} does."), *([Text(slow)] if slow else [])]
+            "Kernels by time", [Text(f"The kernels were not timed: {why}."), *([Text(slow)] if slow else [])]
         )
     rows = [
         (each["name"], each["nodes"], f"{each['µs']:,.1f}", f"{each['at least µs']:,.1f}", f"{each['roofline']:.2f}")
