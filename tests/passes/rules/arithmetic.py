@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tvm import relax
+from tvm.tirx import FloatImm
 
 from ..graphs import Example, filled
 
@@ -146,6 +147,9 @@ TWINS: dict[str, dict[str, Example]] = {
         ),
     },
     "minimise-broadcasts": {
+        "a number, which is not a tensor": Example(
+            ((4, 1), (1, 4)), lambda x, y: _op.multiply(_op.multiply(x, y), relax.prim_value(FloatImm("float32", 2.0)))
+        ),
         "operands of one shape": Example(_TWO, lambda x, y: _op.add(_op.add(x, y), _op.add(x, x))),
         "the small ones first": Example(((4, 4), (4,), (4,)), lambda m, s, t: _op.add(m, _op.add(s, t))),
         "an inner sum that is read twice": Example(
@@ -157,6 +161,12 @@ TWINS: dict[str, dict[str, Example]] = {
         ),
     },
     "reorder-sums": {
+        "a number, which is not a tensor": Example(
+            _ROW,
+            lambda x: _op.add(
+                relax.prim_value(FloatImm("float32", 2.0)), _op.add(_op.add(x, relax.const(1.0)), relax.const(3.0))
+            ),
+        ),
         "one constant": Example(_TWO, lambda x, y: _op.add(_op.add(x, relax.const(1.0)), y)),
         "a sum that would grow": Example(
             ((2, 3),), lambda x: _op.add(_op.add(x, _const(1, 2, 3)), relax.const(np.ones((2, 1), "float32")))

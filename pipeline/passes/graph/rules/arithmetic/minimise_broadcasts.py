@@ -64,9 +64,9 @@ def _before_broadcast(expr: Expr, graph: Dataflow) -> Expr:
 def _smallest_first(call: Call, graph: Dataflow, operator: str) -> Expr | None:
     """Return the nest that joins the pair with the smallest result first; None if it computes no fewer elements."""
     terms = terms_of(call, graph, (operator,))
-    if len(terms) < 3 or len({term.shape for term in terms}) == 1:
+    left = [(term.expr, term.shape) for term in terms if term.shape is not None]
+    if len(left) < max(len(terms), 3) or len({shape for _, shape in left}) == 1:
         return None
-    left = [(term.expr, term.shape) for term in terms]
     total = 0
     while len(left) > 1:
         _, first, second = min((elements(broadcast(left[i][1], left[j][1])), i, j) for i, j in _pairs(left))

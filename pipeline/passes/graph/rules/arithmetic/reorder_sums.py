@@ -85,13 +85,17 @@ def _evaluated(constants: list[tuple[np.ndarray, bool]], *, additive: bool) -> n
 
 
 def _place(terms: list[Term], constant: list[bool], shape: tuple[int, ...]) -> int | None:
-    """Return the number of the smallest term the constant does not broadcast; None if there is none but the whole."""
+    """Return the number of the smallest term the constant does not broadcast; None if there is none but the whole.
+
+    None too for a nest with a number, which `like` would leave in its place.
+    """
+    shapes = [term.shape for term in terms if term.shape is not None]
     fitting = [
-        (elements(term.shape), number)
-        for number, term in enumerate(terms)
-        if not constant[number] and not term.inverse and broadcast(term.shape, shape) == term.shape
+        (elements(own), number)
+        for number, (term, own) in enumerate(zip(terms, shapes))
+        if not constant[number] and not term.inverse and broadcast(own, shape) == own
     ]
-    return min(fitting)[1] if fitting else None
+    return min(fitting)[1] if fitting and len(shapes) == len(terms) else None
 
 
 class _Rebuild:

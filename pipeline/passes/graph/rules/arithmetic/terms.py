@@ -24,10 +24,13 @@ DEPTH = 128
 
 @dataclass(frozen=True)
 class Term:
-    """Operand of a flattened sum or product; `inverse` if it is subtracted, or divides."""
+    """Operand of a flattened sum or product; `inverse` if it is subtracted, or divides.
+
+    `shape` is None for a number, which TVM takes in the place of a tensor.
+    """
 
     expr: Expr
-    shape: Shape
+    shape: Shape | None
     inverse: bool = False
 
 
@@ -52,7 +55,7 @@ def terms_of(call: Call, graph: Dataflow, operators: Sequence[str]) -> list[Term
 
     def flatten(expr: Expr, inverted: bool, depth: int) -> None:
         if not is_inner(expr, graph, operators, depth):
-            found.append(Term(expr, graph.static_shape(expr), inverted))
+            found.append(Term(expr, graph.shape(expr), inverted))
             return
         left, right = graph.value(expr).args
         flatten(left, inverted, depth + 1)
