@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def test_weights_take_the_bytes_of_the_file_and_results_agree(tmp_path: Path) -> None:
-    model = dynamically_quantised(encoder(2, 64, 32, 4, 200))
+    model = dynamically_quantised(encoder(1, 64, 16, 2, 200))
     path = save(model, tmp_path)
     api.compile_model(path, HOST, out=tmp_path / "out", search=SearchSettings(strategy="tvm-default"))
     report = read_report(tmp_path / "out/footprint.json")

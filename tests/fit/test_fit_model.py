@@ -45,9 +45,9 @@ def test_all_targets_are_told_smallest_first_and_the_same_twice(cnn: Path):
     report = api.fit(cnn, targets, search=QUICK)
     assert {each.target for each in report.verdicts} == {each.name for each in targets}
     assert report.smallest == report.verdicts[0].target and report.next is None and report.remedies == ()
-    assert json.loads(json.dumps(report.to_json())) == json.loads(
-        json.dumps(api.fit(cnn, targets[::-1], search=QUICK).to_json())
-    )
+    some = targets[::6]
+    again, turned = (json.dumps(api.fit(cnn, each, search=QUICK).to_json()) for each in (some, some[::-1]))
+    assert json.loads(again) == json.loads(turned)
 
 
 def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):

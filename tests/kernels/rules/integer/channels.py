@@ -21,10 +21,10 @@ from passfit.tir.workspace import workspace_bytes
 
 from ...programs import HOST
 
-#: processors to run kernels on: any, and those with pairs that this machine has
+#: processors to run kernels on, without LLVM's optimisations: any, and those with pairs that this machine has
 PROCESSORS = [
     HOST,
-    *(t.llvm_config() for t in map(get_target, ("x86-64", "x86-64-v4")) if how_to_run(t).native),
+    *(t.llvm_config() | HOST for t in map(get_target, ("x86-64", "x86-64-v4")) if how_to_run(t).native),
 ]
 MACHINES = [get_target(name).machine for name in ("x86-64", "x86-64-v4")]
 

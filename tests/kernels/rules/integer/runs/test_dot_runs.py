@@ -22,7 +22,7 @@ TARGET = get_target("x86-64-vnni")
 #: with AVX-512, and with vectors of eight
 MACHINES = [TARGET.machine, replace(TARGET.machine, lanes=8)]
 #: any processor, and this one if it has the instruction
-PROCESSORS = [HOST, *([TARGET.llvm_config()] if how_to_run(TARGET).native else [])]
+PROCESSORS = [HOST, *([TARGET.llvm_config() | HOST] if how_to_run(TARGET).native else [])]
 
 
 def scheduled(kernel, machine=MACHINES[0]):
