@@ -22,7 +22,7 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT
 
 OPTS = ("size", "balanced", "speed")
 #: small models of several kinds
-MODELS = ("ocr-cls", "mtcnn-onet", "mtcnn-rnet", "wake-embedding", "wake-melspectrogram", "wake-alexa", "vad")
+MODELS = ("mtcnn-onet", "mtcnn-rnet", "wake-melspectrogram", "wake-alexa", "vad")
 #: one sequence for all
 SEQUENCE = (*TVM_DEFAULT, "share", "order")
 
@@ -40,7 +40,7 @@ def measure(model: Model) -> dict:
                 return {"failed": f"{opt}: {failed}"}
             best = json.loads((scratch / opt / "footprint.json").read_text(encoding="utf-8"))["best"]
             code[opt], ram[opt] = best["code"], best["arena"] + best["workspace"]
-        latency = timed(model, {opt: scratch / opt for opt in OPTS})
+        latency = timed(model, {opt: scratch / opt for opt in OPTS}, least=True)
     return latency if "failed" in latency else {"code": code, "ram": ram, "latency": latency}
 
 
@@ -49,8 +49,8 @@ def table(rows: Mapping[str, Mapping], head: Iterable[str]) -> str:
     heads = ["code, balanced", "× size", "× speed", "ms, balanced", "× size", "× speed", "ram"]
     lines = [
         "# Bytes of code", "", *head, "",
-        "Bytes of code, and milliseconds natively, of libraries of one sequence, turn by turn in one process: `balanced`, and",
-        "`size` and `speed` relative to it. Ram: arena and workspace.", "",
+        "Bytes of code of libraries of one sequence, and milliseconds of processor time of the shortest run, natively, turn by turn",
+        "in one process: `balanced`, and `size` and `speed` relative to it. Ram: arena and workspace.", "",
         f"| model | {' | '.join(heads)} |", "| --- |" + " ---: |" * len(heads),
     ]  # fmt: skip
     ratios: dict[tuple[str, str], list[float]] = {}

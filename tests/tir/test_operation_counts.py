@@ -14,6 +14,7 @@ from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
 from passfit.tir.counts.instructions import DIVISION
 from passfit.tir.counts.operation_counts import kernel_work
+from passfit.tir.operators.quads import neighbours
 
 pytestmark = pytest.mark.tvm
 
@@ -306,3 +307,21 @@ def sampled_sums(count: T.Buffer((1,), "int32"), x: T.Buffer((64, 8), "float32")
 
 def test_a_sum_whose_length_data_decide_counts_one_step():
     assert sum(each.arithmetic for each in kernel_work(sampled_sums, AVX2).statements) <= 8 * 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_neighbours_read_as_one_integer_are_one_load(dtype):
+    """Compare with a kernel that reads the same bytes as integers of their own."""
+    number = 32 // int(dtype[3:])
+    bytes_ = te.placeholder((5, 16 * number), dtype, "x")
+    words = te.placeholder((5, 16), "int32", "x")
+
+    def of_bytes(i, j):
+        return neighbours(*(bytes_(i, j * number + each) for each in range(number)))
+
+    found = [
+        totals(kernel_work(te.create_prim_func([operand, te.compute((5, 16), value)]), machine))[1]
+        for machine in (AVX2, SCALAR)
+        for operand, value in ((bytes_, of_bytes), (words, lambda i, j: words[i, j]))
+    ]
+    assert found == [5 * 2, 5 * 2, 5 * 16, 5 * 16]

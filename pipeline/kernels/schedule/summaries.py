@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
@@ -19,17 +19,20 @@ from ...targets import Machine
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ..weights.repack import Repack
-from ..weights.repack_pairs import RepackPairs
-from ..weights.repack_quads import RepackQuads
-from ..weights.repack_runs import RepackRuns
 from .candidates import Schedule, Schedules, fits, is_scheduled, reads_machine, schedules
 from .largest_default import largest_default
 from .row_schedules import row_schedule
 from .shared_log import SharedLog
 
-_REPACKS: dict[str, Callable[..., Repack]] = {
-    each.__name__: each for each in (Repack, RepackPairs, RepackQuads, RepackRuns)
-}
+
+def _kinds(kind: type[Repack] = Repack) -> Iterator[type[Repack]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)
+
+
+#: every layout of weights; candidates.py has imported their rules
+_REPACKS: dict[str, Callable[..., Repack]] = {each.__name__: each for each in _kinds()}
 #: name, key, and schedules on demand, of a kernel
 _Asked = tuple[str, str, Callable[[], Schedules]]
 

@@ -5,7 +5,7 @@
             for j in unrolled 4:      unrolled loops share loads they do not depend on
                 for v in vectorized 8: acc[j, v] += x[k, i, v] * w[j]
 
-A load from one of two places, by position, chooses its address first: an instruction for each place. Conditions on the
+Neighbours in memory that are read as one integer are one load. A load from one of two places, by position, chooses its address first: an instruction for each place. Conditions on the
 innermost loop are evaluated in each iteration, and so are quotients and remainders that move by no constant step.
 Divisions and functions are hoisted as loads are. Accumulators that no inner serial loop moves stay in registers. What
 LLVM vectorizes by itself counts as vectorized: innermost loops whose stores are contiguous and whose loads move a few
@@ -28,6 +28,7 @@ from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWor
 from ..expressions import chosen_places, element_bytes, loads
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
+from ..operators.quads import joined_loads
 from ..row_window import calls_of
 from .cache_traffic import Access, CacheTraffic, Nest
 from .instructions import DIVISION, instructions, long_instructions, widest
@@ -164,19 +165,24 @@ class _Counter:
         vectors = vectors_of(loops, lanes, by_llvm=loops != place.loops)
         everywhere = executions(loops, self._machine, vectors) * place.share
 
-        def moved(buffer: Var, moves: Sequence[int | None]) -> float:
+        def moved(buffer: Var, moves: Sequence[int | None], at_once: int = 1) -> float:
             if hash(buffer) in place.registers:
                 return 0.0
-            return accesses(loops, vectors, moves) * place.share
+            steps = [
+                -(-move // at_once) if move and loop.kind == VECTORIZED else move for loop, move in zip(loops, moves)
+            ]
+            return accesses(loops, vectors, steps) * place.share
 
         seen: set[tuple] = set()
+        joined = joined_loads(store.value)
         chosen = set(map(hash, chosen_places(store.value)))
         loaded = addresses = 0.0
         for each, (moves, first) in zip(read, accessed):
             key = (hash(each.source), first, tuple(moves))
-            if key not in seen:
+            at_once = joined.get(hash(each), 1)
+            if at_once and key not in seen:
                 seen.add(key)
-                times = moved(each.source, moves)
+                times = moved(each.source, moves, at_once)
                 loaded += times
                 addresses += times if hash(each) in chosen else 0.0
         reached = {

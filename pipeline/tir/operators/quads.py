@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+import tvm_ffi
+from tvm.ir import Call, Expr, Op, PrimType, TensorLoad, register_op_attr
 from tvm.tirx import const
 
 QUADS, COUPLE, NEIGHBOURS = "passfit.quads", "passfit.couple", "passfit.neighbours"
@@ -45,6 +46,18 @@ def neighbours(*loads: Expr) -> Call:
     In a vectorised loop the bytes have to fill the vector without gaps.
     """
     return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType(f"int{loads[0].ty.dtype.bits * len(loads)}"))
+
+
+def joined_loads(value: object) -> dict[int, int]:
+    """Map the loads of all `neighbours` in a value, by hash, to the elements read at once: 0 for those that come along."""
+    found: list[Call] = []
+    tvm_ffi.structural_walk(value, (Call, lambda call: found.append(call) if _is_joined(call) else None))
+    return {hash(load): 0 if number else len(call.args) for call in found for number, load in enumerate(call.args)}
+
+
+def _is_joined(call: Call) -> bool:
+    loads = all(isinstance(each, TensorLoad) for each in call.args)
+    return getattr(call.op, "name", "") == NEIGHBOURS and loads
 
 
 def byte(word: Expr, place: Expr, dtype: str) -> Call:

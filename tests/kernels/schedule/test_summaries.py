@@ -1,8 +1,10 @@
 """Check that summaries suffice for a plan, and that no process repeats another's work."""
 
 import os
+import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,9 @@ from passfit.kernels.schedule import candidates, summaries
 from passfit.kernels.schedule.candidates import schedules
 from passfit.kernels.schedule.shared_log import SharedLog
 from passfit.kernels.schedule.summaries import ScheduleSummaries
+from passfit.kernels.weights import repack as repack_module
 from passfit.kernels.weights.repack import Repack
+from passfit.kernels.weights.repack_groups import RepackGroups
 from passfit.kernels.weights.repack_pairs import RepackPairs
 from passfit.kernels.weights.repack_quads import RepackQuads
 from passfit.kernels.weights.repack_runs import RepackRuns
@@ -156,6 +160,7 @@ def test_kernels_without_sums_have_one_schedule_on_all_machines(passes):
     [
         Repack(0, 1, 4, inner=8), RepackPairs(1, 0, 8, run=(1, 2), extents=(8, 3, 4), group=4, zero=3),
         RepackQuads(1, 0, 8, channels=1, extents=(8, 4), dots=True), RepackRuns(2, 0, 8, channels=1, extents=(8, 64)),
+        RepackGroups(1, 0, 8, channels=3, extents=(8, 3, 3, 64), unrolled=(2,), runs=2),
     ],
 )  # fmt: skip
 def test_a_summary_of_rows_keeps_layouts_of_every_kind(repack, monkeypatch):
@@ -167,4 +172,8 @@ def test_a_summary_of_rows_keeps_layouts_of_every_kind(repack, monkeypatch):
 
 
 def test_every_kind_of_layout_is_known():
-    assert set(Repack.__subclasses__()) < set(summaries._REPACKS.values())
+    folder = Path(repack_module.__file__).parent
+    written = {
+        name for file in folder.glob("*.py") for name in re.findall(r"^class (Repack\w*)", file.read_text(), re.M)
+    }
+    assert written == set(summaries._REPACKS)
