@@ -38,7 +38,13 @@ def source_in(repo: Path, root: Path, model: str) -> str:
     """
     if is_fetched(model):
         return model
-    path = Path(os.path.abspath(resolve_source(model)))
+    try:
+        path = Path(os.path.abspath(resolve_source(model)))
+    except ModelError as error:
+        if os.path.lexists(model):
+            raise
+        said = "If a stage or `dvc add` keeps it, run `dvc repro` or `dvc pull` first."
+        raise ModelError(error.what, f"{said} {error.hint}") from None
     path = path.parent.resolve() / path.name  # the file itself may be a link into DVC's cache
     if not path.is_relative_to(root):
         raise ConfigError(

@@ -129,7 +129,7 @@ def test_without_dvc_it_says_how_to_add_it(repo):
         ([], ["x86-64"], {}, ConfigError, "--model"),
         (["m.onnx"], [], {}, TargetError, "--target"),
         (["m.onnx"], ["rpi-4"], {}, TargetError, "rpi4"),
-        (["none.onnx"], ["x86-64"], {}, ModelError, "none.onnx"),
+        (["none.onnx"], ["x86-64"], {}, ModelError, "none.onnx.*`dvc repro` or `dvc pull` first"),
         (["."], ["x86-64"], {}, ModelError, "directory"),
         (["text.onnx"], ["x86-64"], {}, ModelError, "text.onnx"),
         (["open.onnx"], ["x86-64"], {}, ModelError, "open.onnx: .*--shape x="),
