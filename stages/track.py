@@ -12,15 +12,16 @@ from passfit.tracking import track as log
 
 
 def track(params: Params) -> str:
-    """Log every result to MLflow (idempotent), promote by the gate's verdicts, and write out/track.json: runs by content, and warnings."""
+    """Log every result to MLflow (idempotent), register what the gate passes, and write out/track.json: runs by content, and warnings.
+
+    What is refused fails no stage: the gate does.
+    """
     result = log(Path(), params, why_refused(Path(), params))
-    write_json(
-        OUT / "track.json",
-        {"runs": {run.name: run.content for run in result.runs}, "warnings": list(result.warnings)},
-    )
+    warnings = [*result.refused, *result.warnings]
+    write_json(OUT / "track.json", {"runs": {run.name: run.content for run in result.runs}, "warnings": warnings})
     for link in result.links:
         sys.stdout.write(f"{link}\n")
-    for warning in result.warnings:
+    for warning in warnings:
         sys.stderr.write(f"passfit: {warning}\n")
     new = sum(run.new for run in result.runs)
     return f"runs in MLflow: {len(result.runs)}, new: {new}"

@@ -49,10 +49,15 @@ class Servers:
         return addresses
 
     def stop(self) -> None:
-        for process in self.started:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-            process.wait(timeout=30)
+        alive = [process for process in self.started if process.poll() is None]
+        for process in alive:
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in alive:
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:  # a server waits for connections that nobody closes
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(timeout=30)
 
     def _start(self, arguments: tuple[str, ...], environment: dict[str, str]) -> Path:
         # `mlflow models serve` starts uvicorn by its name

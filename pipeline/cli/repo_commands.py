@@ -123,21 +123,29 @@ def gate(
     raise typer.Exit(result.exit_code)
 
 
-def track() -> None:
+def track(
+    register: Annotated[
+        bool, typer.Option("--register", help="register what the gate passes as versions of MLflow's models")
+    ] = False,
+) -> None:
     """Log all results on disk to MLflow; skip those already logged.
 
-    Libraries of this machine become versions of registered models.
-    The alias champion moves to one that the gate passes, and never to one of a DVC experiment.
+    With --register, each result that the gate passes becomes a version of the registered model of its name.
+    The alias champion-TARGET moves to it, and champion to one that this machine can serve.
+    Exit code 1: a result was refused: it fails the gate, or is of a DVC experiment.
+    Exit code 2: MLflow could not register one.
     """
     from ..gate import why_refused
     from ..params.params import load_params
     from ..tracking import track as log
 
     params = load_params(Path("params.yaml"))
-    result = log(Path(), params, why_refused(Path(), params))
+    result = log(Path(), params, why_refused(Path(), params) if register else None)
     for run in result.runs:
         typer.echo(f"{'logged' if run.new else 'already logged'}: {run.name}")
     for link in result.links:
         typer.echo(link)
-    for warning in result.warnings:
-        typer.echo(f"passfit: {warning}", err=True)
+    for line in (*result.refused, *result.warnings):
+        typer.echo(f"passfit: {line}", err=True)
+    if register and (result.warnings or result.refused):
+        raise typer.Exit(2 if result.warnings else 1)

@@ -27,7 +27,7 @@ def fetch_run(repo: Path, run_id: str, folder: Path) -> None:
     hint = "Name a run that `passfit track` logged; MLFLOW_TRACKING_URI names another store."
     if store.database is not None and not store.database.is_file():
         raise ConfigError(f"run {run_id}: there is no MLflow store {store.database}.", hint)
-    with quick_and_quiet():
+    with quick_and_quiet(store):
         if reason := unreachable(store):
             raise ConfigError(f"run {run_id}: {reason}.", hint)
         from mlflow import MlflowClient

@@ -1,21 +1,22 @@
 """Choose the figures of an MLflow run: few charts, the ones people look for first.
 
-MLflow makes a chart of every metric, in sections named by the part before the slash, both in alphabetical order; a
-line from step to step where a metric has a step above 0. So ram, flash and latency stand first, each in one chart that
-begins at `tvm-default` (step 0) and ends at passfit (step 1). Bytes of everything else are in footprint.json.
+MLflow makes a chart of every metric, in sections named by the part before the slash, both in alphabetical order, metrics without a
+section last; a line from step to step where a metric has a step above 0. So ram, flash and latency stand in the first section, each in
+one chart that begins at `tvm-default` (step 0) and ends at passfit (step 1). The metrics of this section are those of the
+LoggedModel too, which searches compare: see `of_model`. Bytes of everything else are in footprint.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..memory.footprint import BesideFloats, FootprintReport
 from ..memory.limits import telling
 
 KIB = 1024
-#: the section that comes first, and the steps of its charts
-BESIDE, BASELINE, PASSFIT = "beside tvm-default", 0, 1
+#: the section that comes first, that of the footprint `best` in footprint.json, and the steps of its charts
+BEST, BASELINE, PASSFIT = "best", 0, 1
 #: the section of quantised models
 FLOATS = "beside float32"
 #: best ram of the search so far, by evaluation
@@ -64,19 +65,24 @@ def figures(
     }
     for name, (theirs, ours, unit) in pairs.items():
         if theirs is not None and ours is not None:
-            yield Figure(f"{BESIDE}/{name}", theirs / unit, BASELINE)
+            yield Figure(f"{BEST}/{name}", theirs / unit, BASELINE)
         if ours is not None:
-            yield Figure(f"{BESIDE}/{name}", ours / unit, PASSFIT)
+            yield Figure(f"{BEST}/{name}", ours / unit, PASSFIT)
+    alone = {
+        "fits": float(result.fits),
+        "stack_kib": best.stack / KIB or None,
+        "max_rel_error": ran.max_rel_error,
+        "instructions": ran.instructions,
+        "cycles": ran.cycles,
+    }
+    yield from (Figure(f"{BEST}/{name}", value) for name, value in alone.items() if value is not None)
     if result.quantised is not None:
         yield from _beside_floats(result.quantised)
-    yield Figure("budget/fits", float(result.fits))
     if result.budget.ram is not None:
         yield Figure("budget/ram_margin_kib", (result.budget.ram - best.ram) / KIB)
     if result.budget.flash is not None:
         yield Figure("budget/flash_margin_kib", (result.budget.flash - best.flash) / KIB)
     yield from (Figure(SEARCH, ram / KIB, evaluation) for evaluation, ram in trajectory)
-    if ran.max_rel_error is not None:
-        yield Figure("verify/max_rel_error", ran.max_rel_error)
     if ran.given is not None:
         agreed = (
             ("given_max_lsb", ran.given.max_lsb),
@@ -84,21 +90,20 @@ def figures(
             ("given_same_decisions", ran.given.same_decisions),
         )
         yield from (Figure(f"verify/{name}", value) for name, value in agreed if value is not None)
-    if ran.instructions is not None:
-        yield Figure("verify/instructions", ran.instructions)
-    if ran.cycles is not None:
-        yield Figure("verify/cycles", ran.cycles)
     if ran.ram is not None:
         yield Figure("verify/measured_ram_kib", ran.ram / KIB)
     yield from (Figure(f"regions/{region.name}_kib", region.used / KIB) for region in telling(best.regions))
-    if best.stack:
-        yield Figure("verify/stack_kib", best.stack / KIB)
     if ran.throughput is not None:
         yield Figure("verify/throughput_per_s", ran.throughput)
     if ran.energy is not None and ran.energy.mj_per_run is not None:
         yield Figure("verify/energy_mj", ran.energy.mj_per_run)
     if ran.compile_seconds is not None:
         yield Figure("verify/compile_seconds", ran.compile_seconds)
+
+
+def of_model(found: Iterable[Figure]) -> list[Figure]:
+    """Return the figures of a LoggedModel: the last value of each metric of the first section."""
+    return list({figure.name: figure for figure in found if figure.name.startswith(f"{BEST}/")}.values())
 
 
 def _beside_floats(found: BesideFloats) -> Iterator[Figure]:

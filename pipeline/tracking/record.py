@@ -16,12 +16,13 @@ from ..errors import PassfitError
 from ..memory.files.footprint_file import report_text
 from ..memory.footprint import FootprintReport
 from ..params.params import Params
+from ..targets import Target
 from ..targets.catalogue import get_target
 from .metrics import Figure, TimedFront, figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "6"
+FORMAT = "7"
 _FOOTPRINT = "footprint.json"
 
 
@@ -50,10 +51,19 @@ class Servable:
     library: Path
     io: Io
 
-    @property
-    def content(self) -> str:
-        """Hash (sha256) the library, its inputs and outputs: another hash is another model version."""
-        return _sha256(_digest(self.library), json.dumps(asdict(self.io), sort_keys=True))
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is handed over: files of the result, card and BOM; `servable` is there if this machine can load the library.
+
+    `content` is the sha256 of archive, shared library, header, inputs and outputs: another one is another model version.
+    """
+
+    files: tuple[Path, ...]
+    card: str
+    bom: str
+    content: str
+    servable: Servable | None
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class RunRecord:
     figures: tuple[Figure, ...]
     note: str
     artifacts: tuple[Path, ...]
-    servable: Servable | None
+    delivery: Delivery
     page: Callable[[], str] | None = None
 
     @property
@@ -116,7 +126,7 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
         figures=tuple(figures(result, trajectory, _front(repo, model, target))),
         note=note(result),
         artifacts=artifacts,
-        servable=_servable(repo, model, target),
+        delivery=_delivery(repo, result, device),
         page=lambda: run_page(repo, params, (model, target)),
     )
 
@@ -177,8 +187,21 @@ def _is_int(value: object) -> bool:
     return type(value) is int
 
 
+def _delivery(repo: Path, result: FootprintReport, device: Target) -> Delivery:
+    from ..card import bill_of_materials, model_card, read_facts
+
+    servable = _servable(repo, result.model, result.target)
+    folder = repo / compile_dir(result.model, result.target)
+    facts = read_facts(folder, result, device)
+    files = tuple(folder / name for name in facts.digests if (folder / name).is_file())
+    library = sorted({path for path in folder.iterdir() if path.suffix in (".a", ".so", ".h")})
+    io = "" if servable is None else json.dumps(asdict(servable.io), sort_keys=True)
+    content = _sha256(*(f"{_digest(path)} {path.name}" for path in library), io)
+    return Delivery(files, model_card(facts), bill_of_materials(facts), content, servable)
+
+
 def _servable(repo: Path, model: str, target: str) -> Servable | None:
-    """Find the shared library and its manifest, which only the host's target has."""
+    """Find the shared library and its manifest, which only the host's target has; none with a dtype that NumPy lacks."""
     folder = repo / compile_dir(model, target)
     libraries = sorted(folder.glob("lib*.so"))
     if not libraries:
@@ -193,7 +216,18 @@ def _servable(repo: Path, model: str, target: str) -> Servable | None:
         problem = error.errors()[0]
         field = ".".join(map(str, ("io", *problem["loc"])))
         raise PassfitError(f"{place}: {field}: {problem['msg']}.", REMAKE) from None
-    return Servable(libraries[0], io)
+    known = all(_is_numpy_dtype(port.dtype) for port in (*io.inputs, *io.outputs))
+    return Servable(libraries[0], io) if known else None
+
+
+def _is_numpy_dtype(name: str) -> bool:
+    import numpy as np
+
+    try:
+        np.dtype(name)
+    except TypeError:
+        return False
+    return True
 
 
 def _read_json(path: Path, place: Path) -> object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import time
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +49,7 @@ def log_run(client: MlflowClient, experiment_id: str, record: RunRecord, repo: P
     run = client.create_run(experiment_id, run_name=record.name, tags=_context(repo) | {STARTED: record.content})
     run_id = run.info.run_id
     try:
-        _log_figures(client, run_id, record)
+        _log_figures(client, run_id, record, run.info.start_time)
         client.log_text(run_id, record.footprint, "footprint.json")
         for path in record.artifacts:
             client.log_artifact(run_id, str(path))
@@ -73,14 +72,14 @@ def close_interrupted(client: MlflowClient, experiment_id: str, content: str) ->
         client.set_terminated(run.info.run_id, "KILLED")
 
 
-def _log_figures(client: MlflowClient, run_id: str, record: RunRecord) -> None:
-    now = int(time.time() * 1000)
+def _log_figures(client: MlflowClient, run_id: str, record: RunRecord, started: int) -> None:
+    """Log params, tags and figures; all at the time of the run, so that those of its LoggedModel are the same points."""
     client.log_batch(
         run_id,
         params=[Param(name, value) for name, value in record.params.items()],
         tags=[RunTag(name, value) for name, value in {**record.tags, MLFLOW_RUN_NOTE: record.note}.items()],
     )
-    points = iter(Metric(each.name, each.value, now, each.step) for each in record.figures)
+    points = iter(Metric(each.name, each.value, started, each.step) for each in record.figures)
     while batch := list(islice(points, BATCH)):
         client.log_batch(run_id, metrics=batch)
 

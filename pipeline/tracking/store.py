@@ -91,10 +91,14 @@ def unreachable(store: Store) -> str | None:
 
 
 @contextmanager
-def quick_and_quiet() -> Iterator[None]:
-    """Shorten timeouts and silence MLflow meanwhile; the user's own environment variables stay."""
-    added = [name for name in ENVIRONMENT if name not in os.environ]
-    os.environ.update({name: ENVIRONMENT[name] for name in added})
+def quick_and_quiet(store: Store) -> Iterator[None]:
+    """Shorten timeouts and silence MLflow meanwhile; the user's own environment variables stay.
+
+    MLflow's registry finds a LoggedModel only in the store of the environment.
+    """
+    wanted = ENVIRONMENT | {"MLFLOW_TRACKING_URI": store.uri}
+    added = [name for name in wanted if name not in os.environ]
+    os.environ.update({name: wanted[name] for name in added})
     disabled = logging.root.manager.disable
     logging.disable(logging.ERROR)  # an error reaches the user as the exception it is raised with
     try:

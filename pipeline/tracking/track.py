@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifacts.git import git_line
 from ..params.params import Params
 from .experiment import experiment_of
-from .record import RunRecord, Servable, read_record
+from .record import RunRecord, read_record
 from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
 
 if TYPE_CHECKING:
@@ -34,18 +35,19 @@ class TrackedRun:
 
 @dataclass(frozen=True)
 class TrackResult:
-    """Tracked runs, links to them, and warnings of failures; no result depends on these."""
+    """Tracked runs, links to them, results refused by the registry, and warnings of failures; no result depends on these."""
 
     links: tuple[str, ...] = ()
     runs: tuple[TrackedRun, ...] = ()
+    refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str]) -> TrackResult:
-    """Log every result under repo/out/compile that params.yaml declares, and register the libraries of this machine.
+def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str] | None = None) -> TrackResult:
+    """Log every result under repo/out/compile that params.yaml declares, each as a run and a LoggedModel.
 
-    `refused` has the failed checks of each model and target, as the gate says them, or an empty text: only a version
-    without any is promoted, and none of an experiment. A store that cannot be reached, or refuses, is a warning. Raises
+    With `refused`, register those that pass: it has the failed checks of each model and target, as the gate says them, or an
+    empty text. Only a result without any is registered, and none of an experiment. A store that cannot be reached, or refuses, is a warning. Raises
     PassfitError for a malformed result.
     """
     wanted = [(model, target) for model in params.models for target in params.targets]
@@ -54,7 +56,7 @@ def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str]) ->
     if not records:
         return TrackResult(warnings=("nothing to track: there are no results under out/compile. Run `dvc repro`.",))
     store = find_store(repo)
-    with quick_and_quiet():
+    with quick_and_quiet(store):
         reason = unreachable(store)
         if reason is not None:
             return TrackResult(warnings=(_not_tracked(reason),))
@@ -62,7 +64,7 @@ def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str]) ->
 
 
 def _track(
-    store: Store, repo: Path, params: Params, records: list[RunRecord], refused: Mapping[tuple[str, str], str]
+    store: Store, repo: Path, params: Params, records: list[RunRecord], refused: Mapping[tuple[str, str], str] | None
 ) -> TrackResult:
     import requests
     from alembic.util import CommandError
@@ -71,12 +73,14 @@ def _track(
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
+    from .logged_model import ensure_model
     from .promote import Standing
 
     runs: list[TrackedRun] = []
     warnings: list[str] = []
+    obstacles: list[str] = []
     served: list[str] = []
-    experiment_id, tried = None, experiment_of(repo)
+    experiment_id, tried, commit = None, experiment_of(repo), git_line(repo, "rev-parse", "HEAD")
     try:
         with FileLock(store.lock, timeout=LOCK_SECONDS):
             client = MlflowClient(store.uri, os.environ.get("MLFLOW_REGISTRY_URI") or store.uri)
@@ -84,10 +88,19 @@ def _track(
             for record in records:
                 run = _ensure_run(client, store, experiment_id, record, repo)
                 runs.append(run)
-                if record.servable is not None:
-                    pair = record.result.model, record.result.target
-                    standing = Standing(refused.get(pair, "it was not judged"), tried)
-                    served += _ensure_registered(client, run, record, record.servable, standing, params, warnings)
+                reason = _why_not_served(record)
+                serve = record.delivery.servable is not None and not reason
+                model_id = ensure_model(client, experiment_id, run.run_id, record, serve)
+                if refused is None:
+                    continue
+                if reason:
+                    warnings.append(f"{record.name}: not registered: {reason}")
+                    continue
+                pair = record.result.model, record.result.target
+                standing = Standing(refused.get(pair, "it was not judged"), tried, commit)
+                if standing.obstacle:
+                    obstacles.append(f"{record.name}: not registered: {standing.obstacle}")
+                served += _ensure_registered(client, run.run_id, model_id, record, standing, params, warnings)
     except Timeout:
         warnings.append(_not_tracked(f"another process has held {store.lock} for {LOCK_SECONDS} s"))
     except (MlflowException, SQLAlchemyError, CommandError, requests.RequestException, OSError) as error:
@@ -99,7 +112,7 @@ def _track(
     from .links import links
 
     where = links(store, experiment_id, [run.run_id for run in runs], served)
-    return TrackResult(where, tuple(runs), tuple(warnings))
+    return TrackResult(where, tuple(runs), tuple(obstacles), tuple(warnings))
 
 
 def _experiment(client: MlflowClient, store: Store, name: str) -> str:
@@ -131,43 +144,41 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
     return TrackedRun(record.name, record.content, log_run(client, experiment_id, record, repo), new=True)
 
 
+def _why_not_served(record: RunRecord) -> str:
+    """Return why this machine cannot load the library that it was made for; empty if it can, and for other targets."""
+    from ..codegen.check_loads import why_not_loadable
+
+    servable = record.delivery.servable
+    if servable is None or (reason := why_not_loadable(servable.library, servable.io.name)) is None:
+        return ""
+    return (
+        f"{servable.library.name} does not load on this machine: {reason}. Make it again on this machine: `dvc repro`."
+    )
+
+
 def _ensure_registered(
     client: MlflowClient,
-    run: TrackedRun,
+    run_id: str,
+    model_id: str,
     record: RunRecord,
-    servable: Servable,
     standing: Standing,
     params: Params,
     warnings: list[str],
 ) -> list[str]:
     """Register the model and promote it if allowed; return its name and alias if it can be served.
 
-    A registry that refuses does not stop the other runs, nor does a library that does not load here: it becomes no
-    version, so the alias `champion` stays.
+    A registry that refuses does not stop the other runs.
     """
     from mlflow.exceptions import MlflowException
 
-    from ..codegen.check_loads import why_not_loadable
-    from .promote import ALIAS, promote
-    from .registry import register
+    from .promote import promote
 
-    reason = why_not_loadable(servable.library, servable.io.name)
-    if reason is not None:
-        warnings.append(
-            f"{record.name}: not registered: {servable.library.name} does not load on this machine: {reason}."
-            " Make it again on this machine: `dvc repro`."
-        )
-        return []
     try:
-        version = register(client, run.run_id, record, servable)
-        alias = promote(client, record.result.model, version, record.result.target, standing, params.targets)
+        alias = promote(client, run_id, model_id, record, standing, params.targets)
     except MlflowException as error:
         warnings.append(f"{record.name}: not registered: {_first_line(error)}")
         return []
-    if alias is None:
-        warnings.append(f"{record.name}: version {version}, not {ALIAS}: {standing.obstacle}")
-        return []
-    return [f"{record.result.model}@{alias}"]
+    return [] if alias is None else [f"{record.result.model}@{alias}"]
 
 
 def _not_tracked(reason: str) -> str:

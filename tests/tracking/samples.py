@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ BEST = Footprint(
     kernels=3, sum=4000,
 )  # fmt: skip
 
+ARCHIVE = b"!<arch>\n"
 #: doubles x (float32, 1 x 3) into y, counts the calls in n; fails when the first element is negative
 LIBRARY = """
 #include <stdint.h>
@@ -78,26 +80,28 @@ class Repo:
         target: str = "rpi4",
         ram: int = 640,
         quantised: BesideFloats | None = None,
+        latency: float = 1.5,
         **more: object,
     ) -> None:
         """What the stages leave for one model on one target; `more` is measured, too."""
-        measured = Measured(True, "native", 700, 1.5, 1e-6, 2e-6, **more)
+        measured = Measured(True, "native", 700, latency, 1e-6, 2e-6, **more)
         best = replace(BEST, ram=ram)
-        baseline = Baseline.of(replace(BEST, ram=2 * BEST.ram))
+        baseline = Baseline.of(replace(BEST, ram=2 * ram))
         report = FootprintReport(
             model, target, Start(9000, 5), best, baseline, measured, quantised=quantised
         )  # the budget is params.yaml's
         folder = f"compile/{model}/{target}"
         self.write(f"{folder}/footprint.json", report.to_json())
-        self.write(f"{folder}/manifest.json", {"target": target, "io": IO})
-        (self.path / "out" / folder / "libtwo.a").write_bytes(b"!<arch>\n")
+        files = {"libtwo.a": hashlib.sha256(ARCHIVE).hexdigest()}
+        self.write(f"{folder}/manifest.json", {"target": target, "io": IO, "files": files})
+        (self.path / "out" / folder / "libtwo.a").write_bytes(ARCHIVE)
         (self.path / "out" / folder / ".gitignore").write_text("/libtwo.a\n")
         self.write(f"optimize/{model}/{target}/sequence.json", {"passes": ["fold"], "exact": True, "catalogue": "1"})
         self.write(f"optimize/{model}/{target}/trajectory.json", [{"evaluation": i, "ram": 900 - i} for i in range(5)])
         self.write(f"profile/{model}/effects.json", {"target": target, "passes": [], "pairs": []})
 
     def track(self, refused: Mapping[tuple[str, str], str] | None = None) -> TrackResult:
-        """Track all results; the gate refuses those of `refused`, and none without it."""
+        """Track and register all results; the gate refuses those of `refused`, and none without it."""
         params = self.params
         return track(self.path, params, dict.fromkeys(declared(params), "") | dict(refused or {}))
 

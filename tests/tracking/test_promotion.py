@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from passfit.tracking.experiment import experiment_of
+from passfit.tracking.registry import registered_aliases
 
 from .samples import Repo
 
@@ -45,60 +46,84 @@ def client(repo: Repo):
 
 
 def aliases(repo: Repo) -> dict[str, str]:
-    return {name: str(version) for name, version in client(repo).get_registered_model("a").aliases.items()}
+    return registered_aliases(client(repo), "a")
 
 
 def tags(repo: Repo, version: str) -> dict[str, str]:
     return client(repo).get_model_version("a", version).tags
 
 
-def answer(repo: Repo) -> list:
+def answer(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> list:
     """Ask the champion."""
     import numpy as np
     from mlflow.pyfunc import load_model
 
-    version = client(repo).get_model_version_by_alias("a", "champion")
-    return load_model(version.source).predict({"x": np.array([[1, 2, 3]], np.float32)})["y"].tolist()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{repo.path}/mlflow.db")
+    return load_model("models:/a@champion").predict({"x": np.array([[1, 2, 3]], np.float32)})["y"].tolist()
 
 
-def test_a_version_is_promoted_if_the_gate_passes_it_and_keeps_its_place_if_not(stored, library):
+def logged(repo: Repo) -> list:
+    """Return the LoggedModels, the newest first."""
+    found = client(repo)
+    return found.search_logged_models([found.get_experiment_by_name("tests").experiment_id])
+
+
+def test_a_result_is_registered_if_the_gate_passes_it_and_the_last_keeps_its_place_if_not(stored, library):
     first = stored.track(RED)
-    (warning,) = first.warnings
-    assert warning == f"a @ x86-64: version 1, not champion: the gate refuses it: {RED['a', 'x86-64']}"
-    assert aliases(stored) == {} and tags(stored, "1")["passfit.gate"] == RED["a", "x86-64"]
+    assert first.refused == (f"a @ x86-64: not registered: the gate refuses it: {RED['a', 'x86-64']}",)
+    assert first.warnings == () and aliases(stored) == {} and client(stored).search_registered_models() == []
+    assert [model.tags["passfit.gate"] for model in logged(stored)] == [RED["a", "x86-64"]]
     assert not any(line.startswith("serve:") for line in first.links)
 
     # the same library, and a gate that passes it: a wider budget, say
     result = stored.track()
-    assert result.warnings == () and aliases(stored) == {"champion": "1", "champion-x86-64": "1"}
-    assert tags(stored, "1")["passfit.gate"] == "passed" and any("models:/a@champion " in line for line in result.links)
+    assert (result.warnings, result.refused) == ((), ()) and aliases(stored) == {
+        "champion": "1",
+        "champion-x86-64": "1",
+    }
+    assert tags(stored, "1").items() >= {
+        ("passfit.gate", "passed"), ("passfit.target", "x86-64"), ("passfit.budget", "ram 1000 B")
+    }  # fmt: skip
+    assert any("models:/a@champion " in line for line in result.links) and len(logged(stored)) == 1
 
     # the next one is red, then green; then the first one is back
     stored.library(library + b"\0")
-    assert len(stored.track(RED).warnings) == 1 and set(aliases(stored).values()) == {"1"}
-    assert tags(stored, "2")["passfit.gate"] == RED["a", "x86-64"]
-    assert stored.track().warnings == () and set(aliases(stored).values()) == {"2"}
+    assert len(stored.track(RED).refused) == 1 and set(aliases(stored).values()) == {"1"}
+    assert len(client(stored).search_model_versions("name = 'a'")) == 1
+    assert stored.track().refused == () and set(aliases(stored).values()) == {"2"}
     stored.library(library)
-    assert stored.track().warnings == () and set(aliases(stored).values()) == {"1"}
+    assert stored.track().refused == () and set(aliases(stored).values()) == {"1"}
     assert len(client(stored).search_model_versions("name = 'a'")) == 2
+    # a narrower budget refuses what is registered: it keeps its place until another passes, and says so
+    stored.track(RED)
+    assert set(aliases(stored).values()) == {"1"} and tags(stored, "1")["passfit.gate"] == RED["a", "x86-64"]
+
+
+def test_without_register_nothing_is_registered(stored):
+    from passfit.tracking import track
+
+    result = track(stored.path, stored.params)
+    assert [run.new for run in result.runs] == [True] and result.refused == () and len(logged(stored)) == 1
+    assert client(stored).search_registered_models() == []
+    assert [run.new for run in stored.track().runs] == [False] and len(logged(stored)) == 1
+    assert set(aliases(stored)) == {"champion", "champion-x86-64"}
 
 
 def test_what_was_not_judged_is_not_promoted(stored):
     from passfit.tracking import track
 
-    (warning,) = track(stored.path, stored.params, {}).warnings
-    assert "not judged" in warning and aliases(stored) == {}
+    (refused,) = track(stored.path, stored.params, {}).refused
+    assert "not judged" in refused and aliases(stored) == {}
 
 
-def test_an_experiment_is_registered_and_never_promoted(stored, library, monkeypatch):
+def test_an_experiment_is_logged_and_never_registered(stored, library, monkeypatch):
     stored.track()
     stored.library(library + b"\0")
     monkeypatch.setenv("DVC_EXP_NAME", "wider-net")
     for _ in range(2):
-        (warning,) = stored.track().warnings
-        assert warning == "a @ x86-64: version 2, not champion: it is of the experiment 'wider-net'"
-        assert set(aliases(stored).values()) == {"1"}
-    assert tags(stored, "2")["passfit.experiment"] == "wider-net" and tags(stored, "2")["passfit.gate"] == "passed"
+        (refused,) = stored.track().refused
+        assert refused == "a @ x86-64: not registered: it is of the experiment 'wider-net'"
+        assert set(aliases(stored).values()) == {"1"} and len(logged(stored)) == 2
     monkeypatch.delenv("DVC_EXP_NAME")
     assert stored.track().warnings == () and set(aliases(stored).values()) == {"2"}, "what was committed"
 
@@ -110,7 +135,7 @@ def test_targets_do_not_take_the_place_of_each_other(stored, library):
     assert result.warnings == ()
     assert aliases(stored) == {"champion": "1", "champion-x86-64": "1", "champion-rpi4": "2"}
     red = stored.track({("a", "rpi4"): "over"})
-    assert len(red.warnings) == 1 and aliases(stored)["champion-x86-64"] == "1"
+    assert len(red.refused) == 1 and aliases(stored)["champion-x86-64"] == "1"
 
     # by hand to the other target: it follows that one from then on
     client(stored).set_registered_model_alias("a", "champion", "2")
@@ -124,7 +149,7 @@ def test_targets_do_not_take_the_place_of_each_other(stored, library):
     assert aliases(stored) == {"champion": "1", "champion-x86-64": "1", "champion-rpi4": "2"}
 
 
-def test_a_version_whose_files_are_gone_is_registered_again(stored):
+def test_a_version_whose_files_are_gone_is_registered_again(stored, monkeypatch):
     (run,) = stored.track().runs
     client(stored).delete_run(run.run_id)  # restorable, until it is collected
     store = f"sqlite:///{stored.path}/mlflow.db"
@@ -133,12 +158,15 @@ def test_a_version_whose_files_are_gone_is_registered_again(stored):
         check=True, capture_output=True, env=os.environ | {"MLFLOW_TRACKING_URI": store},
     )  # fmt: skip
     (again,) = stored.track().runs
-    assert again.new and set(aliases(stored).values()) == {"2"}
+    assert again.new and set(aliases(stored).values()) == {"1"} and len(logged(stored)) == 1, "a LoggedModel stays"
+    assert answer(stored, monkeypatch) == [[2, 4, 6]]
+    client(stored).delete_logged_model(logged(stored)[0].model_id)
+    assert not stored.track().runs[0].new and set(aliases(stored).values()) == {"2"}
     # files alone, without a word to MLflow
-    shutil.rmtree(stored.path / "mlartifacts" / again.run_id)
+    shutil.rmtree(stored.path / "mlartifacts" / "models")
     (third,) = stored.track().runs
-    assert third.new and set(aliases(stored).values()) == {"3"}
-    assert answer(stored) == [[2, 4, 6]]
+    assert third.run_id == again.run_id and set(aliases(stored).values()) == {"3"}
+    assert answer(stored, monkeypatch) == [[2, 4, 6]]
     (last,) = stored.track().runs
     assert not last.new and set(aliases(stored).values()) == {"3"}
 
@@ -155,7 +183,7 @@ def test_files_that_dvc_linked_from_its_cache_are_tracked_as_files(stored, monke
     result = stored.track()
     assert result.warnings == () and set(aliases(stored).values()) == {"1"}
     shutil.rmtree(cache)
-    assert answer(stored) == [[2, 4, 6]]
+    assert answer(stored, monkeypatch) == [[2, 4, 6]]
     kept = [file for file in (stored.path / "mlartifacts").rglob("*") if file.is_file()]
     assert {"libtwo.so", "libtwo.a", "manifest.json"} <= {file.name for file in kept}
     assert not [file for file in (stored.path / "mlartifacts").rglob("*") if file.is_symlink()]

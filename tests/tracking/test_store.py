@@ -46,11 +46,11 @@ def test_the_tracking_uri_is_respected(tmp_path, monkeypatch):
     assert store.artifacts == (tmp_path / "other" / "mlartifacts").as_uri()
 
 
-def test_settings_of_the_user_stay_and_ours_go(monkeypatch):
+def test_settings_of_the_user_stay_and_ours_go(monkeypatch, tmp_path):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "7")
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
     before = dict(os.environ), logging.root.manager.disable
-    with quick_and_quiet():
+    with quick_and_quiet(find_store(tmp_path)):
         assert os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] == "7"
         assert os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] == "2"
     assert (dict(os.environ), logging.root.manager.disable) == before
