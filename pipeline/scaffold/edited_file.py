@@ -43,7 +43,7 @@ class EditedFile:
         self.text, self.data = text, expected
 
     def append(self, place: tuple[str, ...], entries: str) -> None:
-        """Append the YAML text `entries`, of a table, to the table `place`, () for the file.
+        """Append the YAML text `entries`, of a table or list, to that of `place`, () for the file.
 
         Raises ConfigError if the new text holds anything but the same data and the new entries.
         """
@@ -55,18 +55,18 @@ class EditedFile:
             end = "\r\n" if "\r\n" in self.text else "\n"
             gap = "" if not self.text else end if self.text.endswith("\n") else 2 * end
             text = self.text + gap + entries.replace("\n", end)
-        if section is None:
-            section = {}
-            if place:
-                part(expected, place[:-1])[place[-1]] = section
-            else:
-                expected = section
-        if isinstance(section, dict):
+        if section is None and place:
+            part(expected, place[:-1])[place[-1]] = new
+        elif section is None:
+            expected = new
+        elif isinstance(section, dict) and isinstance(new, dict):
             section |= new
+        elif isinstance(section, list) and isinstance(new, list):
+            section += new
         if text is None or not _holds(text, expected, self.path):
             raise ConfigError(
                 f"{self.path}: nothing can be appended to {'.'.join(place) or 'it'} as it is written.",
-                "Write its tables as blocks of lines, without `...` at the end.",
+                "Write its tables and lists as blocks of lines, without `...` at the end.",
             )
         self.text, self.data = text, expected
 

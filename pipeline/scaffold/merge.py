@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,16 +16,18 @@ from .edited_file import EditedFile
 _FOLDER = "Use --folder passfit: a folder has names of its own."
 #: folders that stages of ours write into
 _WRITTEN = ("out", "footprints")
+#: a rendered dvc.yaml: comments, the stages, and the plots, without their keys
+_BLOCKS = re.compile(r"(.*?)^stages:\n(.*?)^((?:#[^\n]*\n)*)plots:\n(.*)", re.DOTALL | re.MULTILINE)
 
 
 def merge_dvc_yaml(path: Path, rendered: str) -> str:
-    """Return the text of the dvc.yaml `path` with the `rendered` stages at the end of its own.
+    """Return the text of the dvc.yaml `path` with the `rendered` stages and plots at the ends of its own.
 
     Raises ConfigError for a stage of its own that has the name of one of them, or owns a folder they write into, and a file
     that cannot be edited.
     """
     edited = EditedFile.read(path)
-    head, _, stages = rendered.partition("stages:\n")
+    head, stages, above_plots, plots = _BLOCKS.fullmatch(rendered).groups()  # type: ignore[union-attr]
     if edited.data is None:
         return edited.text + rendered
     own = part(edited.data, ("stages",)) or {}
@@ -35,8 +38,12 @@ def merge_dvc_yaml(path: Path, rendered: str) -> str:
         for output in _outputs(stage):
             if output in _WRITTEN:
                 raise ConfigError(f"{path}: the stage '{name}' owns the folder '{output}', as passfit would.", _FOLDER)
-    edited.add_section("stages")
-    edited.append(("stages",), head + textwrap.dedent(stages))
+    for section, entries in (
+        ("stages", head + textwrap.dedent(stages)),
+        ("plots", above_plots + textwrap.dedent(plots)),
+    ):
+        edited.add_section(section)
+        edited.append((section,), entries)
     return edited.text
 
 

@@ -61,11 +61,13 @@ def test_every_line_stays_in_order_and_add_and_remove_work_there(repo: Path, sta
         data = read_yaml(repo / name)
         if name == "params.yaml":
             assert data == owned[name] | {
-                key: data[key] for key in ("models", "targets", "search", "tune", "verify", "track")
+                key: data[key] for key in ("models", "targets", "search", "tune", "profile", "verify", "track")
             }
         else:
-            kept = {key: value for key, value in owned[name].items() if key != "stages"}
-            assert {key: value for key, value in data.items() if key != "stages"} == kept
+            drawn = owned[name].get("plots", [])
+            assert data["plots"][: len(drawn)] == drawn and "out/report/plots/time" in data["plots"][len(drawn) + 1]
+            kept = {key: value for key, value in owned[name].items() if key not in ("stages", "plots")}
+            assert {key: value for key, value in data.items() if key not in ("stages", "plots")} == kept
             inside = owned[name].get("stages") or {}
             assert {key: data["stages"][key] for key in inside} == inside
             assert {"toolchain", "import", "compile", "report"} < data["stages"].keys()
@@ -87,6 +89,7 @@ def test_every_line_stays_in_order_and_add_and_remove_work_there(repo: Path, sta
         ("dvc.yaml", "stages:\n  train:\n    cmd: make\n    outs: [out]\n", "the stage 'train' owns the folder 'out'"),
         ("dvc.yaml", "stages:\n  a:\n    foreach: [x]\n    do: {cmd: b, metrics: [footprints/: {cache: false}]}\n", "'footprints'"),
         ("dvc.yaml", "stages: {train: {cmd: make}}\n", "nothing can be appended to stages as it is written"),
+        ("dvc.yaml", "plots: [curves.csv]\n", "nothing can be appended to plots as it is written"),
         ("params.yaml", "models: [resnet]\nepochs: 3\n", "a section 'models' already"),
         ("params.yaml", PARAMS["like ours"], "a section 'boards' already"),
         ("params.yaml", "board: x\n", "board is unknown"),
