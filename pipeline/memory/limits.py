@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits the deployer sets on a target, in bytes; None means no limit."""
+    """Limits the deployer sets on a target, in bytes; None: no limit."""
 
     ram: int | None = None
     flash: int | None = None

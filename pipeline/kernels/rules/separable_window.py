@@ -80,7 +80,7 @@ class _Separable(LineBuffer):
         self.start = start
         _, self.first, self.end, zero, _ = self.row_at(self.rows.start)
         if self.padding is not None and not tvm_ffi.structural_equal(zero, start):
-            raise Unknown("the padding is not a start of a window")
+            raise Unknown("the padding is not the start of a window")
         self.lanes = machine.lanes
         while self.lanes > min(self.width, self.end - self.first):
             self.lanes //= 2

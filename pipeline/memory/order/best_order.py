@@ -59,7 +59,7 @@ def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -
 
 
 def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> FoundOrder:
-    """Return the best cheap order, improved by a beam of `effort` states; 0 means no search.
+    """Return the best cheap order, improved by a beam of `effort` states; 0: no search.
 
     It is never worse than the given order. Of orders with the same peak the first of `orders` is kept, so a program
     that is good already stays as it is.

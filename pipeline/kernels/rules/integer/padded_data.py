@@ -134,7 +134,7 @@ def guarded(condition: Expr | None, filled: list[Stmt], empty: list[Stmt]) -> St
 def overlapped(var: Var, whole: int, size: int, made: Callable[[Expr], Stmt]) -> Stmt:
     """Loop over parts of `size` of a whole, made from their starts: the last one overlaps the one before.
 
-    Starts are not a minimum: TVM moves constants into these, and addresses of neighbours would not share theirs.
+    Starts are not the result of a minimum: TVM moves constants into these, and addresses of neighbours would not share theirs.
     """
     count, rest = divmod(whole, size)
     if not rest:

@@ -29,7 +29,7 @@ class Geometry:
 
     @classmethod
     def of(cls, call: relax.Call) -> Geometry | None:
-        """Read a call; None for operators that are not convolutions, packed layouts, mixed dtypes, unknown shapes."""
+        """Read a call; None for operators that are not a convolution, packed layouts, mixed dtypes, unknown shapes."""
         operator, attrs = operator_of(call), call.attrs
         if operator not in (*CONVOLUTIONS, *TRANSPOSED):
             return None
