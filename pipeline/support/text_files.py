@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ConfigError, OutputError
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 def write_text(path: Path, text: str) -> None:
@@ -55,12 +55,13 @@ def decode(kind: type[T], text: str, where: str, hint: str) -> T:
         raise ConfigError(f"'{where}': {_problem(error)}.", hint) from None
 
 
-@functools.cache
 def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Make the reader of a dataclass: 60 ms for a program, of which a search reads hundreds."""
+    """Return the reader of a dataclass, made once: 60 ms for a program, of which a search reads hundreds."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def _problem(error: ValidationError) -> str:
