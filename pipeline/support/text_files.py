@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 def write_text(path: Path, text: str) -> None:
@@ -56,12 +56,12 @@ def decode(kind: type[T], text: str, where: str, hint: str) -> T:
 
 
 def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Make the reader of a dataclass once: 60 ms for a program, of which a search reads hundreds."""
+    """Return the reader of a dataclass, made once: 60 ms for a program, of which a search reads hundreds."""
     from pydantic import TypeAdapter
 
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def _problem(error: ValidationError) -> str:
