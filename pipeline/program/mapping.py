@@ -129,17 +129,6 @@ class KernelAccesses:
         """Tell whether the kernel only moves elements."""
         return not any(block.reduces or block.operations for block in self.blocks)
 
-    def splits_along(self, axis: int) -> bool:
-        """Tell whether rows of the result along `axis` are computed apart, each from its own elements of an operand.
-
-        Necessary for a window of rows; halos and sums decide the rest (see `row_window.rows_of`).
-        """
-        return any(
-            sum(axis in each for each in dims) == 1
-            for operand in range(self.operands)
-            for dims in self._dims(operand, len(self.blocks) - 1)
-        )
-
     def _mapping(self, source: int, block: int) -> MappingType | None:
         """Return the type of a source as read by a block, directly or through the blocks before; None if never."""
         found: list[MappingType] = []

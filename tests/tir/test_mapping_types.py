@@ -149,21 +149,6 @@ def test_an_operand_in_place_is_one_to_one_or_keeps_its_order(name: str):
     assert all(found.mappings[each] in (ONE, REORGANISE, SHUFFLE, MANY) for each in in_place)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_kernel_with_rows_splits_along_their_axis(name: str):
-    from passfit.tir.mapping_types import accesses_of
-    from passfit.tir.row_window import rows_of
-
-    shapes, body, _ = _cases()[name]
-    kernel = kernel_of(shapes, body)
-    found = accesses_of(kernel)
-    assert found is not None
-    for axis, extent in enumerate(kernel.params[-1].ty.shape):
-        rows = rows_of(kernel, axis) if int(extent) > 1 else None
-        if rows is not None and rows.operands:
-            assert found.splits_along(axis)
-
-
 @pytest.mark.parametrize("name", ["topk", "cumsum", "split"])
 def test_a_kernel_of_another_form_is_not_read(name: str):
     from passfit.tir.mapping_types import accesses_of

@@ -83,12 +83,6 @@ class Rows:
     unit: int = 1
 
 
-def best_tile(width: int, rows: Sequence[Rows], steps: int, **options) -> Tile | None:
-    """Return the first of `tiles`; None if units are too large."""
-    found = tiles(width, rows, steps, **options)
-    return found[0] if found else None
-
-
 def tiles(
     width: int,
     rows: Sequence[Rows],
