@@ -24,6 +24,7 @@ def kernels(params: Params, model: str, target: str) -> str:
     if why:
         write_json(out, {"model": model, "target": target, "why": why, "run_ns": 0, "kernels": []})
         return f"{model} @ {target}: kernels not timed: {why}"
+    out.parent.mkdir(parents=True, exist_ok=True)
     with console_progress() as progress:
         found = api.profile_kernels(
             canonical_model(model),

@@ -55,10 +55,10 @@ class EditedFile:
             end = "\r\n" if "\r\n" in self.text else "\n"
             gap = "" if not self.text else end if self.text.endswith("\n") else 2 * end
             text = self.text + gap + entries.replace("\n", end)
-        if section is None and place:
-            part(expected, place[:-1])[place[-1]] = new
-        elif section is None:
+        if section is None and not place:
             expected = new
+        elif section is None and isinstance(above := part(expected, place[:-1]), dict):
+            above[place[-1]] = new
         elif isinstance(section, dict) and isinstance(new, dict):
             section |= new
         elif isinstance(section, list) and isinstance(new, list):

@@ -14,8 +14,6 @@ from .dvc_file import part
 from .edited_file import EditedFile
 
 _FOLDER = "Use --folder passfit: a folder has names of its own."
-#: folders that stages of ours write into
-_WRITTEN = ("out", "footprints")
 #: a rendered dvc.yaml: comments, the stages, and the plots, without their keys
 _BLOCKS = re.compile(r"(.*?)^stages:\n(.*?)^((?:#[^\n]*\n)*)plots:\n(.*)", re.DOTALL | re.MULTILINE)
 
@@ -23,23 +21,29 @@ _BLOCKS = re.compile(r"(.*?)^stages:\n(.*?)^((?:#[^\n]*\n)*)plots:\n(.*)", re.DO
 def merge_dvc_yaml(path: Path, rendered: str) -> str:
     """Return the text of the dvc.yaml `path` with the `rendered` stages and plots at the ends of its own.
 
-    Raises ConfigError for a stage of its own that has the name of one of them, or owns a folder they write into, and a file
-    that cannot be edited.
+    Raises ConfigError for a stage of its own that has the name of one of them, or owns what they write; for a value under
+    `vars` of the name of a section of params.yaml; and for a file that cannot be edited.
     """
     edited = EditedFile.read(path)
     head, stages, above_plots, plots = _BLOCKS.fullmatch(rendered).groups()  # type: ignore[union-attr]
     if edited.data is None:
         return edited.text + rendered
-    own = part(edited.data, ("stages",)) or {}
+    own, values = part(edited.data, ("stages",)) or {}, part(edited.data, ("vars",)) or []
+    if not isinstance(own, dict) or not isinstance(values, list):
+        raise ConfigError(f"{path}: its stages are not a table, or its vars not a list.", "`dvc stage list` says more.")
     if part(own, ("toolchain", "cmd")) == part(parse_yaml(rendered, path), ("stages", "toolchain", "cmd")):
         raise ConfigError(f"{path} has passfit's stages already.", "Use `passfit add` for models and targets.")
-    _refuse_taken(path, "stage", own, parse_yaml(stages, path))
+    ours = parse_yaml(stages, path)
+    _refuse_taken(path, "stage", own, ours)
+    for each in values:
+        _refuse_taken(path, "value under vars", each, SECTIONS)
+    written = {output.partition("/${")[0] for stage in ours.values() for output in _outputs(stage)}
     for name, stage in own.items():
         for output in _outputs(stage):
-            if output in _WRITTEN:
-                raise ConfigError(f"{path}: the stage '{name}' owns the folder '{output}', as passfit would.", _FOLDER)
+            if any(f"{each}/".startswith(f"{output}/") or output.startswith(f"{each}/") for each in written):
+                raise ConfigError(f"{path}: the stage '{name}' owns '{output}', as passfit would.", _FOLDER)
     for section, entries in (
-        ("stages", head + textwrap.dedent(stages)),
+        ("stages", head + textwrap.dedent(stages.rstrip("\n"))),
         ("plots", above_plots + textwrap.dedent(plots)),
     ):
         edited.add_section(section)

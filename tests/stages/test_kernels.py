@@ -48,6 +48,7 @@ def test_the_library_of_the_stage_compile_is_timed(params, monkeypatch: pytest.M
     asked = {}
 
     def profile(model: Path, target: object, out: Path, **options: object) -> dict:
+        assert out.parent.is_dir()
         asked.update(options, model=model, out=out)
         return {"kernels": [{}], "run_ns": 1500}
 
