@@ -170,7 +170,7 @@ def compile_model(
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
-        imported = load(model, name, shapes, fix, given, outputs, origin)
+        imported = load(model, name, shapes, fix, given, outputs=outputs, origin=origin)
     return compile_imported(
         imported,
         target,

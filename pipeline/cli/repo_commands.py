@@ -45,7 +45,7 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             written = init_repo(
-                folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, output or ()
+                folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, outputs=output or ()
             )
         except PassfitError:
             if made:
@@ -72,7 +72,7 @@ def add(
     """Add models and targets to params.yaml and dvc.yaml."""
     from ..scaffold import add_to_repo
 
-    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name, output or ())
+    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name, outputs=output or ())
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")
