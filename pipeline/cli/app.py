@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -63,6 +64,7 @@ def main() -> None:
     + its number (see `support/interrupts.py`). A reader that closes stdout ends it as SIGPIPE would: 141.
     """
     collect_rarely()
+    logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     if sys.stdout is None or sys.stderr is None:  # the caller closed it
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115  until the process ends
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere

@@ -81,7 +81,7 @@ def import_model(
     refuse_wrong_attributes(model)
     name_unnamed(model)
     for assumed in bind_inputs(model, shapes or {}, fix or {}):
-        logging.getLogger("passfit").warning("passfit: the input %s.", assumed)
+        logging.getLogger("passfit").warning("the input %s.", assumed)
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
     refuse_foreign_domains(model)
