@@ -48,7 +48,10 @@ def check_revision(repo: Path, revision: str, option: str) -> str:
     if not revision or revision.startswith("-"):
         raise ConfigError(f"{option} {revision!r} is not a git revision.", "Name a branch, a tag or a commit.")
     if git(repo, "rev-parse", "--git-dir") is None:
-        raise ConfigError(f"{option} {revision}: {repo} is not in a git repository.", f"Omit {option}.")
+        given, hint = (
+            (f"{option} {revision}: ", f"Omit {option}.") if option else ("", "Run this in one, or give a folder.")
+        )
+        raise ConfigError(f"{given}'{repo}' is not in a git repository.", hint)
     if git(repo, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is not None:
         return ""
     kinds = ("refs/heads", "refs/remotes", "refs/tags")

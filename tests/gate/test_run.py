@@ -7,6 +7,7 @@ import json
 import pytest
 
 from passfit.artifacts.failures import record_failure
+from passfit.artifacts.git import check_revision
 from passfit.errors import ConfigError
 from passfit.gate import run_gate, why_refused
 from passfit.gate.formats import FORMATS
@@ -273,6 +274,8 @@ class TestAgainst:
         repo.footprint()
         with pytest.raises(ConfigError, match="is not in a git repository"):
             run_gate(repo.path, against="HEAD")
+        with pytest.raises(ConfigError, match="^'.*' is not in a git repository. Run this in one, or give a folder"):
+            check_revision(repo.path, "HEAD", "")
 
 
 class TestStepSummary:

@@ -113,7 +113,7 @@ def advice_on(domain: str) -> str:
     if domain == CLASSICAL:
         return (
             "Choose an estimator of another kind: scalers, linear models, neural networks, trees and forests, boosted or "
-            "not, with numbers as classes."
+            "not, with numbers as classes, or keep the probabilities alone by --output."
         )
     return "Export the model with ONNX's own operators only."
 

@@ -42,9 +42,16 @@ def transform(scores: str, how: str, result: str, build: NodeBuilder) -> str | N
     return None
 
 
-def class_labels(attributes: _Attributes, *names: str) -> tuple[list[int], str | None]:
-    """Return the classes of a classifier, or the reason if they are texts; `names` are those of the attributes."""
+def class_labels(
+    node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, *names: str
+) -> tuple[list[int], str | None]:
+    """Return the classes of a classifier, or the reason if they are texts; `names` are those of the attributes.
+
+    Texts that nothing reads are the numbers of the classes.
+    """
     strings, integers = (attributes.get(name) or [] for name in names)
+    if strings and node.output[0] not in around.read:
+        return list(range(len(strings))), None
     if strings:
         return [], f"its classes are texts ({strings[0]}, …), which C libraries here do not return"
     return list(integers), None
@@ -97,7 +104,7 @@ def _regressor(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
 
 
 def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-    labels, why = class_labels(attributes, "classlabels_strings", "classlabels_ints")
+    labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
     if why:
         return why
     rows = len(attributes.get("intercepts") or labels)

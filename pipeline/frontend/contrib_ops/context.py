@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Hold constants by name, of Constant nodes too, and types as far as ONNX infers them."""
+    """Hold constants by name, of Constant nodes too, types as far as ONNX infers them, and the values that are `read`."""
 
     constants: dict[str, onnx.TensorProto]
     types: dict[str, onnx.TypeProto]
+    read: frozenset[str] = frozenset()
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return a constant, else None."""

@@ -130,7 +130,7 @@ def _regressor(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
 
 def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     trees, how = _trees_of(attributes), attributes.get("post_transform", "NONE")
-    labels, why = class_labels(attributes, "classlabels_strings", "classlabels_int64s")
+    labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_int64s")
     if isinstance(trees, str) or why:
         return why or str(trees)
     used = sorted(set(attributes["class_ids"]))

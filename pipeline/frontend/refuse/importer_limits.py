@@ -45,6 +45,12 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
 
     graph = model.graph
     values = (*graph.input, *graph.value_info, *graph.output)
+    for value in (*graph.input, *graph.output):
+        if (kind := value.type.WhichOneof("value")) not in (None, "tensor_type"):
+            raise ModelError(
+                f"'{value.name}' is a {kind.removesuffix('_type')}, which no C library takes or returns.",
+                "Export the model with tensors alone, or choose outputs by --output.",
+            )
     found = [(value.name, value.type.tensor_type.elem_type) for value in values]
     # kernels unpack numbers of 4 bits as they dequantise them
     packed = {name for node in graph.node if node.op_type == "DequantizeLinear" for name in node.input}

@@ -33,8 +33,8 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
         if index is None or index in kept:
             continue
         kept.add(index)
-        waiting += _reads(graph.node[index]) - needed
-        needed |= _reads(graph.node[index])
+        waiting += reads(graph.node[index]) - needed
+        needed |= reads(graph.node[index])
     made = {name for index in kept for name in graph.node[index].output}
     for index in reversed(range(len(graph.node))):
         if index not in kept:
@@ -50,13 +50,13 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
                 del values[index]
 
 
-def _reads(node: onnx.NodeProto) -> set[str]:
+def reads(node: onnx.NodeProto) -> set[str]:
     """Return the values that a node reads, in its subgraphs too."""
     found = {name for name in node.input if name}
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
             inside = {value.name for value in (*graph.input, *graph.initializer)}
             inside |= {name for each in graph.node for name in each.output}
-            reads = {value.name for value in graph.output}.union(*map(_reads, graph.node))
-            found |= reads - inside
+            read = {value.name for value in graph.output}.union(*map(reads, graph.node))
+            found |= read - inside
     return found

@@ -149,3 +149,11 @@ def test_empty_tensors_of_strings_are_refused(op: str, tmp_path: Path) -> None:
     )
     with pytest.raises(ModelError, match="'x' holds strings"):
         import_model(save(made, tmp_path))
+
+
+def test_an_output_that_is_a_sequence_is_refused_and_can_be_dropped(tmp_path: Path) -> None:
+    made = model_of([node("Relu", ["x"], ["y"]), node("SequenceConstruct", ["y", "y"], ["s"])], {"x": [2, 3]}, ["y"])
+    made.graph.output.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    with pytest.raises(ModelError, match="'s' is a sequence.*--output"):
+        import_model(path := save(made, tmp_path))
+    assert [each.op_type for each in import_model(path, outputs=["y"]).graph.node] == ["Relu"]

@@ -89,6 +89,17 @@ def test_others_are_refused_with_the_estimators_there_are(tmp_path: Path, estima
     assert "trees and forests" in refused.value.hint and "numbers as classes" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), DecisionTreeClassifier(max_depth=2), MLPClassifier((2,), max_iter=2)]
+)
+def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
+    model = to_onnx(estimator.fit(X, np.array(["a", "b", "ü"])[Y]), X[:1])
+    path, (_, chosen) = save(model, tmp_path), (value.name for value in model.graph.output)
+    (found,) = run(import_model(path, {"X": X.shape}, outputs=[chosen]), {"X": X})
+    expected = np.asarray([list(each.values()) for each in run(model, {"X": X})[1]], np.float32)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def ensemble(seed: int, test: str, kind: int, positive: bool, classes: int) -> onnx.ModelProto:
     """Build a classifier of random trees, unbalanced; numbers on both sides of the tests are equal at times."""
     random = np.random.default_rng(seed)
