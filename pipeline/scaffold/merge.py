@@ -25,7 +25,9 @@ def merge_dvc_yaml(path: Path, rendered: str) -> str:
     `vars` of the name of a section of params.yaml; and for a file that cannot be edited.
     """
     edited = EditedFile.read(path)
-    head, stages, above_plots, plots = _BLOCKS.fullmatch(rendered).groups()  # type: ignore[union-attr]
+    blocks = _BLOCKS.fullmatch(rendered)
+    assert blocks is not None, "our own template has both"
+    head, stages, above_plots, plots = blocks.groups()
     if edited.data is None:
         return edited.text + rendered
     own, values = part(edited.data, ("stages",)) or {}, part(edited.data, ("vars",)) or []
