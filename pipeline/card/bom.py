@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from ..frontend.source.source import is_package, parse_pypi
 from ..support.text_files import json_lines
@@ -79,7 +81,7 @@ def _source(facts: Facts) -> dict[str, Any]:
         found["hashes"] = _hashes(source["sha256"])
     if is_package(found["name"]):
         package = parse_pypi(found["name"])
-        found["purl"] = f"pkg:pypi/{package.package}@{package.version}#{package.member}"
+        found["purl"] = f"{_purl(package.package, package.version)}#{quote(package.member)}"
     if "producer" in source:
         found["properties"] = _properties("producer", [source["producer"]])
     return found
@@ -116,7 +118,7 @@ def _tools(facts: Facts) -> Iterator[dict[str, Any]]:
             "bom-ref": f"tool:{name}",
             "name": name,
             "version": version,
-            "purl": f"pkg:pypi/{name}@{version}",
+            "purl": _purl(name, version),
         }
 
 
@@ -170,6 +172,11 @@ def _licences(facts: Facts) -> dict[str, Any]:
     except InvalidLicenseExpression:
         choice = {"license": {"name": name, "acknowledgement": "declared"}}
     return {"licenses": [choice]}
+
+
+def _purl(name: str, version: str) -> str:
+    """Return the URL of a package of PyPI. Source: the purl specification, percent-encoding and the type pypi."""
+    return f"pkg:pypi/{re.sub('[-_.]+', '-', name).lower()}@{quote(version, safe='')}"
 
 
 def _hashes(digest: str) -> list[dict[str, str]]:

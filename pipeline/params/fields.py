@@ -85,10 +85,13 @@ def _latency(value: object) -> LatencyLimit:
 
 def _duration(value: object) -> float:
     """Read a time, such as `20ms`, in milliseconds."""
-    limit = _latency(value)
-    if limit.milliseconds is None:
+    try:
+        found = _latency(value).milliseconds
+    except PydanticCustomError:
+        found = None
+    if found is None:
         raise _refuse(f"{value!r} is not a time. Write it like 20ms or 0.5s.")
-    return limit.milliseconds
+    return found
 
 
 def _text(value: str) -> str:

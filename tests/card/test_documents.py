@@ -104,6 +104,13 @@ def test_a_licence_is_an_expression_a_name_or_absent():
     assert "| licence | not known |" in model_card(facts())
 
 
+def test_the_addresses_of_packages_are_encoded():
+    source = {"source": "pypi:My_Models==1.0+cpu!a b/net.onnx"}
+    bom = valid(bill_of_materials(facts(source=source, versions={"passfit": "1.0+local"})))
+    assert bom["components"][0]["purl"] == "pkg:pypi/my-models@1.0%2Bcpu#a%20b/net.onnx"
+    assert bom["metadata"]["tools"]["components"][0]["purl"] == "pkg:pypi/passfit@1.0%2Blocal"
+
+
 def test_the_serial_number_tells_two_boms_apart():
     one, two = (valid(bill_of_materials(facts(passes=[name]))) for name in "ab")
     assert one["serialNumber"] != two["serialNumber"] and "timestamp" not in one["metadata"]

@@ -128,6 +128,10 @@ def test_params_cannot_be_changed(load):
             "targets: {t: {budget: {latency: 1.5x}}}",
             "targets.t.budget.latency: '1.5x' is not a time. Write it like 20ms",
         ),
+        (
+            "targets: {t: {budget: {latency: 10ns}}}",
+            "targets.t.budget.latency: '10ns' is not a time. Write it like 20ms",
+        ),
         ("targets: {t: {accepted-growth: {m: {ram: 1MiB}}}}", "targets.t.accepted-growth.m.reason is missing."),
         ("targets: {t: {budgets: {m: {falsh: 1MiB}}}}", "targets.t.budgets.m.falsh is unknown. Did you mean 'flash'?"),
         ("search: {evaluation: 3}", "search.evaluation is unknown. Did you mean 'evaluations'?"),
