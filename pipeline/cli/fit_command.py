@@ -40,7 +40,13 @@ def fit(
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1.0, help="search plans with this effort, in seconds of processor time")
+        float,
+        typer.Option(
+            "--seconds",
+            min=1.0,
+            callback=options.number,
+            help="search plans with this effort, in seconds of processor time",
+        ),
     ] = 1.0,
     max_slowdown: Annotated[
         str,
@@ -52,7 +58,10 @@ def fit(
     max_extra_compute: Annotated[
         float,
         typer.Option(
-            "--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"
+            "--max-extra-compute",
+            min=0.0,
+            callback=options.number,
+            help="limit the extra arithmetic spent to save ram, as a fraction",
         ),
     ] = 0.25,
     no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False,

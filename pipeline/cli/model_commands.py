@@ -10,6 +10,7 @@ import typer
 from ..errors import ConfigError
 from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
+from . import options
 from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
 from .output import print_table, show_report
 
@@ -149,7 +150,8 @@ def tune(
     given: ModelOptions,
     sequence: SequenceFile = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")
+        float,
+        typer.Option("--seconds", min=0.0, callback=options.number, help="tune for this many seconds; 0: tune nothing"),
     ] = TuneSettings.seconds,
     trials: Annotated[
         int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")

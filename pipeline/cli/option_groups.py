@@ -145,6 +145,7 @@ class SearchOptions:
         typer.Option(
             "--seconds",
             min=1.0,
+            callback=options.number,
             help="limit the effort, in seconds of processor time; default: 240, two minutes of two cores",
         ),
     ] = SearchSettings.seconds
@@ -165,13 +166,19 @@ class SearchOptions:
     max_error: Annotated[
         float,
         typer.Option(
-            "--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range"
+            "--max-error",
+            min=0.0,
+            callback=options.number,
+            help="limit the error of lossy results, as a fraction of the output's range",
         ),
     ] = SearchSettings.max_error
     max_extra_compute: Annotated[
         float,
         typer.Option(
-            "--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"
+            "--max-extra-compute",
+            min=0.0,
+            callback=options.number,
+            help="limit the extra arithmetic spent to save ram, as a fraction",
         ),
     ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
     no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False

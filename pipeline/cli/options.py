@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
+
+import typer
 
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.latency_limit import LatencyLimit, parse_latency
 from ..support.sizes import parse_size
+
+
+def number(value: float | None) -> float | None:
+    """Refuse NaN, which is in every range to older typers. Raises typer.BadParameter."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not a number.")
+    return value
 
 
 def shapes(items: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
@@ -52,6 +62,8 @@ def budget(items: Iterable[str] | None, memories: Iterable[str] = ()) -> tuple[B
         quantity, equals, text = item.partition("=")
         if quantity not in known or not equals:
             raise ConfigError(f"--budget {item}: not a budget.", did_you_mean(quantity, known))
+        if quantity in limits:
+            raise ConfigError(f"--budget {item}: {quantity} has a budget already.", "Give one for each memory.")
         try:
             limits[quantity] = parse_size(text)
         except ConfigError as error:
@@ -64,8 +76,8 @@ def slowdown(text: str) -> float | None:
     if text == "none":
         return None
     try:
-        return float(text)
-    except ValueError:
+        return number(float(text))
+    except (ValueError, typer.BadParameter):
         raise ConfigError(f"--max-slowdown {text}: not a number.", "Write a factor such as 1.25, or none.") from None
 
 

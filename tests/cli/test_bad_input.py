@@ -143,6 +143,11 @@ def test_a_misspelt_quantity_suggests_the_near_one(refused: Refused, cnn: Path):
     assert "'ram'" in refused("optimize", cnn, "--target", "x86-64", "--budget", "rom=1MiB", "--out", "out")
 
 
+def test_two_budgets_of_one_memory(refused: Refused, cnn: Path):
+    given = ("--budget", "ram=1MiB", "--budget", "ram=2MiB")
+    assert "ram has a budget already" in refused("optimize", cnn, "--target", "x86-64", *given, "--out", "out")
+
+
 def test_a_budget_of_a_memory_that_the_board_lacks_suggests_the_near_one(refused: Refused, cnn: Path):
     said = refused("optimize", cnn, "--target", "stm32f746", "--budget", "dtmc=64KiB", "--out", "out")
     assert "--budget dtmc=64KiB: not a budget" in said and "'dtcm'" in said
