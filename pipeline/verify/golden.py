@@ -48,7 +48,7 @@ def keep_golden(
     units = max(case.units for case in cases) if outputs is None else 0
     share = tolerance if outputs is None else _TOLERANCE
     tolerances = [_tolerance([each[name] for each in results], share, units) for name in names[1]]
-    source = cases[0].reference if outputs is None else f"the library, run by {how}"
+    source = cases[0].reference if outputs is None else f"the library ({how})"
     write_text(folder / GOLDEN, json_lines({"cases": len(chosen), "outputs_of": source, "tolerances": tolerances}))
 
 

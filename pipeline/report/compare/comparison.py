@@ -62,7 +62,7 @@ class Comparison:
 
     `dropped` and `added` are pass specs; `reordered` tells whether only their order differs. `buffers` are those alive
     at the peaks that differ there, `weights` the ones that differ, the largest growth first. `peaks` are the kernels at
-    the peaks, before and after. `unknown` says what could not be compared, and `advice` what would lower the arena.
+    the peaks, before and after. `earlier` names model and target of the result before where they are others. `unknown` says what could not be compared, and `advice` what would lower the arena.
     """
 
     model: str
@@ -76,6 +76,7 @@ class Comparison:
     peaks: tuple[str, str] = ("", "")
     unknown: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
+    earlier: str = ""
 
     @property
     def changed(self) -> tuple[Figure, ...]:
@@ -102,6 +103,7 @@ def compare(before: Result, after: Result) -> Comparison:
         unknown.append(f"sequence: there is no sequence.json of the result {' and '.join(passless)}")
     one, two = before.passes or (), after.passes or ()
     known = not passless
+    titles = [f"{each.model} @ {each.target}" for each in (before.footprint, after.footprint)]
     return Comparison(
         model=after.footprint.model,
         target=after.footprint.target,
@@ -114,6 +116,7 @@ def compare(before: Result, after: Result) -> Comparison:
         peaks=(_peak(then), _peak(now)),
         unknown=tuple(unknown),
         advice=() if now is None else now.advice,
+        earlier=titles[0] if titles[0] != titles[1] else "",
     )
 
 

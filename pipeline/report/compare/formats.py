@@ -30,7 +30,8 @@ def compare_table(found: Comparison, before: str, after: str) -> RenderableType:
 
 def sentences(found: Comparison) -> list[str]:
     """List other differences, and levers for the arena."""
-    lines = ["nothing differs"] if found.same else []
+    lines = [f"the result before is another's: {found.earlier}"] if found.earlier else []
+    lines += ["nothing differs"] if found.same else []
     if found.dropped or found.added:
         specs = [*(f"− {spec}" for spec in found.dropped), *(f"+ {spec}" for spec in found.added)]
         lines.append(f"sequence: {'; '.join(specs)}")

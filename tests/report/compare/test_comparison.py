@@ -7,6 +7,7 @@ from passfit.memory import plan_arena
 from passfit.memory.footprint import Measured
 from passfit.program import Weight
 from passfit.report.compare import as_json, because, compare, compare_table, markdown
+from passfit.report.compare.formats import sentences
 
 from ...strategies import chain, programs
 from ..rendered import words
@@ -82,6 +83,13 @@ def test_json_holds_everything_in_bytes():
     data = json.loads(json.dumps(as_json(found, "a", "b")))
     assert (data["before"], data["after"], data["same"]) == ("a", "b", False)
     assert data["buffers"] == [{"name": "b2", "before": 256, "after": 1024, "nodes": ["node1"], "kernel": "k1"}]
+
+
+def test_a_result_of_another_model_or_target_is_named():
+    found = compare(result(model="one"), result(model="two"))
+    assert found.earlier.startswith("one @ ")
+    assert sentences(found)[0] == f"the result before is another's: {found.earlier}"
+    assert not compare(result(), result()).earlier
 
 
 def test_names_are_no_markup():
