@@ -43,7 +43,7 @@ class EditedFile:
         self.text, self.data = text, expected
 
     def append(self, place: tuple[str, ...], entries: str) -> None:
-        """Append the YAML text `entries`, of a table or list, to that of `place`, () for the file.
+        """Append the YAML text `entries`, of a table, to the table `place`, () for the file.
 
         Raises ConfigError if the new text holds anything but the same data and the new entries.
         """
@@ -59,14 +59,12 @@ class EditedFile:
             expected = new
         elif section is None and isinstance(above := part(expected, place[:-1]), dict):
             above[place[-1]] = new
-        elif isinstance(section, dict) and isinstance(new, dict):
+        elif isinstance(section, dict):
             section |= new
-        elif isinstance(section, list) and isinstance(new, list):
-            section += new
         if text is None or not _holds(text, expected, self.path):
             raise ConfigError(
                 f"{self.path}: nothing can be appended to {'.'.join(place) or 'it'} as it is written.",
-                "Write its tables and lists as blocks of lines, without `...` at the end.",
+                "Write its tables as blocks of lines, without `...` at the end.",
             )
         self.text, self.data = text, expected
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,20 +13,16 @@ from .dvc_file import part
 from .edited_file import EditedFile
 
 _FOLDER = "Use --folder passfit: a folder has names of its own."
-#: a rendered dvc.yaml: comments, the stages, and the plots, without their keys
-_BLOCKS = re.compile(r"(.*?)^stages:\n(.*?)^((?:#[^\n]*\n)*)plots:\n(.*)", re.DOTALL | re.MULTILINE)
 
 
 def merge_dvc_yaml(path: Path, rendered: str) -> str:
-    """Return the text of the dvc.yaml `path` with the `rendered` stages and plots at the ends of its own.
+    """Return the text of the dvc.yaml `path` with the `rendered` stages at the end of its own.
 
     Raises ConfigError for a stage of its own that has the name of one of them, or owns what they write; for a value under
     `vars` of the name of a section of params.yaml; and for a file that cannot be edited.
     """
     edited = EditedFile.read(path)
-    blocks = _BLOCKS.fullmatch(rendered)
-    assert blocks is not None, "our own template has both"
-    head, stages, above_plots, plots = blocks.groups()
+    head, _, stages = rendered.partition("stages:\n")
     if edited.data is None:
         return edited.text + rendered
     own, values = part(edited.data, ("stages",)) or {}, part(edited.data, ("vars",)) or []
@@ -44,12 +39,8 @@ def merge_dvc_yaml(path: Path, rendered: str) -> str:
         for output in _outputs(stage):
             if any(f"{each}/".startswith(f"{output}/") or output.startswith(f"{each}/") for each in written):
                 raise ConfigError(f"{path}: the stage '{name}' owns '{output}', as passfit would.", _FOLDER)
-    for section, entries in (
-        ("stages", head + textwrap.dedent(stages.rstrip("\n"))),
-        ("plots", above_plots + textwrap.dedent(plots)),
-    ):
-        edited.add_section(section)
-        edited.append((section,), entries)
+    edited.add_section("stages")
+    edited.append(("stages",), head + textwrap.dedent(stages))
     return edited.text
 
 

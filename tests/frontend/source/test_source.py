@@ -63,7 +63,7 @@ def test_what_is_no_regular_file_is_not_suggested(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     (tmp_path / "loop.onnx").symlink_to("loop.onnx")
     for name, said in (
-        ("pipe.onnx", "no regular file"),
+        ("pipe.onnx", "not a regular file"),
         ("loop.onnx", "symbolic links"),
         ("n" * 300, "too long"),
         ("a\0b", "null"),
