@@ -77,10 +77,14 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
     if report is None:
         return None
     found = read_folder(repo / compile_dir(model, device.name))
-    kernels = _object(repo / kernels_file(model, device.name))
     judged = report.within(params.budget(model, device.name), device.ram, device.flash)
     capacity = Capacity(device.ram, device.flash)
-    return replace(found, footprint=judged, kernels=found.kernels or kernels, capacity=capacity)
+    return replace(with_kernels(repo, found), footprint=judged, capacity=capacity)
+
+
+def with_kernels(repo: Path, result: Result) -> Result:
+    """Return the result with the times of its kernels that the stage `kernels` took in `repo`, if it has none of its own."""
+    return result if result.kernels else replace(result, kernels=_object(repo / kernels_file(*result.pair)))
 
 
 def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:

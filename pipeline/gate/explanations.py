@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..artifacts.places import compile_dir
-from ..artifacts.read_results import read_folder
+from ..artifacts.read_results import read_folder, with_kernels
 from ..artifacts.revision import results_at_revision
 from ..errors import PassfitError
 from ..params.params import Params
@@ -35,13 +35,13 @@ def explanations(repo: Path, params: Params, failures: Iterable[Verdict], agains
     """
     wanted: dict[tuple[Pair, str], list[Verdict]] = {}
     for verdict in failures:
-        if verdict.checked and verdict.quantity in ("ram", "flash"):
+        if verdict.checked and verdict.quantity in ("ram", "flash", "latency", "instructions"):
             wanted.setdefault(((verdict.model, verdict.target), verdict.quantity), []).append(verdict)
     grown = any(each.limit_kind == "growth" for verdicts in wanted.values() for each in verdicts)
     past = _past(repo, against) if grown and against is not None else {}
     found = []
     for (pair, quantity), verdicts in wanted.items():
-        result = read_folder(repo / compile_dir(*pair))
+        result = with_kernels(repo, read_folder(repo / compile_dir(*pair)))
         growth = any(each.limit_kind == "growth" for each in verdicts) and pair in past
         cause = growth_cause(compare(past[pair], result), quantity) if growth else _largest(result, quantity)
         found += [
@@ -73,7 +73,9 @@ def growth_cause(found: Comparison, quantity: str) -> str:
 
 
 def _largest(result: Result, quantity: str) -> str:
-    """Name the largest buffers at the peak, or the largest initializers and kernels."""
+    """Name the largest buffers at the peak, the largest initializers and kernels, or the slowest kernels."""
+    if quantity in ("latency", "instructions"):
+        return _slowest(result)
     explained = result.explanation()
     if result.saved is None or explained is None:
         return "there is no plan.json, so nothing can be named"
@@ -88,16 +90,37 @@ def _largest(result: Result, quantity: str) -> str:
     return f"the peak{where} of {format_bytes(explained.alive_bytes)}: {named}"
 
 
+def _slowest(result: Result) -> str:
+    """Name the kernels that take the most time, where they were timed."""
+    if result.kernels is None:
+        return "its kernels are not timed; `profile: {kernels: true}` in params.yaml times them where the target runs natively"
+    total = max(1, result.kernels["run_ns"])
+    slowest = sorted(result.kernels["kernels"], key=lambda each: (-each["ns"], each["step"]))[:_NAMED]
+    named = (
+        f"{kernel_label(each['step'], each['kernel'])} {each['ns'] / total:.0%}"
+        + (f" of {nodes_in(tuple(each['nodes']), _ROOM)}" if each["nodes"] else "")
+        for each in slowest
+    )
+    return f"the kernels that take the most of its time: {', '.join(named)}"
+
+
 def _named(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
     return f"{shorten(name, _ROOM)} {format_bytes(nbytes)}" + (f" of {nodes_in(nodes, _ROOM)}" if nodes else "")
 
 
 def _levers(result: Result, quantity: str, params: Params) -> Iterator[str]:
-    """Yield levers for ram, or flash."""
+    """Yield levers for ram, flash, or time."""
+    target = params.targets[result.footprint.target]
+    if quantity in ("latency", "instructions"):
+        unused = ([] if target.opt == "speed" else [f"opt: speed under targets.{result.footprint.target}"]) + (
+            [] if params.tune.seconds else ["tune: {seconds: 60}"]
+        )
+        yield f"{', '.join([*unused, 'or a larger budget of ram, which admits faster plans'])}, in params.yaml"
+        return
     if quantity == "flash":
         settings = {
             "objective: flash under search": params.search.objective,
-            f"opt: size under targets.{result.footprint.target}": params.targets[result.footprint.target].opt,
+            f"opt: size under targets.{result.footprint.target}": target.opt,
         }
         unused = [name for name, value in settings.items() if value not in ("flash", "size")]
         yield (

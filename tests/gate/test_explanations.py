@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from passfit.artifacts.places import kernels_file
 from passfit.gate import run_gate
 from passfit.gate.explanations import growth_cause
 from passfit.memory import write_plan
@@ -52,6 +53,22 @@ def test_over_budget_names_what_is_alive_at_the_peak(over):
     repo = over(64, 600 * KIB, 256 * KIB, 64)
     causes = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
     assert causes[0] == "a @ x86-64: the peak is at k01 k, of 856.0 KiB: b1 600.0 KiB of node0, b2 256.0 KiB of node1"
+
+
+def test_too_slow_names_the_slowest_kernels_where_they_are_timed(over):
+    repo = over(64, 512, 256, 64)
+    repo.params(PARAMS.replace("ram: 600KiB", "ram: 600KiB, latency: 1ms"))
+    repo.footprint(ram=1024)
+    repo.keep(ram=1024)
+    untimed = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
+    assert "a @ x86-64: its kernels are not timed" in untimed[0] and "opt: speed under targets.x86-64" in untimed[1]
+    kernels = [
+        {"step": step, "kernel": "k", "nodes": [f"node{step}"], "ns": ns, "least_ns": 1}
+        for step, ns in enumerate((100, 700, 200))
+    ]
+    repo.write(repo.path / kernels_file("a", "x86-64"), {"run_ns": 1000, "kernels": kernels})
+    timed = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
+    assert timed[0].endswith("the most of its time: k01 k 70% of node1, k02 k 20% of node2")
 
 
 def test_an_overrun_of_flash_names_the_largest_initializers_and_kernels(repo):
