@@ -145,6 +145,13 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     return types
 
 
+def constant_tensors(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the constants of a graph by name: initializers, and tensors of Constant nodes."""
+    nodes = (node for node in graph.node if node.op_type == "Constant" and node.output)
+    made = {node.output[0]: each.t for node in nodes for each in node.attribute if each.name == "value"}
+    return {tensor.name: tensor for tensor in graph.initializer} | made
+
+
 def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
     """Return the shape of a tensor type; None for an open size or rank, or no tensor."""
     if not type_.HasField("tensor_type") or not type_.tensor_type.HasField("shape"):

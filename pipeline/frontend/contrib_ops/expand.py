@@ -8,7 +8,7 @@ from ...errors import ModelError
 from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
 from ..canonical.opset import OLDEST, raise_opset
 from ..canonical.read_onnx import CLASSICAL, advice_on, all_nodes, node_title, operator_set
-from ..canonical.shapes import infer_what_is_open, value_types
+from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
 from ..source.keep_outputs import reads
 from . import activations, attention, classical, elementwise, fused, products, recurrent, trees
 from .context import Rule, Surroundings
@@ -67,10 +67,7 @@ def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[o
 
     Others are added to `refused`, with reasons.
     """
-    constants = {**outside.constants, **{tensor.name: tensor for tensor in graph.initializer}}
-    for node in graph.node:
-        if node.op_type == "Constant" and node.output:
-            constants.update((node.output[0], each.t) for each in node.attribute if each.name == "value")
+    constants = {**outside.constants, **constant_tensors(graph)}
     read = frozenset(value.name for value in graph.output).union(*map(reads, graph.node))
     around = Surroundings(constants, {**outside.types, **value_types(graph)}, read)
     made = {}

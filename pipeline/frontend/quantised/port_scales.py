@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..canonical.shapes import constant_tensors
+
 if TYPE_CHECKING:
     import onnx
 
@@ -35,14 +37,8 @@ def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
     import numpy as np
     from onnx import TensorProto, numpy_helper
 
-    constants = {each.name: each for each in model.graph.initializer if each.data_location != TensorProto.EXTERNAL}
-    constants |= {
-        node.output[0]: each.t
-        for node in model.graph.node
-        if node.op_type == "Constant"
-        for each in node.attribute
-        if each.name == "value"
-    }
+    found = constant_tensors(model.graph)
+    constants = {name: each for name, each in found.items() if each.data_location != TensorProto.EXTERNAL}
 
     def scale(node: onnx.NodeProto, places: tuple[int, int]) -> tuple[float, int] | None:
         names = [node.input[place] if place < len(node.input) else "" for place in places]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..canonical.read_onnx import all_nodes, node_title
-from ..canonical.shapes import static_shape, value_types
+from ..canonical.shapes import constant_tensors, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -52,11 +52,7 @@ def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:
     """Yield the (name, value) of every constant that is one number."""
     from onnx import numpy_helper
 
-    constants = [(tensor.name, tensor) for tensor in graph.initializer]
-    for node in graph.node:
-        if node.op_type == "Constant":
-            constants += [(node.output[0], each.t) for each in node.attribute if each.name == "value"]
-    for name, tensor in constants:
+    for name, tensor in constant_tensors(graph).items():
         if math.prod(tensor.dims) == 1 and tensor.ByteSize() < 256 and not tensor.external_data:
             try:
                 yield name, float(numpy_helper.to_array(tensor).reshape(()))

@@ -55,8 +55,12 @@ def reads(node: onnx.NodeProto) -> set[str]:
     found = {name for name in node.input if name}
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
-            inside = {value.name for value in (*graph.input, *graph.initializer)}
-            inside |= {name for each in graph.node for name in each.output}
-            read = {value.name for value in graph.output}.union(*map(reads, graph.node))
-            found |= read - inside
+            found |= read_from_outside(graph)
     return found
+
+
+def read_from_outside(graph: onnx.GraphProto) -> set[str]:
+    """Collect the values a graph reads and does not make, its subgraphs included."""
+    own = {value.name for value in (*graph.input, *graph.initializer)}
+    own |= {name for node in graph.node for name in node.output}
+    return {value.name for value in graph.output}.union(*map(reads, graph.node)) - own

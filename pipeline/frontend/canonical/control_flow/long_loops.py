@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...source.keep_outputs import read_from_outside
 from ..node_builder import NodeBuilder
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
 from .if_branches import renamed
-from .numbered_slices import numbered_slices, reads
+from .numbered_slices import is_read, numbered_slices
 
 if TYPE_CHECKING:
     import onnx
@@ -62,7 +63,7 @@ class LoopKeeper:
         number, going, *carried = self.body.input
         self.body, taken = numbered_slices(self.body, number.name, read_from_outside(self.body), self._types, trips)
         slices = [self._slice(*each) for each in taken.values()]
-        numbered = not taken or reads(self.body, number.name)
+        numbered = not taken or is_read(self.body, number.name)
         inner = [*(value.name for value in carried), *taken, *([number.name] if numbered else [])]
         if numbered:
             slices.append(helper.make_tensor_type_proto(TensorProto.INT64, []))
@@ -162,19 +163,6 @@ class LoopKeeper:
         order = [axis for axis in range(rank) if axis != old]
         order.insert(new, old)
         return self.build.node("Transpose", name, result=result, perm=order)
-
-
-def read_from_outside(graph: onnx.GraphProto) -> set[str]:
-    """Collect the values a graph reads and does not make, its subgraphs included."""
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {name for node in graph.node for name in node.output}
-    read = {name for node in graph.node for name in node.input if name}
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                read |= read_from_outside(attribute.g)
-    read |= {value.name for value in graph.output}
-    return read - own
 
 
 def _type_of(graph: onnx.GraphProto, name: str) -> onnx.TypeProto:

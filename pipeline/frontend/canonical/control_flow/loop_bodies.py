@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from .long_loops import read_from_outside
+from ...source.keep_outputs import read_from_outside
 
 if TYPE_CHECKING:
     import onnx

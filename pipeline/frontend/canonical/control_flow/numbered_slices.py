@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...source.keep_outputs import reads
 from ..shapes import static_shape
 
 if TYPE_CHECKING:
@@ -50,14 +51,9 @@ def numbered_slices(
     return copy, found
 
 
-def reads(graph: onnx.GraphProto, name: str) -> bool:
+def is_read(graph: onnx.GraphProto, name: str) -> bool:
     """Tell whether a graph or a subgraph reads a value or returns it."""
-    inner = (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g"))
-    return (
-        any(name in node.input for node in graph.node)
-        or any(value.name == name for value in graph.output)
-        or any(reads(each, name) for each in inner)
-    )
+    return any(value.name == name for value in graph.output) or any(name in reads(node) for node in graph.node)
 
 
 def _sliced(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:

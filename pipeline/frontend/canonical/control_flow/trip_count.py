@@ -9,6 +9,7 @@ import numpy as np
 
 from ..folding.evaluate import evaluator
 from ..read_onnx import all_nodes
+from ..shapes import constant_tensors
 
 if TYPE_CHECKING:
     import onnx
@@ -21,14 +22,7 @@ def complete_loops(model: onnx.ModelProto) -> None:
     """
     from onnx import numpy_helper
 
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    constants |= {
-        node.output[0]: each.t
-        for node in model.graph.node
-        if node.op_type == "Constant"
-        for each in node.attribute
-        if each.name == "value"
-    }
+    constants = constant_tensors(model.graph)
 
     def name_of(value: np.ndarray, name: str) -> str:
         if name not in constants:
