@@ -92,8 +92,8 @@ def _largest(result: Result, quantity: str) -> str:
 
 def _slowest(result: Result) -> str:
     """Name the kernels that take the most time, where they were timed."""
-    if result.kernels is None:
-        return "its kernels are not timed; `profile: {kernels: true}` in params.yaml times them where the target runs natively"
+    if result.kernels is None or result.why_untimed:
+        return f"its kernels are not timed: {result.why_untimed}"
     total = max(1, result.kernels["run_ns"])
     slowest = sorted(result.kernels["kernels"], key=lambda each: (-each["ns"], each["step"]))[:_NAMED]
     named = (

@@ -61,6 +61,14 @@ class Result:
         """Return the program and its plan."""
         return None if self.saved is None else (self.saved.program, self.saved.plan)
 
+    @property
+    def why_untimed(self) -> str:
+        """Return why kernels have no times, or how to time them; empty if they have."""
+        if self.kernels and self.kernels["kernels"]:
+            return ""
+        how = "`profile: {kernels: true}` in params.yaml lets `dvc repro` time those that this machine runs"
+        return (self.kernels or {}).get("why") or how
+
     def explanation(self) -> Explanation | None:
         """Explain the arena, if its plan is there."""
         if self.saved is None:

@@ -62,11 +62,15 @@ def test_too_slow_names_the_slowest_kernels_where_they_are_timed(over):
     repo.keep(ram=1024)
     untimed = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
     assert "a @ x86-64: its kernels are not timed" in untimed[0] and "opt: speed under targets.x86-64" in untimed[1]
+    place = repo.path / kernels_file("a", "x86-64")
+    repo.write(place, {"why": "profile.kernels is false", "run_ns": 0, "kernels": []})  # as the stage does by default
+    off = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
+    assert off[0] == "a @ x86-64: its kernels are not timed: profile.kernels is false"
     kernels = [
         {"step": step, "kernel": "k", "nodes": [f"node{step}"], "ns": ns, "least_ns": 1}
         for step, ns in enumerate((100, 700, 200))
     ]
-    repo.write(repo.path / kernels_file("a", "x86-64"), {"run_ns": 1000, "kernels": kernels})
+    repo.write(place, {"run_ns": 1000, "kernels": kernels})
     timed = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
     assert timed[0].endswith("the most of its time: k01 k 70% of node1, k02 k 20% of node2")
 

@@ -226,10 +226,8 @@ def time_section(result: Result) -> Section:
 
 def kernels_section(result: Result) -> Section:
     """Show kernels by time beside their roofline."""
-    if not result.kernels or not result.kernels["kernels"]:
-        slow = result.footprint.slow_summary
-        how = "`profile: {kernels: true}` in params.yaml lets `dvc repro` time those that this machine runs"
-        why = (result.kernels or {}).get("why") or how
+    if result.kernels is None or result.why_untimed:
+        slow, why = result.footprint.slow_summary, result.why_untimed
         return Section(
             "Kernels by time", [Text(f"The kernels were not timed: {why}."), *([Text(slow)] if slow else [])]
         )
