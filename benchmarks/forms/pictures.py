@@ -34,17 +34,15 @@ def unet_einsum(channels: int = 16, side: int = 32, depth: int = 2) -> onnx.Mode
         x = net.conv(x, net.shape(x)[1], 3, stride=2, gain=1.0)
     x = _residual(net, _einsum_attention(net, _residual(net, x, net.shape(x)[1])), net.shape(x)[1])
     for level in reversed(range(depth)):
-        x = net.node(
-            "Resize",
-            x,
-            "",
-            net.constant([1, 1, 2, 2]),
-            mode="nearest",
-            nearest_mode="floor",
-            coordinate_transformation_mode="asymmetric",
-        )
+        x = _repeated_pixels(net, x)
         x = _residual(net, net.node("Concat", x, skips[level], axis=1), channels * 2**level)
     return net.model(net.conv(net.swish(_group_norm(net, x)), 4, 3, gain=1.0))
+
+
+def _repeated_pixels(net: Graph, x: str) -> str:
+    """Double height and width."""
+    nearest = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+    return net.node("Resize", x, "", net.constant([1, 1, 2, 2]), **nearest)
 
 
 def _group_norm(net: Graph, x: str, groups: int = 8) -> str:
@@ -86,15 +84,7 @@ def style_transfer(channels: int = 8, side: int = 48, blocks: int = 2) -> onnx.M
     for _ in range(blocks):
         x = net.node("Add", layer(net.node("Relu", layer(x, 4 * channels, 3)), 4 * channels, 3), x)
     for factor in (2, 1):
-        x = net.node(
-            "Resize",
-            x,
-            "",
-            net.constant([1, 1, 2, 2]),
-            mode="nearest",
-            nearest_mode="floor",
-            coordinate_transformation_mode="asymmetric",
-        )
+        x = _repeated_pixels(net, x)
         x = net.node("Relu", layer(x, factor * channels, 3))
     return net.model(net.conv(net.pad(x, 4, 4, "reflect", axes=2), 3, 9, padding=0, gain=1.0))
 

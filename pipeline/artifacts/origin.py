@@ -100,7 +100,7 @@ def provenance_of(params: Params, model: str, sha256: str = "") -> Provenance:
 
 
 def provenance_record(params: Params, model: str) -> OriginRecord:
-    """Return what a deliverable says of a model's provenance, for DVC: no result is stale for it."""
+    """Return the provenance of a model and its licence digest, for DVC: no result is stale for it."""
     found = provenance_of(params, model)
     return {**found.record, "text": hashlib.sha256(found.licence.text).hexdigest()}
 

@@ -83,7 +83,7 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
 
 
 def with_kernels(repo: Path, result: Result) -> Result:
-    """Return the result with the times of its kernels that the stage `kernels` took in `repo`, if it has none of its own."""
+    """Add the kernel times of the stage `kernels` in `repo` to a result without its own."""
     return result if result.kernels else replace(result, kernels=_object(repo / kernels_file(*result.pair)))
 
 

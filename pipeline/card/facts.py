@@ -1,4 +1,4 @@
-"""Gather what card and BOM say of a result: its manifest, its footprint as it is judged, and its golden vectors."""
+"""Gather the facts of a result for card and BOM: its manifest, its footprint as it is judged, and its golden vectors."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Facts:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return the sha256 of what is handed over: archive, shared library, header, licence, golden vectors."""
+        """Return the sha256 of each delivered file: archive, shared library, header, licence, golden vectors."""
         m = self.manifest.get("io", {}).get("name")
         wanted = (f"lib{m}.a", f"lib{m}.so", f"{m}.h", LICENCE_FILE, INPUTS, OUTPUTS, GOLDEN)
         return {name: digest for name, digest in self.manifest.get("files", {}).items() if name in wanted}
 
     def ports(self, kind: str) -> list[dict[str, Any]]:
-        """Return name, shape, dtype, and scale and zero point where there are any, of all `inputs` or `outputs`."""
+        """Return name, shape, dtype, and any scale and zero point of all `inputs` or `outputs`."""
         return self.manifest.get("io", {}).get(kind, [])
 
     @property

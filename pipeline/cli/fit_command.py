@@ -10,7 +10,7 @@ import typer
 from ..errors import ConfigError
 from ..search.settings import SearchSettings
 from . import options
-from .option_groups import ModelOptions, grouped
+from .option_groups import MaxExtraCompute, ModelOptions, NoSplits, grouped
 from .output import DOES_NOT_FIT, print_table
 
 if TYPE_CHECKING:
@@ -55,16 +55,8 @@ def fit(
             help="limit the predicted time, as a factor of the fastest whole kernels; `none`: no limit",
         ),
     ] = f"{SearchSettings.max_slowdown:g}",
-    max_extra_compute: Annotated[
-        float,
-        typer.Option(
-            "--max-extra-compute",
-            min=0.0,
-            callback=options.number,
-            help="limit the extra arithmetic spent to save ram, as a fraction",
-        ),
-    ] = 0.25,
-    no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False,
+    max_extra_compute: MaxExtraCompute = 0.25,
+    no_splits: NoSplits = False,
     opt: Annotated[
         str | None,
         typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: the device's own choice"),

@@ -29,6 +29,16 @@ OutputOption = Annotated[
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
+MaxExtraCompute = Annotated[
+    float,
+    typer.Option(
+        "--max-extra-compute",
+        min=0.0,
+        callback=options.number,
+        help="limit the extra arithmetic spent to save ram, as a fraction",
+    ),
+]
+NoSplits = Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
 
 
@@ -172,16 +182,8 @@ class SearchOptions:
             help="limit the error of lossy results, as a fraction of the output's range",
         ),
     ] = SearchSettings.max_error
-    max_extra_compute: Annotated[
-        float,
-        typer.Option(
-            "--max-extra-compute",
-            min=0.0,
-            callback=options.number,
-            help="limit the extra arithmetic spent to save ram, as a fraction",
-        ),
-    ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
-    no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False
+    max_extra_compute: MaxExtraCompute = SearchSettings.max_extra_compute  # type: ignore[assignment]
+    no_splits: NoSplits = False
     max_slowdown: Annotated[
         str,
         typer.Option(

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 import typer
 
@@ -75,10 +76,12 @@ def slowdown(text: str) -> float | None:
     """Parse a factor such as `1.25`; None for `none`. Raises ConfigError."""
     if text == "none":
         return None
-    try:
-        return number(float(text))
-    except (ValueError, typer.BadParameter):
-        raise ConfigError(f"--max-slowdown {text}: not a number.", "Write a factor such as 1.25, or none.") from None
+    factor = math.nan
+    with suppress(ValueError):
+        factor = float(text)
+    if math.isnan(factor):
+        raise ConfigError(f"--max-slowdown {text}: not a number.", "Write a factor such as 1.25, or none.")
+    return factor
 
 
 def latency(text: str | None) -> LatencyLimit | None:
