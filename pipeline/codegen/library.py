@@ -117,7 +117,7 @@ def write_library(
             code = code_parts(objects, program, identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
-                made.append(_shared(identifier, members, values, built, target))
+                made.append(_link_shared(identifier, members, values, built, target))
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
@@ -303,7 +303,7 @@ def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], add
     return [file for file in sources if not file.endswith(".h")]
 
 
-def _shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
+def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
     """Link the shared library and load it once. Raises ToolchainError if this host cannot load it."""
     shared = link_shared(identifier, members, values["threads"], folder, target, values["timed"])
     reason = why_not_loadable(folder / shared, identifier)
