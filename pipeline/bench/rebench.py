@@ -123,7 +123,7 @@ def rebench(
     files = sorted(folder.glob("*.onnx"))
     if not files:
         raise ModelError(f"There is no .onnx file in '{folder}'.", "Give a folder of ONNX graphs.")
-    published = _published(folder / "published.json")
+    published = _read_published(folder / "published.json")
     graphs, refused = [], []
     for done, file in enumerate(files):
         progress(file.name, done, len(files))
@@ -165,7 +165,7 @@ def _graph(file: Path, target: Target, evaluations: int, seeds: int, check: bool
     default = result.baseline
     return Graph(
         file.stem, imported.start.sum, least_sum(imported.onnx), default.ram, default.sum,
-        tuple(found), tuple(checks), _relaxed(imported, target, evaluations, found), published,
+        tuple(found), tuple(checks), _relaxed_sum(imported, target, evaluations, found), published,
     )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def _found(strategy: str, objective: str, seed: int, result: SearchResult, secon
     )  # fmt: skip
 
 
-def _relaxed(imported: ImportedModel, target: Target, evaluations: int, found: list[Found]) -> int:
+def _relaxed_sum(imported: ImportedModel, target: Target, evaluations: int, found: list[Found]) -> int:
     """Return the least sum with float16 allowed, also in outputs, as in the published winners."""
     from .half_outputs import half_outputs
 
@@ -222,7 +222,7 @@ def _check(file: Path, target: Target, objective: str, result: SearchResult) -> 
     return Check(objective, measured.how, measured.max_rel_error, measured.ram, report.best.ram)
 
 
-def _published(path: Path) -> dict[str, dict[str, float]]:
+def _read_published(path: Path) -> dict[str, dict[str, float]]:
     """Read the published reduction of the sum per graph and method, in %; empty without the file."""
     if not path.is_file():
         return {}

@@ -95,10 +95,10 @@ def _strategies(graphs: Sequence[Graph]) -> str:
 
 def _references(graphs: Sequence[Graph]) -> str:
     rows = [
-        ("tvm-default, fused, as TVM does it", f"{_mean(lambda graph: _reduced(graph.default_sum, graph), graphs):.1f} %"),
+        ("tvm-default, fused, as TVM does it", f"{_mean(lambda graph: _reduction(graph.default_sum, graph), graphs):.1f} %"),
         ("bound: inputs that results depend on, and results that differ", f"{_mean(_ideal, graphs):.1f} %"),
         ("ours by the published rules: outputs may become float16",
-         f"{_mean(lambda graph: _reduced(graph.relaxed, graph), graphs):.1f} %"),
+         f"{_mean(lambda graph: _reduction(graph.relaxed, graph), graphs):.1f} %"),
     ]  # fmt: skip
     known = [graph for graph in graphs if graph.published]
     for method in dict.fromkeys(method for graph in known for method in graph.published):
@@ -115,9 +115,9 @@ def _per_graph(graphs: Sequence[Graph]) -> str:
         rows.append(
             (
                 graph.name,
-                *(f"{_reduced(_median(graph.of(each, 'sum'), 'sum'), graph):.1f}" for each in strategies),
+                *(f"{_reduction(_median(graph.of(each, 'sum'), 'sum'), graph):.1f}" for each in strategies),
                 f"{_ideal(graph):.1f}",
-                f"{_reduced(graph.relaxed, graph):.1f}",
+                f"{_reduction(graph.relaxed, graph):.1f}",
                 f"{graph.published['Transfer']:.1f}" if "Transfer" in graph.published else "–",
                 f"{_share(_best(graph, 'ram'), graph.default_ram):.3f}",
                 f"{ours.seconds:.2f}",
@@ -151,16 +151,16 @@ def _share(nbytes: float, whole: int) -> float:
     return nbytes / whole if whole else 1.0
 
 
-def _reduced(nbytes: float, graph: Graph) -> float:
+def _reduction(nbytes: float, graph: Graph) -> float:
     return 100 * (1 - _share(nbytes, graph.start))
 
 
 def _ideal(graph: Graph) -> float:
-    return _reduced(graph.ideal, graph)
+    return _reduction(graph.ideal, graph)
 
 
 def _sum_reduction(strategy: str) -> Callable[[Graph], float]:
-    return lambda graph: _reduced(_median(graph.of(strategy, "sum"), "sum"), graph)
+    return lambda graph: _reduction(_median(graph.of(strategy, "sum"), "sum"), graph)
 
 
 def _sum_ratio(strategy: str) -> Callable[[Graph], float]:
@@ -187,7 +187,7 @@ def _spread(graphs: Sequence[Graph], strategy: str) -> str:
     seeds = sorted({each.seed for graph in graphs for each in graph.of(strategy, "sum")})
     means = [
         statistics.mean(
-            _reduced(each.sum, graph) for graph in graphs for each in graph.of(strategy, "sum") if each.seed == seed
+            _reduction(each.sum, graph) for graph in graphs for each in graph.of(strategy, "sum") if each.seed == seed
         )
         for seed in seeds
     ]

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import OutputError, ToolchainError
 from ..program import Guard, Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
-from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
+from ..targets import Target, how_to_run, strip_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
 from .bare.float_functions import SOURCE, calls_float_functions
 from .check_loads import why_not_loadable
@@ -272,7 +272,7 @@ def _build(
     notes = (_STACK_NOTE,) if target.bare else ()
     for path, member in zip(kernel_objects, members):
         shutil.copyfile(path, folder / f"debug_{member}")
-        without_debug(f"debug_{member}", member, folder, (*unused_sections(read_object(path.read_bytes())), *notes))
+        strip_debug(f"debug_{member}", member, folder, (*unused_sections(read_object(path.read_bytes())), *notes))
     for file in sources:
         member = f"{identifier}_{file.split('.')[0]}.o"
         flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
@@ -282,7 +282,7 @@ def _build(
         compiled = f"tables_{member}" if tables else member
         zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
         if tables:
-            without_debug(compiled, member, folder, notes)
+            strip_debug(compiled, member, folder, notes)
         members.append(member)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members

@@ -71,7 +71,7 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
         zig_cc([*compile_flags(board), "-fno-builtin", "-c", f"{part}.c", "-o", f"{part}.o"], board, folder)
     elf, objects = folder / f"{library.name}.elf", ["startup.o", "main.o", library.archive.name]
 
-    def linked(memories: tuple[Memory, ...]) -> Image:
+    def link(memories: tuple[Memory, ...]) -> Image:
         _write_script(board, memories, library.regions, folder / "link.ld")
         options = ["-static", "-nostdlib", "-Wl,-T,link.ld", "-Wl,--gc-sections", "-Wl,--print-map"]
         text = zig_link([*options, *objects, "-o", elf.name], board, folder)
@@ -79,9 +79,9 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
         return Image(board, elf, elf.with_suffix(".map"), image_sizes(elf))
 
     try:
-        return linked(board.memories)
+        return link(board.memories)
     except ToolchainError:
-        apart = linked(tuple(replace(each, start=number * _APART) for number, each in enumerate(board.memories)))
+        apart = link(tuple(replace(each, start=number * _APART) for number, each in enumerate(board.memories)))
         if why_too_large(apart.sizes, board):
             return apart
         raise

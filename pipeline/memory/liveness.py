@@ -77,7 +77,7 @@ def lives_of(
     return tuple(Lifetime(0 if first is None else first, last) for first, last in zip(start, end, strict=True))
 
 
-def summed(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> list[int]:
+def sum_alive(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> list[int]:
     """Sum the sizes alive at each moment."""
     change = [0] * (moments + 1)
     for size, life in zip(sizes, lives, strict=True):
@@ -116,7 +116,9 @@ class Parts:
                 self.sizes.append(high - low)
             self._of_buffer.append(range(first, len(self.buffers)))
         self._of_tensor = [
-            range(0) if tensor.buffer is None else _under(ordered[tensor.buffer], self._of_buffer[tensor.buffer], *ends)
+            range(0)
+            if tensor.buffer is None
+            else _parts_under(ordered[tensor.buffer], self._of_buffer[tensor.buffer], *ends)
             for tensor, ends in zip(program.tensors, ranges, strict=True)
         ]
 
@@ -138,14 +140,14 @@ class Parts:
 
     def alive_bytes(self) -> list[int]:
         """Sum the parts alive at each step; one entry for a program without steps."""
-        return summed(self.sizes, self.lives, timeline(self._program))
+        return sum_alive(self.sizes, self.lives, timeline(self._program))
 
     def working_sets(self) -> list[int]:
         """Sum the parts that each step reads or writes."""
         return [sum(self.sizes[part] for part in self.of((*each.reads, *each.writes))) for each in self._program.steps]
 
 
-def _under(cuts: list[int], parts: range, low: int, high: int) -> range:
+def _parts_under(cuts: list[int], parts: range, low: int, high: int) -> range:
     """Return the parts of a buffer under the bytes `[low, high)`."""
     if len(parts) == 1:
         return parts
@@ -212,7 +214,7 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     Ports that sharing may put side by side into one buffer are rounded up together. Of outputs that steps copy only the
     largest counts, since one may hold the others.
     """
-    beside, copied = _placed(program), set[int]()
+    beside, copied = _placed_by_sharing(program), set[int]()
     for step in program.steps:
         if step.copies:
             copied.update(program.buffers_of((*step.reads, *step.writes)))
@@ -227,7 +229,7 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     return max(nbytes(program.input_buffers()), nbytes(outputs - copied, outputs & copied))
 
 
-def _placed(program: Program) -> set[int]:
+def _placed_by_sharing(program: Program) -> set[int]:
     """Collect the buffers that sharing may put at any offset inside another buffer.
 
     Steps copy them or place them at an offset, or they may share memory with such a buffer.

@@ -3,21 +3,21 @@
 Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and `zig_cc` with its companions.
 """
 
-from .boards import emulated_board
+from .boards import board_of
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, emulator_command, how_to_run
 from .libc import bare_target, host_libc, program_libc
 from .machine import Machine
 from .native import native_target
 from .target import Target
-from .toolchain import toolchain_version, without_debug, zig_ar, zig_cc, zig_link
+from .toolchain import strip_debug, toolchain_version, zig_ar, zig_cc, zig_link
 
 __all__ = [
     "Machine",
     "Runner",
     "Target",
     "bare_target",
-    "emulated_board",
+    "board_of",
     "emulator_command",
     "get_target",
     "host_libc",
@@ -25,8 +25,8 @@ __all__ = [
     "load_catalogue",
     "native_target",
     "program_libc",
+    "strip_debug",
     "toolchain_version",
-    "without_debug",
     "zig_ar",
     "zig_cc",
     "zig_link",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .catalogue import get_target
-from .memory import placed_on
+from .memory import place_on
 from .target import Target
 
 
-def emulated_board(target: Target) -> Target:
+def board_of(target: Target) -> Target:
     """Return a device's core on the board that an emulator has for it: its clock, its emulator, and room for its memories.
 
     The device itself, if it names no such board, or has a runner. Raises TargetError for an unknown one.
@@ -20,7 +20,7 @@ def emulated_board(target: Target) -> Target:
     return replace(
         target,
         name=board.name,
-        memories=placed_on(target.memories, board.memories),
+        memories=place_on(target.memories, board.memories),
         mhz=board.mhz,
         emulator=board.emulator,
     )

@@ -17,7 +17,7 @@ from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
 from ..support.yaml_file import read_yaml
 from .desk import read_runner
-from .memory import Kind, of_kind, read_memories
+from .memory import Kind, read_memories, select_kind
 from .target import Target
 
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
@@ -87,10 +87,10 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     where = f"Target '{name}' in {origin}"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise TargetError(f"{where} has a malformed name.", "Use lower-case letters, digits and hyphens.")
-    values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
+    values = {key: _value(key, value, where) for key, value in _inherit(name, entries, builtin, where).items()}
     memories = values.get("memories", ())
     if memories:
-        values = {kind: sum(each.size for each in of_kind(memories, kind)) for kind in get_args(Kind)} | values
+        values = {kind: sum(each.size for each in select_kind(memories, kind)) for kind in get_args(Kind)} | values
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
         raise TargetError(
@@ -110,7 +110,7 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     return replace(target, opt="size") if target.bare else target
 
 
-def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
+def _inherit(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
     """Merge the entry's keys over its base's, the base's base's, and so on."""
     seen, scope = [name], entries
     values: dict[str, Any] = {}

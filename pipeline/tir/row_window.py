@@ -38,7 +38,7 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
     if int(kernel.params[-1].ty.shape[axis]) > MOST_ROWS:
         return None
     try:
-        found, _ = _followed(kernel, axis)
+        found, _ = _follow(kernel, axis)
         params = enumerate(found.kernel.params[:-1])
         operands = tuple((n, found.follows(param)) for n, param in params if found.is_followed(param))
     except Unknown:
@@ -51,7 +51,7 @@ def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
 
     Its new first parameter, an int64, is the number of the first of them. Raises Unknown if `rows_of` is None.
     """
-    found, result = _followed(kernel, axis)
+    found, result = _follow(kernel, axis)
     first = Var("first", "int64")
     nests, buffers = found.window(count, first)
     own = [buffers.get(each, each) for each in found.written if not each.same_as(result)]
@@ -80,7 +80,7 @@ def takes_a_row(kernel: PrimFunc) -> bool:
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
 
 
-def _followed(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
+def _follow(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
     found = RowDependence(inlined(kernel, True))
     result = found.kernel.params[-1]
     found.start(result, axis)

@@ -20,7 +20,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_GIT_COMMIT
 
 from ..card import BOM, CARD
 from ..support.temporary_folder import scratch_folder
-from .metrics import of_model
+from .metrics import model_figures
 from .record import Delivery, Io, Port, RunRecord, Servable
 from .runs import CONTENT
 
@@ -66,7 +66,7 @@ def _log_model(client: MlflowClient, experiment_id: str, run_id: str, record: Ru
         _write_files(record.delivery, files, kind)
         client.log_model_artifacts(model.model_id, str(files))
     at = run.info.start_time  # the run has these points already, and gets no others
-    metrics = [Metric(each.name, each.value, at, each.step, model.model_id) for each in of_model(record.figures)]
+    metrics = [Metric(each.name, each.value, at, each.step, model.model_id) for each in model_figures(record.figures)]
     client.log_batch(run_id, metrics=metrics)
     client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
     return model.model_id

@@ -3,7 +3,7 @@
 MLflow makes a chart of every metric, in sections named by the part before the slash, both in alphabetical order, metrics without a
 section last; a line from step to step where a metric has a step above 0. So ram, flash and latency stand in the first section, each in
 one chart that begins at `tvm-default` (step 0) and ends at passfit (step 1). The metrics of this section are those of the
-LoggedModel too, which searches compare: see `of_model`. Bytes of everything else are in footprint.json.
+LoggedModel too, which searches compare: see `model_figures`. Bytes of everything else are in footprint.json.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def figures(
     }
     yield from (Figure(f"{BEST}/{name}", value) for name, value in alone.items() if value is not None)
     if result.quantised is not None:
-        yield from _beside_floats(result.quantised)
+        yield from _float_twin_figures(result.quantised)
     if result.budget.ram is not None:
         yield Figure("budget/ram_margin_kib", (result.budget.ram - best.ram) / KIB)
     if result.budget.flash is not None:
@@ -101,12 +101,12 @@ def figures(
         yield Figure("verify/compile_seconds", ran.compile_seconds)
 
 
-def of_model(found: Iterable[Figure]) -> list[Figure]:
+def model_figures(found: Iterable[Figure]) -> list[Figure]:
     """Return the figures of a LoggedModel: the last value of each metric of the first section."""
     return list({figure.name: figure for figure in found if figure.name.startswith(f"{BEST}/")}.values())
 
 
-def _beside_floats(found: BesideFloats) -> Iterator[Figure]:
+def _float_twin_figures(found: BesideFloats) -> Iterator[Figure]:
     """Yield the estimates of a quantised model's float twin (step 0) and of the model (step 1)."""
     yield Figure(f"{FLOATS}/integer_share", found.integer_share)
     if found.floats is None or found.integers is None:

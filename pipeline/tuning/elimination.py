@@ -53,7 +53,7 @@ def cheapest(count: int, costs: Iterable[Costs], width: int = WIDTH) -> Labellin
         left = [each for each in left if vertex not in each.vertices]
         if len(around[vertex]) >= width:
             proved = False
-            left += [_given(each, vertex) for each in involved]
+            left += [_restrict(each, vertex) for each in involved]
             continue
         joined = _sum(involved, (vertex, *sorted(around[vertex])))
         choices.append((vertex, joined))
@@ -73,7 +73,7 @@ def _neighbours(vertex: int, costs: Iterable[Costs]) -> set[int]:
     return {other for each in costs if vertex in each.vertices for other in each.vertices} - {vertex}
 
 
-def _given(costs: Costs, vertex: int) -> Costs:
+def _restrict(costs: Costs, vertex: int) -> Costs:
     """Restrict costs to label 0 of a vertex."""
     axis = costs.vertices.index(vertex)
     return Costs(tuple(each for each in costs.vertices if each != vertex), costs.table.take(0, axis=axis))

@@ -42,7 +42,7 @@ def build_and_run(
     from concurrent.futures import ThreadPoolExecutor
 
     from ..frontend.quantised.port_scales import port_scales
-    from .cases import with_plain_sums
+    from .cases import add_plain_sums
     from .integers.given_outputs import given_outputs
     from .run import verify_library
     from .stored_cases import stored_cases
@@ -52,15 +52,15 @@ def build_and_run(
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
 
-        def chosen() -> list[Case]:
+        def choose() -> list[Case]:
             return cases_aside() or stored_cases(
                 imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given
             )
 
-        cases = aside.submit(chosen)
+        cases = aside.submit(choose)
         as_given = aside.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
 
-        def expected() -> list[Case]:
+        def wait_for_cases() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):
                 return cases.result()
 
@@ -70,12 +70,19 @@ def build_and_run(
             library = build_library(
                 imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales
             )
-        expected()
+        wait_for_cases()
         work_aside()
         progress("running", 0, 0)
-        second_look = partial(with_plain_sums, imported.onnx, given=imported.given)
+        second_look = partial(add_plain_sums, imported.onnx, given=imported.given)
         measured = verify_library(
-            library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, settings.image
+            library,
+            lowered.program,
+            wait_for_cases,
+            target,
+            settings.tolerance,
+            second_look,
+            as_given.result,
+            settings.image,
         )
     if target.bare and measured.stack is not None:
         state_stack(library, measured.stack)

@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..frontend.canonical.read_onnx import all_nodes
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluator_faults import evaluator_fault
-from .equal_signs import with_equal_signs
+from .equal_signs import equalise_signs
 
 if TYPE_CHECKING:
     import onnx
@@ -37,7 +37,7 @@ class Reference:
         self._names = [value.name for value in model.graph.output]
         with _failures_named():
             self._session = onnxruntime.InferenceSession(
-                _accurate(with_equal_signs(model)).SerializeToString(), options, providers=["CPUExecutionProvider"]
+                _accurate(equalise_signs(model)).SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -38,7 +38,7 @@ def verify_library(
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
     `second_look` adds outputs to them if the library seems wrong (see
-    `cases.with_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
+    `cases.add_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
     if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
@@ -76,7 +76,7 @@ def verify_library(
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
     try:
-        difference = _compared(outputs, chosen, tolerance, second_look)
+        difference = _compare(outputs, chosen, tolerance, second_look)
     except NumericError as error:
         if target.runner:
             error.suspect(f"the device and {runner.how}")
@@ -106,7 +106,7 @@ def verify_library(
     )
 
 
-def _compared(
+def _compare(
     outputs: list, cases: Sequence[Case], tolerance: float, second_look: Callable[[Sequence[Case]], Sequence[Case]]
 ) -> Difference | None:
     """Compare the outputs with the reference's; None without a reference."""

@@ -17,7 +17,7 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, PrimFunc, Select, Stmt
 
-from ...memory.streaming.growth import turned
+from ...memory.streaming.growth import rows_first
 from ...tir.expressions import replaced
 from ...tir.loop_nests import all_of, buffer_of, int64
 
@@ -53,7 +53,7 @@ class RowPlace:
     def memory(self) -> tuple[int, ...]:
         """Return the shape of the ring or of the whole tensor, as it lies in memory."""
         shape = self._resized(self.held) if self.held is not None else self.shape
-        return turned(shape, self.axis) if self.turned else shape
+        return rows_first(shape, self.axis) if self.turned else shape
 
     @property
     def fresh_memory(self) -> tuple[int, ...]:
@@ -77,7 +77,7 @@ class RowPlace:
                 found[self.axis] = tirx.floormod(first, self.held) + own
         elif found and self.held is not None:
             found[self.axis] = tirx.floormod(found[self.axis], self.held)
-        return list(turned(found, self.axis)) if self.turned else found
+        return list(rows_first(found, self.axis)) if self.turned else found
 
     def fresh_indices(self, indices: Sequence[Expr], first: Expr) -> list[Expr]:
         """Return the indices of an element among the rows just computed, of which `first` is the first."""

@@ -12,9 +12,9 @@ from tvm.tirx import PrimFunc
 
 from ...memory.placement.plan_loop import plan_loop
 from ...program import Loop, Program, Step
-from ...program.workspaces import with_workspaces
+from ...program.workspaces import add_workspaces
 from ...targets import Machine
-from ...tir.arena_workspace import with_workspace_parameter
+from ...tir.arena_workspace import add_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
@@ -148,7 +148,7 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
         kernel = rows.bind(kernel) if not rows.groups else decide_once(rows.bind(kernel))
-    return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
+    return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
 def _planned(
@@ -163,7 +163,7 @@ def _planned(
         elif step.kernel not in rows:
             step = _sharing_step(step, chosen[step.kernel].sharing)
         steps.append(step)
-    return with_workspaces(replace(program, steps=tuple(steps)), sizes)
+    return add_workspaces(replace(program, steps=tuple(steps)), sizes)
 
 
 def _called(program: Program, kernels: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from ...memory.streaming.growth import turned
+from ...memory.streaming.growth import rows_first
 from ...memory.streaming.region import Region
 from ...program import Program, Step
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
@@ -47,7 +47,7 @@ def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFu
     """
     outer, inner = (math.prod(shape[:axis]), shape[axis]) if not back else (shape[axis], math.prod(shape[:axis]))
     count, width = outer * inner, math.prod(shape[axis + 1 :])
-    given, made = (shape, turned(shape, axis)) if not back else (turned(shape, axis), shape)
+    given, made = (shape, rows_first(shape, axis)) if not back else (rows_first(shape, axis), shape)
     operand, result = buffer_of("operand0", given, dtype), buffer_of("result0", made, dtype)
     held = buffer_of("held", [width], dtype)
     at, source = buffer_of("at", [1], "int64"), buffer_of("source", [1], "int64")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...errors import PlanError
 from ...program import Program
-from ..liveness import ALIGNMENT, Parts, lives_of, summed
+from ..liveness import ALIGNMENT, Parts, lives_of, sum_alive
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class StepGraph:
         """
         moments = max(1, len(order))
         touched = (self.touches[step] for step in order)
-        return summed(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
+        return sum_alive(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:

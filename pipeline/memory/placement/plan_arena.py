@@ -54,7 +54,7 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     """
     parts = Parts(program, alignment)
     offsets = [0] * len(program.buffers)
-    placed = placed_buffers(program)
+    placed = buffers_to_place(program)
     found, arena = place_buffers(program, placed, parts, alignment, work)
     for index, offset in zip(placed, found, strict=True):
         offsets[index] = offset
@@ -62,7 +62,7 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
 
 
-def placed_buffers(program: Program) -> list[int]:
+def buffers_to_place(program: Program) -> list[int]:
     """List the buffers that need a place: neither empty nor never alive."""
     return [
         number
@@ -92,7 +92,7 @@ def boxes_of(program: Program, chosen: Sequence[int], parts: Parts, alignment: i
     lives = lifetimes(program)
     sizes = [aligned(program.buffers[index].nbytes, alignment) for index in chosen]
     unit = math.gcd(*sizes, *(parts.sizes[part] for index in chosen for part in parts.of_buffer(index))) or alignment
-    return unit, _compressed([lives[index] for index in chosen], [size // unit for size in sizes])
+    return unit, _compress([lives[index] for index in chosen], [size // unit for size in sizes])
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
@@ -114,7 +114,7 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
                 if best.height == least:
                     return best
     assert best is not None
-    best = _promoted(boxes, near, winner, best, least)
+    best = _promote_last(boxes, near, winner, best, least)
     if best.height > least:
         best = skyline_placement(boxes, best, least, work // 2)
     return best if best.height == least else lower_placement(boxes, best, least, work // 2)
@@ -140,7 +140,7 @@ def _workspaces(program: Program) -> frozenset[int]:
     )
 
 
-def _promoted(
+def _promote_last(
     boxes: Sequence[Box], near: Sequence[Sequence[int]], order: list[int], best: Placement, least: int
 ) -> Placement:
     """Place repeatedly, each time with the boxes at the last top first."""
@@ -172,7 +172,7 @@ def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
     )
 
 
-def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
+def _compress(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
     """Return boxes over the moments at which some buffer is born.
 
     Lifetimes that meet do so at one of these.

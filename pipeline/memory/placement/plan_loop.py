@@ -31,8 +31,8 @@ def plan_loop(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
     if loop.is_numbered:
         return _plan_rows(loop)
     loop = _next_states_in_place(loop)
-    found = min(((each, plan_arena(each)) for each in _arranged(_apart(loop))), key=lambda each: each[1].arena)
-    planned = _refilled(loop, *found)
+    found = min(((each, plan_arena(each)) for each in _arrangements(_apart(loop))), key=lambda each: each[1].arena)
+    planned = _fill_body(loop, *found)
     return replace(planned, in_place=tuple(_overlays(planned))), (found[1].arena,) if found[1].arena else ()
 
 
@@ -54,13 +54,13 @@ def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
 def _next_states_in_place(loop: Loop) -> Loop:
     """Let the next state be made where the present one lies, instead of copied there, if its maker may write it there."""
     for carry in loop.carries:
-        found = _copied_state(loop, *carry)
+        found = _step_copying_state(loop, *carry)
         if found is not None:
-            loop = _in_place(loop, *carry, found)
+            loop = _drop_state_copy(loop, *carry, found)
     return loop
 
 
-def _copied_state(loop: Loop, first: int, last: int) -> int | None:
+def _step_copying_state(loop: Loop, first: int, last: int) -> int | None:
     """Return the number of the step that copies a value of the workspace to a state, whose maker is the last to read the old one."""
     body = loop.body
     makers = {tensor: number for number, step in enumerate(body.steps) for tensor in step.writes}
@@ -84,7 +84,7 @@ def _copied_state(loop: Loop, first: int, last: int) -> int | None:
     )
 
 
-def _in_place(loop: Loop, first: int, last: int, copy: int) -> Loop:
+def _drop_state_copy(loop: Loop, first: int, last: int, copy: int) -> Loop:
     """Return the loop without the step `copy` of a state: its source lies there."""
     body, source = loop.body, loop.body.steps[copy].reads[0]
     emptied = body.tensors[source].buffer
@@ -121,14 +121,14 @@ def _apart(loop: Loop) -> Program:
     return replace(body, steps=tuple(steps))
 
 
-def _arranged(program: Program) -> Iterator[Program]:
+def _arrangements(program: Program) -> Iterator[Program]:
     """Yield the program as given and in its best order, both with and without sharing."""
     for each in (program, share(program)):
         yield each
         yield each.reordered(beam_order(each).order)
 
 
-def _refilled(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
+def _fill_body(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
     """Return the loop with the body `inner` and its plan, with all that lies outside in its size again."""
     before = {(step.kernel, step.writes): step for step in loop.body.steps}
     steps = tuple(

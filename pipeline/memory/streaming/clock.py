@@ -35,7 +35,7 @@ class Clock:
         return found
 
 
-def reduced(over: int, under: int) -> Rate:
+def reduce_rate(over: int, under: int) -> Rate:
     """Return a rate without a common divisor."""
     common = math.gcd(over, under)
     return over // common, under // common

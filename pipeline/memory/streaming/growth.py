@@ -110,7 +110,7 @@ def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> in
 @lru_cache(1 << 14)
 def _ahead(row: int, written: int, extent: int, group: int, period: int, reader: _Reader) -> int:
     """Return by how many bytes, aligned, the rows written are ahead of those no longer needed, at most."""
-    most, needed = 0, _needed_from(reader)
+    most, needed = 0, _first_rows_needed(reader)
     for number, start in enumerate(group_starts(extent, group)):
         since = number * period - reader.offset
         # at one tick, the writer's own read is not over while it writes
@@ -120,7 +120,7 @@ def _ahead(row: int, written: int, extent: int, group: int, period: int, reader:
     return aligned(most, ALIGNMENT)
 
 
-def _needed_from(reader: _Reader) -> list[int]:
+def _first_rows_needed(reader: _Reader) -> list[int]:
     """List by run of a reader the first row of the operand that it, or a later run, needs; at the end, the rows' number."""
     least = reader.follows.extent
     found = [least]
@@ -135,7 +135,7 @@ def is_turned(shape: Sequence[int], axis: int) -> bool:
     return math.prod(shape[:axis]) == 1
 
 
-def turned(shape: Sequence[_T], axis: int) -> tuple[_T, ...]:
+def rows_first(shape: Sequence[_T], axis: int) -> tuple[_T, ...]:
     """Return a shape with the axis of the rows first."""
     return (shape[axis], *shape[:axis], *shape[axis + 1 :])
 
@@ -147,6 +147,6 @@ def turn_step(program: Program, tensor: int, axis: int, kernel: str, back: bool 
     """
     what = program.tensors[tensor]
     added = len(program.tensors)
-    program = replace(program, tensors=(*program.tensors, replace(what, shape=turned(what.shape, axis))))
+    program = replace(program, tensors=(*program.tensors, replace(what, shape=rows_first(what.shape, axis))))
     read, write = (added, tensor) if back else (tensor, added)
     return program, Step(kernel, (read,), (write,), in_place=(Overlay(0, 0),)), added

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ...program import Program, Rows, Splits, Step
-from .clock import Clock, Rate, reduced
+from .clock import Clock, Rate, reduce_rate
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
@@ -181,10 +181,10 @@ class RegionBuilder:
         for pace in paces:
             if result not in self._rates and pace.tensor in self._rates:
                 over, under = self._rates[pace.tensor]
-                self._rate(result, reduced(over * pace.runs, under * pace.rises))
+                self._rate(result, reduce_rate(over * pace.runs, under * pace.rises))
         for pace in paces:
             over, under = self._rates[result]
-            if not self._rate(pace.tensor, reduced(over * pace.rises, under * pace.runs)):
+            if not self._rate(pace.tensor, reduce_rate(over * pace.rises, under * pace.runs)):
                 return False
         return True
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..liveness import aligned
 from .in_place import replacements_of
-from .region import at_ticks_of, leads_of
+from .region import leads_of, reads_at_ticks_of
 from .region_builder import RegionBuilder
 from .slots import Fresh, assign_slots, fullest
 from .stage import Read, Result, Stage
@@ -67,7 +67,7 @@ def region_bytes(
                 offset, held = at - period * (high - 1), high - low
             elif reading is not None:
                 offset = min([at - period * (high - 1) for at, _, high, _, _ in reading])
-                # as region._held
+                # as region._groups_held
                 begin = offset - max(leads_of(builder, choice), default=0)
                 held = max(
                     [
@@ -85,7 +85,8 @@ def region_bytes(
                     and (
                         period == 1
                         or all(
-                            at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ()
+                            reads_at_ticks_of(offset, period, at, offsets[reader][1])
+                            for at, _, _, _, reader in reading or ()
                         )
                     )
                 )
@@ -112,10 +113,12 @@ def region_bytes(
     least += fullest(fresh)
     if last_uses is None:
         return RegionBytes(nbytes, None, least)
-    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses, growing), least)
+    return RegionBytes(
+        nbytes, _bytes_in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses, growing), least
+    )
 
 
-def _in_place(
+def _bytes_in_place(
     builder: RegionBuilder,
     rings: int,
     offsets: Mapping[int, tuple[int, int]],

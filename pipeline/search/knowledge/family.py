@@ -175,10 +175,10 @@ class _Structure:
             if each.operator != "add" or len(each.reads) != 2:
                 continue
             gates = [gate for read in each.reads if (gate := self._operation(read)) is not None]
-            if len(gates) == 2 and all(gate.operator == "multiply" and self._gated(gate) for gate in gates):
+            if len(gates) == 2 and all(gate.operator == "multiply" and self._is_gated(gate) for gate in gates):
                 yield any(self._back_to(read, ("tanh",)) is not None for gate in gates for read in gate.reads)
 
-    def _gated(self, product: Operation) -> bool:
+    def _is_gated(self, product: Operation) -> bool:
         """Tell whether an operand is a sigmoid whose nearest layers are products."""
         found = [self._back_to(read, ("sigmoid",)) for read in product.reads]
         near = [self._nearest[self._inputs + number] for number in found if number is not None]

@@ -54,7 +54,7 @@ def read_graph(module: IRModule) -> Graph:
         values[binding.var] = (len(inputs) + len(operations),)
         operations.append(
             Operation(
-                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _named(value, module), _shape(binding.var.ty),
+                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _name(value, module), _shape(binding.var.ty),
                 tuple(constants.setdefault(each, len(constants)) for each in read), _depthwise(value),
             )
         )  # fmt: skip
@@ -94,7 +94,7 @@ def _operator(call: relax.Call) -> str:
     return call.op.name.rpartition(".")[2] if isinstance(call.op, Op) else ""
 
 
-def _named(call: relax.Call, module: IRModule) -> str:
+def _name(call: relax.Call, module: IRModule) -> str:
     """Return the operator's name; `recurrent` for a kernel with a loop over steps, each of which reads the last."""
     name = _operator(call)
     if name != "call_tir":

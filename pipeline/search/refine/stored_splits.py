@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 from ...memory.streaming.partition import partition_within
 from ...memory.streaming.partitioner import Partition, StreamedSteps
 from ...memory.streaming.region_forms import KnownForms
-from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, with_repeats
+from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, repeat_steps
 from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
@@ -30,7 +30,7 @@ def stored_partition(
     """Return the `partition_within` so many bytes of the program of a form."""
 
     def made() -> tuple[object, ...] | None:
-        found = partition_within(most, program, splits, alignment, _known_forms(alignment))
+        found = partition_within(most, program, splits, alignment, _forms(alignment))
         return None if found is None else astuple(found)
 
     found = shared_store().get_or_make(f"partition {form} {alignment} {most}", made)
@@ -43,12 +43,12 @@ def stored_repeats(
     """Return the `best_repeats` of the program of a form."""
 
     def made() -> list[object]:
-        found = best_repeats(program, splits, work, alignment, steps, _known_forms(alignment))
+        found = best_repeats(program, splits, work, alignment, steps, _forms(alignment))
         return [[astuple(each) for each in found.repeats], astuple(found.path), found.refused, found.tried]
 
     repeats, path, refused, tried = shared_store().get_or_make(f"repeats {form} {alignment} {work} {steps}", made)
     found = tuple(Repeat(tuple(numbers), before, move) for numbers, before, move in repeats)
-    return RepeatResult(reduce(with_repeats, found, program), found, _partition(path), refused, tried)
+    return RepeatResult(reduce(repeat_steps, found, program), found, _partition(path), refused, tried)
 
 
 def stored_sharings(form: str, made: tuple[object, ...], make: Callable[[], Sharings]) -> Sharings:
@@ -67,7 +67,7 @@ def stored_fewest(
     return tuple(StreamedSteps(*each) for each in found)
 
 
-def _known_forms(alignment: int) -> KnownForms:
+def _forms(alignment: int) -> KnownForms:
     """Return the regions this process has measured: orders and states of one model share most of them."""
     known = _forms_by_alignment(alignment)
     known.forget()

@@ -88,13 +88,13 @@ def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]
     counted = _Counter(machine).of(kernel.body, place)
     traffic = CacheTraffic([nest for each in counted for nest in each.nests])
 
-    def with_traffic(each: _Counted) -> StatementWork:
+    def add_traffic(each: _Counted) -> StatementWork:
         refilled = sum(traffic.brought_in(nest, FIRST_CACHE) for nest in each.nests)
         return replace(
             each.work, refilled=refilled, missed=sum(traffic.brought_again(nest, core.cache) for nest in each.nests)
         )
 
-    return KernelWork(tuple(map(with_traffic, counted)), nbytes)
+    return KernelWork(tuple(map(add_traffic, counted)), nbytes)
 
 
 def predicted_cycles(kernel: PrimFunc, target: Target) -> float:
@@ -165,7 +165,7 @@ class _Counter:
         vectors = vectors_of(loops, lanes, by_llvm=loops != place.loops)
         everywhere = executions(loops, self._machine, vectors) * place.share
 
-        def moved(buffer: Var, moves: Sequence[int | None], at_once: int = 1) -> float:
+        def bytes_moved(buffer: Var, moves: Sequence[int | None], at_once: int = 1) -> float:
             if hash(buffer) in place.registers:
                 return 0.0
             steps = [
@@ -182,7 +182,7 @@ class _Counter:
             at_once = joined.get(hash(each), 1)
             if at_once and key not in seen:
                 seen.add(key)
-                times = moved(each.source, moves, at_once)
+                times = bytes_moved(each.source, moves, at_once)
                 loaded += times
                 addresses += times if hash(each) in chosen else 0.0
         reached = {
@@ -202,7 +202,7 @@ class _Counter:
         ):
             arithmetic += cost * accesses(loops, vectors, strides.moving(each)) * place.share
         work = StatementWork(
-            arithmetic=arithmetic, loads=loaded, stores=moved(store.buffer, target),
+            arithmetic=arithmetic, loads=loaded, stores=bytes_moved(store.buffer, target),
             control=loop_ends(place.loops, vectors) * place.share + addresses, chain=chain, steps=steps,
         )  # fmt: skip
         return _Counted(work, (Nest(names, extents, tuple(reached.values()), place.share),))

@@ -26,7 +26,7 @@ from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory.liveness import ALIGNMENT, aligned
 from ...targets import Target, how_to_run
 from ...verify.link_program import link_program
-from ...verify.measure.instructions import between, log_of
+from ...verify.measure.instructions import count_between, log_of
 from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 
@@ -72,7 +72,7 @@ class Programs:
     def count(self, schedule: Schedule, memory: Memory, limit: float) -> int | None:
         """Count the instructions of a call; None if it fails, or exceeds `limit` or the most countable."""
         with log_of(self._emulator, self._command(schedule, memory), self._folder) as log:
-            return between(log, _MARK, limit)
+            return count_between(log, _MARK, limit)
 
     def run(self, schedule: Schedule, memory: Memory) -> list[np.ndarray] | None:
         """Return the results of a call; None if it fails or writes anything else."""

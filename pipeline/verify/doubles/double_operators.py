@@ -246,19 +246,17 @@ class Scan(OpRun):
         self, *values, body=None, num_scan_inputs=1, scan_input_directions=None, scan_output_directions=None, **_unused
     ):
         states = list(values[:-num_scan_inputs])
-        sequences = [
-            _turned(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])
-        ]
+        sequences = [_turn(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])]
         rows = []
         for slices in zip(*sequences):
             made = self.body.run(None, dict(zip(self.body.input_names, (*states, *slices))))
             states, row = made[: len(states)], made[len(states) :]
             rows.append(row)
-        results = [_turned(np.stack(each), place, scan_output_directions) for place, each in enumerate(zip(*rows))]
+        results = [_turn(np.stack(each), place, scan_output_directions) for place, each in enumerate(zip(*rows))]
         return (*states, *results)
 
 
-def _turned(sequence: np.ndarray, place: int, directions: list[int] | None) -> np.ndarray:
+def _turn(sequence: np.ndarray, place: int, directions: list[int] | None) -> np.ndarray:
     return sequence[::-1] if directions and directions[place] else sequence
 
 

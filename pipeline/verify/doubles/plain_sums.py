@@ -20,7 +20,7 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return total.astype(np.float64).reshape([1 if axis in axes else extent for axis, extent in enumerate(x.shape)])
 
 
-def _reduced(x: np.ndarray, axes: object, keepdims: int | None, empty: int | None) -> tuple[np.ndarray, int]:
+def _reduce(x: np.ndarray, axes: object, keepdims: int | None, empty: int | None) -> tuple[np.ndarray, int]:
     """Return the sum of an ONNX reduction, and the number of elements per sum."""
     listed = [] if axes is None else np.ravel(axes).tolist()
     if not listed and empty:
@@ -34,14 +34,14 @@ class ReduceSum(OpRun):
     op_domain = ""
 
     def _run(self, x, axes=None, keepdims=None, noop_with_empty_axes=None):
-        return (np.asarray(_reduced(x, axes, keepdims, noop_with_empty_axes)[0]),)
+        return (np.asarray(_reduce(x, axes, keepdims, noop_with_empty_axes)[0]),)
 
 
 class ReduceMean(OpRun):
     op_domain = ""
 
     def _run(self, x, axes=None, keepdims=None, noop_with_empty_axes=None):
-        total, count = _reduced(x, axes, keepdims, noop_with_empty_axes)
+        total, count = _reduce(x, axes, keepdims, noop_with_empty_axes)
         return (np.asarray(total / count),)
 
 

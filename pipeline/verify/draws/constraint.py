@@ -116,6 +116,6 @@ def telling(low: float, high: float) -> Constraint:
     return Constraint(low, high, Strength.TELLS)
 
 
-def suggested(magnitude: float = math.inf, form: Form | None = None) -> Constraint:
+def suggest(magnitude: float = math.inf, form: Form | None = None) -> Constraint:
     """Bound integers, or suggest a form; any value would do."""
     return Constraint(strength=Strength.ANY, form=form, magnitude=magnitude)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tvm")
 
-from passfit.passes.graph.heads.restrict import Range, Whole, _before_reshape, common_factors, restricted
+from passfit.passes.graph.heads.restrict import Range, Whole, _ranges_before_reshape, common_factors, restricted_shape
 
 pytestmark = pytest.mark.tvm
 
@@ -21,7 +21,7 @@ def cut(array: np.ndarray, ranges: dict[int, Range]) -> np.ndarray:
         slice(None) if n not in ranges else slice(ranges[n].start, ranges[n].start + ranges[n].size)
         for n in range(array.ndim)
     )
-    return array[at].reshape(restricted(array.shape, ranges))
+    return array[at].reshape(restricted_shape(array.shape, ranges))
 
 
 @st.composite
@@ -53,7 +53,7 @@ def test_what_is_read_before_a_reshape_is_what_is_wanted_after(case):
     array = np.arange(math.prod(before)).reshape(before)
     wanted = cut(array.reshape(after), ranges)
     try:
-        found = _before_reshape(before, after, ranges)
+        found = _ranges_before_reshape(before, after, ranges)
     except Whole:
         first, *_, last = [*wanted.ravel(), wanted.ravel()[-1]]
         boxes = [cut(array, box).ravel() for box in _boxes(before)]

@@ -65,27 +65,28 @@ class Restriction:
         place = (expr, tuple(ranges.items()))
         if place not in self._parts:
             if all(shape[axis] == 1 for axis in ranges):
-                self._parts[place] = self._shaped(self._known(expr), restricted(shape, ranges))
+                self._parts[place] = self._reshape(self._known(expr), restricted_shape(shape, ranges))
             else:
-                self._parts[place] = self._made(self._values.get(expr), shape, ranges)
+                self._parts[place] = self._build(self._values.get(expr), shape, ranges)
         return self._parts[place]
 
-    def _made(self, value: relax.Expr | None, shape: Sequence[int], ranges: Ranges) -> relax.Expr:
+    def _build(self, value: relax.Expr | None, shape: Sequence[int], ranges: Ranges) -> relax.Expr:
         if isinstance(value, relax.Var):
             return self.part(value, ranges)
         if isinstance(value, relax.TupleGetItem):
-            return self._of_split(self._values.get(value.tuple_value), value.index, ranges)
+            return self._restrict_split(self._values.get(value.tuple_value), value.index, ranges)
         if not isinstance(value, relax.Call):
             raise Whole("an input of the model, or a value of another form")
         name, args = str(getattr(value.op, "name", "")), list(value.args)
         if name in _ELEMENTWISE:
             return self._like(value, [self._broadcast(each, len(shape), ranges) for each in args])
         if name in RESHAPES:
-            return self._shaped(
-                self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges)
+            return self._reshape(
+                self.part(args[0], _ranges_before_reshape(shape_of(args[0]), shape, ranges)),
+                restricted_shape(shape, ranges),
             )
         if name == "relax.permute_dims":
-            return self._permuted(value, ranges)
+            return self._restrict_permutation(value, ranges)
         if name == "relax.nn.softmax":
             return self._softmax(value, len(shape), ranges)
         if name == "relax.matmul":
@@ -99,7 +100,7 @@ class Restriction:
     def _like(self, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Var:
         return self._emit(relax.Call(call.op, list(args), call.attrs, call.ty_args))
 
-    def _shaped(self, expr: relax.Expr, shape: tuple[int, ...]) -> relax.Expr:
+    def _reshape(self, expr: relax.Expr, shape: tuple[int, ...]) -> relax.Expr:
         return expr if shape_of(expr) == shape else self._emit(relax.op.reshape(expr, shape))
 
     def _broadcast(self, expr: relax.Expr, rank: int, ranges: Ranges) -> relax.Expr:
@@ -114,7 +115,7 @@ class Restriction:
                 own[axis - missing] = Range(0, 1, drop=True)
         return self.part(expr, own)
 
-    def _permuted(self, call: relax.Call, ranges: Ranges) -> relax.Expr:
+    def _restrict_permutation(self, call: relax.Call, ranges: Ranges) -> relax.Expr:
         rank = len(shape_of(call.args[0]))
         axes = (
             [int(each) % rank for each in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
@@ -125,14 +126,14 @@ class Restriction:
         shape = shape_of(found)
         moved = [axis for axis in order if shape[axis] > 1]
         if moved == sorted(moved):
-            return self._shaped(found, tuple(shape[axis] for axis in order))
+            return self._reshape(found, tuple(shape[axis] for axis in order))
         return self._emit(relax.op.permute_dims(found, order))
 
     def _softmax(self, call: relax.Call, rank: int, ranges: Ranges) -> relax.Expr:
         axis = int(call.attrs.axis) % rank
         if axis in ranges:
             raise Whole("a softmax along the axis")
-        return self._emit(relax.op.nn.softmax(self.part(call.args[0], ranges), axis - _dropped_before(ranges, axis)))
+        return self._emit(relax.op.nn.softmax(self.part(call.args[0], ranges), axis - _count_dropped(ranges, axis)))
 
     def _matmul(self, call: relax.Call, rank: int, ranges: Ranges) -> relax.Expr:
         one, other = call.args
@@ -144,7 +145,7 @@ class Restriction:
         second = self._broadcast(other, rank, batch | columns)
         return self._like(call, [self._broadcast(one, rank, batch | rows), second])
 
-    def _of_split(self, call: relax.Expr | None, index: int, ranges: Ranges) -> relax.Expr:
+    def _restrict_split(self, call: relax.Expr | None, index: int, ranges: Ranges) -> relax.Expr:
         if not isinstance(call, relax.Call) or str(getattr(call.op, "name", "")) != "relax.split":
             raise Whole("one of several results")
         shape, points = shape_of(call.args[0]), call.attrs.indices_or_sections
@@ -181,7 +182,7 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...]:
         raise Whole("a dynamic shape") from error
 
 
-def restricted(shape: Sequence[int], ranges: Ranges) -> tuple[int, ...]:
+def restricted_shape(shape: Sequence[int], ranges: Ranges) -> tuple[int, ...]:
     """Return the shape of the part of a tensor."""
     kept = (
         (ranges[n].size if n in ranges else extent)
@@ -206,11 +207,11 @@ def _constant_part(constant: GenericConst, ranges: Ranges) -> relax.Expr:
     return relax.const(np.array(array[at], order="C"), str(constant.value.dtype))
 
 
-def _dropped_before(ranges: Ranges, axis: int) -> int:
+def _count_dropped(ranges: Ranges, axis: int) -> int:
     return sum(each.drop for place, each in ranges.items() if place < axis)
 
 
-def _before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, Range]:
+def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, Range]:
     """Return the ranges before a reshape. Raises Whole if one is not a single stretch of memory."""
     found: dict[int, Range] = {}
     for inner, outer in common_factors(before, after):

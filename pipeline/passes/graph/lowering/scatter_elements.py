@@ -30,11 +30,11 @@ _REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 def legalize_scatter_elements(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize `relax.scatter_elements`; a rule for LegalizeOps."""
     return builder.call_te(
-        _scattered, *call.args, int(call.attrs.axis), str(call.attrs.reduction), primfunc_name_hint="scatter_elements"
+        _scatter, *call.args, int(call.attrs.axis), str(call.attrs.reduction), primfunc_name_hint="scatter_elements"
     )
 
 
-def _scattered(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int, reduction: str) -> te.Tensor:
+def _scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int, reduction: str) -> te.Tensor:
     shape, places = ([int(extent) for extent in each.shape] for each in (data, indices))
     axis %= len(shape)
     join = _REDUCTIONS[reduction]

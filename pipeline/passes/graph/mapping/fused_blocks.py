@@ -224,16 +224,16 @@ class FusedBlocks:
         loops = self._loops[place]
         if not loops:
             return True
-        found = through(dims, self._of_result(place))
+        found = through(dims, self._result_axes(place))
         return len(found) > max(loops) and all(found[axis] == {axis} for axis in loops)
 
-    def _of_result(self, place: Place) -> tuple[frozenset[int], ...]:
+    def _result_axes(self, place: Place) -> tuple[frozenset[int], ...]:
         """Return the axes of the result that select each dimension of a block."""
         readers = self._readers[place]
         if self.result in readers:
             return readers[self.result][0]
         reader, forms = next(iter(readers.items()))
-        return through(forms[0], self._of_result(reader))
+        return through(forms[0], self._result_axes(reader))
 
     def edges(self) -> list[tuple[MappingType, MappingType]]:
         """Return the pairs of types of the calls that read each other."""
