@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -183,8 +183,8 @@ class Scorer:
             fullest = store.get_or_make(f"bound {place}", lambda: bound(arranged(), self._target.alignment))
             if fullest + workspace + self._bytes_copied(lowered.program.weight_bytes) >= below:
                 return EvaluationOutcome(key, hopeless=True)
-        found = store.get_or_make(f"footprint {place}", lambda: astuple(self._plan_footprint(arranged())))
-        return EvaluationOutcome(key, self._needing(Footprint(*found), workspace), order)
+        found = store.get_or_make_as(Footprint, f"footprint {place}", lambda: self._plan_footprint(arranged()))
+        return EvaluationOutcome(key, self._needing(found, workspace), order)
 
     def _begin(self, specs: Specs, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Apply the passes that come before scheduling, and return the rest: sharings of one split differ in these."""
@@ -212,12 +212,13 @@ class Scorer:
     def _score(self, program: Program, workspace: int, key: int) -> EvaluationOutcome:
         """Score a program in the best of its cheap arrangements, which most targets share."""
         store, place = self._transitions.store, self._form(program)
-        footprint, specs = store.get_or_make(f"score {place}", lambda: self._best(program))
+        kind = tuple[Footprint, tuple[str, ...]]
+        footprint, specs = store.get_or_make_as(kind, f"score {place}", lambda: self._best(program))
         bottom = ports_floor(program, self._target.alignment) + self._bytes_copied(program.weight_bytes)
-        found = self._needing(Footprint(*footprint), workspace)
+        found = self._needing(footprint, workspace)
         return EvaluationOutcome(key, found, tuple(map(parse_spec, specs)), least=bottom)
 
-    def _best(self, program: Program) -> list:
+    def _best(self, program: Program) -> tuple[Footprint, tuple[str, ...]]:
         """Return the footprint and the specs of the best cheap arrangement, without workspace and copied weights."""
         best: tuple[Footprint, Arrangement] | None = None
         for least, order, arranged_program in arrangements(program, self._target.alignment):
@@ -227,7 +228,7 @@ class Scorer:
             if best is None or _size(footprint) < _size(best[0]):
                 best = footprint, order
         assert best is not None
-        return [astuple(best[0]), specs_of(best[1])]
+        return best[0], specs_of(best[1])
 
     def _form(self, program: Program) -> str:
         return f"{form_key(program)} {self._target.alignment}"

@@ -1,12 +1,12 @@
 """Schedule the kernels of groups, each form of group once: rounds, objectives, graphs and processes repeat few forms.
 
-"group 1f3a…" : [0, 2, 1568]     workspace, speed, operations of its sums
+"group 1f3a…": {"workspace": 0, "speed": 2, "arithmetic": 1568}
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Var
@@ -38,15 +38,14 @@ class GroupSchedule:
 def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int]) -> GroupSchedule | None:
     """Return the needs of a group; None if it is not a kernel: TVM cannot lower it, or lowering divides it."""
 
-    def compute() -> list | None:
+    def compute() -> GroupSchedule | None:
         try:
             kernel, constants = _fuse(module, called, group)
-            return None if faster_stages(kernel, constants) else list(astuple(_schedule(kernel, constants)))
+            return None if faster_stages(kernel, constants) else _schedule(kernel, constants)
         except REFUSALS:
             return None
 
-    found = shared_store().get_or_make(f"group {_key(module, called, group)}", compute)
-    return None if found is None else GroupSchedule(found[0], Speed(found[1]), found[2])
+    return shared_store().get_or_make_as(GroupSchedule | None, f"group {_key(module, called, group)}", compute)
 
 
 def speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
