@@ -22,7 +22,7 @@ from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
-from .support.aside import aside
+from .support.background import background
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
@@ -127,7 +127,7 @@ def optimize(
 
         graph, ports = imported.graph, port_names(imported.onnx)
         tasks = [default_code_task(graph, target, *ports)] if compiled_next and shared_store().on_disk else []
-        with aside(*tasks) as results:
+        with background(*tasks) as results:
             result, front = find_sequence(imported, target, budget, search, progress, results.all)
             results.all()
         not_run, exact = Measured(ran=False, how="not-run: optimized, not compiled"), not result.sequence.lossy
@@ -211,7 +211,7 @@ def compile_imported(
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
     cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
-    with result_folder(out) as folder, aside(default_code, cases) as results, comparison_kept(out):
+    with result_folder(out) as folder, background(default_code, cases) as results, comparison_kept(out):
 
         def write(
             built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None

@@ -60,7 +60,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Graph:
+class BenchGraph:
     """Results of all searches on one graph.
 
     `start` is the sum of all tensors of the file, `ideal` a lower bound on that of any program (see
@@ -100,10 +100,10 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FolderComparison:
     """Graphs of a folder, compared and refused."""
 
-    graphs: tuple[Graph, ...]
+    graphs: tuple[BenchGraph, ...]
     refused: tuple[Refused, ...] = ()
 
 
@@ -115,7 +115,7 @@ def rebench(
     seeds: int = 3,
     check: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Comparison:
+) -> FolderComparison:
     """Compare the strategies on every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
     is none."""
     from ..passes.sequence.failures import failure_of
@@ -133,7 +133,7 @@ def rebench(
             if not isinstance(error, PassfitError) and failure_of(error) is None:
                 raise
             refused.append(Refused(file.stem, reason_of(error)))
-    return Comparison(tuple(graphs), tuple(refused))
+    return FolderComparison(tuple(graphs), tuple(refused))
 
 
 def reason_of(error: Exception) -> str:
@@ -144,7 +144,9 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
-def _graph(file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]) -> Graph:
+def _graph(
+    file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
+) -> BenchGraph:
     from ..frontend.imported_model import load
     from ..search.search import OBJECTIVES
     from ..search.strategies import STRATEGIES
@@ -163,7 +165,7 @@ def _graph(file: Path, target: Target, evaluations: int, seeds: int, check: bool
                 if check and strategy == OURS:
                     checks.append(_check(file, target, objective, result))
     default = result.baseline
-    return Graph(
+    return BenchGraph(
         file.stem, imported.start.sum, least_sum(imported.onnx), default.ram, default.sum,
         tuple(found), tuple(checks), _relaxed_sum(imported, target, evaluations, found), published,
     )  # fmt: skip

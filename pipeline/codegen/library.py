@@ -26,7 +26,7 @@ from .names import c_identifier, symbol
 from .shared import link_shared
 from .symbols import check_symbols, code_parts, unused_sections, uses_threads, uses_workspace
 from .template import render
-from .tensor_addresses import Block, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
+from .tensor_addresses import MemoryBlock, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -315,7 +315,7 @@ def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: 
     return shared
 
 
-def _write_weights(path: Path, weights: Sequence[np.ndarray], block: Block, addresses: TensorAddresses) -> None:
+def _write_weights(path: Path, weights: Sequence[np.ndarray], block: MemoryBlock, addresses: TensorAddresses) -> None:
     """Write the weights of a block to one file, each at its offset, zeros between."""
     with path.open("wb") as file:
         for number in block.weights:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..codegen import symbol
 from ..codegen.bare.float_functions import SOURCE, calls_float_functions
 from ..codegen.bare.stack_sizes import stack_sizes
-from ..codegen.elf import SHF_ALLOC, SHF_WRITE, ElfObject, Section, read_object, sections_of, together
+from ..codegen.elf import SHF_ALLOC, SHF_WRITE, ElfObject, ElfSection, read_object, sections_of, together
 from ..codegen.library import compile_flags
 from ..codegen.symbols import check_symbols, unused_sections
 from ..support.temporary_folder import scratch_folder
@@ -97,7 +97,7 @@ def _read_only(found: ElfObject) -> int:
     return _bytes_of(each for each in found.sections if each.name not in dropped)
 
 
-def _bytes_of(sections: Iterable[Section]) -> int:
+def _bytes_of(sections: Iterable[ElfSection]) -> int:
     """Count the bytes of text and read-only data."""
     kept = (
         each

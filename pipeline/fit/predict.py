@@ -47,7 +47,7 @@ class _Known:
     sizes: Sizes
 
 
-class Predictor:
+class SizePredictor:
     """Predict the sizes of one plan, `searched` for a target, on others.
 
     The order in which they are asked for decides which are computed; all are without a limit of effort.

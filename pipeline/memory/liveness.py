@@ -86,7 +86,7 @@ def sum_alive(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> 
     return list(accumulate(change[:-1]))
 
 
-class Parts:
+class BufferParts:
     """Number the parts of a program's buffers: byte ranges that are used together.
 
     A buffer is cut at the ends of the tensors on it, moved outwards to multiples of `alignment`. A buffer used as a
@@ -166,7 +166,7 @@ def alive_bytes(program: Program, alignment: int = 1) -> list[int]:
 
     Parts of buffers are rounded outwards to `alignment`.
     """
-    return Parts(program, alignment).alive_bytes()
+    return BufferParts(program, alignment).alive_bytes()
 
 
 def bound(program: Program, alignment: int = ALIGNMENT) -> int:
@@ -176,7 +176,7 @@ def bound(program: Program, alignment: int = ALIGNMENT) -> int:
 
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """Return the largest working set of one kernel, in bytes: no order needs less. 0 without steps."""
-    return max(Parts(program, alignment).working_sets(), default=0)
+    return max(BufferParts(program, alignment).working_sets(), default=0)
 
 
 def shared_floor(program: Program) -> int:

@@ -37,12 +37,12 @@ def find_sequence(
     budget: Budget | None,
     settings: SearchSettings,
     progress: Progress,
-    work_aside: Callable[[], object] = lambda: None,
+    wait_for_others: Callable[[], object] = lambda: None,
     first: FirstLibrary | None = None,
 ) -> tuple[SearchResult, Front | None]:
     """Search a sequence by settings; with a latency limit, return the Pareto front too.
 
-    `work_aside` waits for other work, which would disturb the timing for a latency limit. `first` is offered the best
+    `wait_for_others` waits for other work, which would disturb the timing for a latency limit. `first` is offered the best
     sequences on the way, but lossy ones. Raises ConfigError for
     invalid settings, ModelError if nothing compiles.
     """
@@ -94,7 +94,7 @@ def find_sequence(
         library = build_library(imported.name, lowered, checked_plan(lowered.program, target), workspace, target, place)
         return link(library, lowered.program, target, place)
 
-    work_aside()
+    wait_for_others()
     return least_ram_within(
         limit, result, imported.drawn_for, target, build, lambda done, all: progress("timing", done, all)
     )

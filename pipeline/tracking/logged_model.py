@@ -21,7 +21,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_GIT_COMMIT
 from ..card import BOM, CARD
 from ..support.temporary_folder import scratch_folder
 from .metrics import model_figures
-from .record import Delivery, Io, Port, RunRecord, Servable
+from .record import Delivery, Io, LoggedPort, RunRecord, Servable
 from .runs import CONTENT
 
 if TYPE_CHECKING:
@@ -102,5 +102,5 @@ def _signature(io: Io) -> ModelSignature:
     return ModelSignature(inputs=_schema(io.inputs), outputs=_schema(io.outputs))
 
 
-def _schema(ports: list[Port]) -> Schema:
+def _schema(ports: list[LoggedPort]) -> Schema:
     return Schema([TensorSpec(np.dtype(port.dtype), tuple(port.shape), port.name) for port in ports])

@@ -52,7 +52,7 @@ class _Kernel:
         return self.calls * self.after
 
 
-class Clock:
+class Countdown:
     """Countdown of `seconds`, started at construction."""
 
     def __init__(self, seconds: float, progress: Progress):
@@ -70,7 +70,7 @@ class Clock:
 
 
 def tune_kernels(
-    recorder: ScheduleRecorder, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
+    recorder: ScheduleRecorder, target: Target, clock: Countdown, seed: int, trials: int, cold: bool = False
 ) -> list[TunedKernel]:
     """Find the best schedule for each recorded kernel.
 
@@ -125,7 +125,7 @@ def within_workspace(kernels: list[TunedKernel], recorder: ScheduleRecorder) -> 
 
 
 def _measure_rules(
-    recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Clock
+    recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Countdown
 ) -> Iterator[_Kernel]:
     """Yield the kernels, measured with the rules' schedules."""
     for fingerprint, request in recorder.requests.items():
@@ -139,7 +139,7 @@ def _measure_rules(
         yield kernel
 
 
-def _tune_parameters(kernel: _Kernel, harness: Harness, clock: Clock) -> None:
+def _tune_parameters(kernel: _Kernel, harness: Harness, clock: Countdown) -> None:
     request = kernel.request
     found: list[tuple[float, str, Schedule]] = []
     best = kernel.before

@@ -31,12 +31,12 @@ def build_and_run(
     folder: Path,
     settings: VerifySettings,
     progress: Progress,
-    work_aside: Callable[[], object] = lambda: None,
-    cases_aside: Callable[[], list[Case] | None] = lambda: None,
+    wait_for_others: Callable[[], object] = lambda: None,
+    background_cases: Callable[[], list[Case] | None] = lambda: None,
 ) -> tuple[Measured, Library]:
     """Write the library into `folder`, run it; return the measurements and the library.
 
-    `workspace` is in bytes. `work_aside` waits for other work, which would disturb the timing, `cases_aside` for the
+    `workspace` is in bytes. `wait_for_others` waits for other work, which would disturb the timing, `background_cases` for the
     cases of these settings, or None for none. Raises ModelError, NumericError, ToolchainError, OutputError.
     """
     from concurrent.futures import ThreadPoolExecutor
@@ -50,15 +50,15 @@ def build_and_run(
     # before choosing cases, which takes minutes for large inputs
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
-    with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
+    with ThreadPoolExecutor(1) as thread:  # the C compiler and LLVM release Python's lock
 
         def choose() -> list[Case]:
-            return cases_aside() or stored_cases(
+            return background_cases() or stored_cases(
                 imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given
             )
 
-        cases = aside.submit(choose)
-        as_given = aside.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
+        cases = thread.submit(choose)
+        as_given = thread.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
 
         def wait_for_cases() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):
@@ -71,7 +71,7 @@ def build_and_run(
                 imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales
             )
         wait_for_cases()
-        work_aside()
+        wait_for_others()
         progress("running", 0, 0)
         second_look = partial(add_plain_sums, imported.onnx, given=imported.given)
         measured = verify_library(

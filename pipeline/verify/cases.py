@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import ConfigError, ModelError
 from ..memory.footprint import NOT_VERIFIED
-from ..support.aside import aside
+from ..support.background import background
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
@@ -136,7 +136,7 @@ def _optimize(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference)
 
     # ONNX Runtime 1.32 reads freed memory while it optimises some models, silero-vad's with a fixed rate for one, and
     # raises an error or crashes; so a process that may crash loads the model first
-    with aside(loads, nice=0) as results:
+    with background(loads, nice=0) as results:
         if not results.of(0):
             return plain
     try:

@@ -65,11 +65,11 @@ def verify_library(
         as_given = given()
         more = () if as_given is None else as_given.inputs
         ended = threading.Event()
-        with ThreadPoolExecutor(1) as aside, ExitStack() as leaving:
+        with ThreadPoolExecutor(1) as thread, ExitStack() as leaving:
             leaving.callback(ended.set)  # if the cases fail, the count ends too
             counted = None
             if not (runner.native or target.bare):
-                counted = aside.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
+                counted = thread.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
             count = report.get("instructions") if counted is None else counted.result()
         outputs, further = results[: len(chosen)], results[len(chosen) :]

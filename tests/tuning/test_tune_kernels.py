@@ -19,7 +19,7 @@ from passfit.tuning.database import RULES
 from passfit.tuning.measure.timed import TimingHarness
 from passfit.tuning.meta_schedule import search_by_meta_schedule
 from passfit.tuning.recorder import ScheduleRecorder
-from passfit.tuning.tune_kernels import Clock, finds_cold_caches, tune_kernels
+from passfit.tuning.tune_kernels import Countdown, finds_cold_caches, tune_kernels
 
 from ..kernels.programs import lowered, random_inputs, run, weight
 from .helpers import arranged_with, requests_of
@@ -37,8 +37,8 @@ def small():
     return lowered([(1, 8, 9, 9)], body)
 
 
-def clock(seconds: float = 60.0) -> Clock:
-    return Clock(seconds, lambda over: None)
+def clock(seconds: float = 60.0) -> Countdown:
+    return Countdown(seconds, lambda over: None)
 
 
 def census_of(program) -> ScheduleRecorder:

@@ -28,7 +28,7 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import sequence, statements
 from .buffers_of_data import buffers_of_data
 from .proofs import Constants, Proofs
-from .values import Values
+from .values import ValueChecks
 
 _SERIAL = 0
 
@@ -155,15 +155,15 @@ class _Guard:
             return stmt, []
         raise Unknown(type(stmt).__name__)
 
-    def _values(self) -> Values:
-        return Values(self._proofs, self._mode, lambda var: var in self._bound)
+    def _values(self) -> ValueChecks:
+        return ValueChecks(self._proofs, self._mode, lambda var: var in self._bound)
 
-    def _leaf(self, before: Stmt, after: Stmt, values: Values) -> tuple[Stmt, list[_Check]]:
+    def _leaf(self, before: Stmt, after: Stmt, values: ValueChecks) -> tuple[Stmt, list[_Check]]:
         same = tvm_ffi.structural_equal(before, after, map_free_vars=False)
         self.rewrote = self.rewrote or not same
         return before if same else after, self._checks(values)
 
-    def _checks(self, values: Values) -> list[_Check]:
+    def _checks(self, values: ValueChecks) -> list[_Check]:
         self.reasons.update(demand.reason for demand in values.demands)
         if self._mode != "fail":
             return []

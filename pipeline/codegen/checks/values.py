@@ -43,7 +43,7 @@ class Demand:
     reason: str
 
 
-class Values:
+class ValueChecks:
     """Rewrite the expressions of one kernel; `demands` collects what has to hold before them, in order."""
 
     def __init__(self, proofs: Proofs, mode: IndexChecks, by_data: Callable[[Var], bool]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...errors import PlanError
 from ...program import Program
-from ..liveness import ALIGNMENT, Parts, lives_of, sum_alive
+from ..liveness import ALIGNMENT, BufferParts, lives_of, sum_alive
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
     A reader comes after the writers of its bytes, a writer after their earlier writers and readers. Parts of a buffer
     that do not meet are independent.
     """
-    parts = Parts(program, alignment)
+    parts = BufferParts(program, alignment)
     inputs = frozenset(parts.of([port.tensor for port in program.inputs]))
     outputs = frozenset(parts.of([port.tensor for port in program.outputs]))
     sizes = tuple(parts.sizes)

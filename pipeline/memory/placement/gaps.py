@@ -21,7 +21,7 @@ from .greedy import Box, Placement, neighbours, orders, promote
 
 
 @dataclass(frozen=True)
-class Block:
+class BufferPart:
     """Part of a buffer: `[lower, upper)` of it alive in steps `[start, end)`; in any one unit."""
 
     start: int
@@ -31,7 +31,7 @@ class Block:
 
 
 #: the blocks of one buffer, at fixed offsets to each other
-Shape = tuple[Block, ...]
+Shape = tuple[BufferPart, ...]
 
 
 def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds: int) -> Placement:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...program import Program
-from ..liveness import ALIGNMENT, Lifetime, Parts, aligned, lifetimes
+from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
 from .canonical import lower_placement
-from .gaps import Block, Shape, place_with_gaps
+from .gaps import BufferPart, Shape, place_with_gaps
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
 from .skyline import skyline_placement
 
@@ -52,7 +52,7 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
     clock, no random numbers.
     """
-    parts = Parts(program, alignment)
+    parts = BufferParts(program, alignment)
     offsets = [0] * len(program.buffers)
     placed = buffers_to_place(program)
     found, arena = place_buffers(program, placed, parts, alignment, work)
@@ -72,7 +72,7 @@ def buffers_to_place(program: Program) -> list[int]:
 
 
 def place_buffers(
-    program: Program, chosen: Sequence[int], parts: Parts, alignment: int, work: int = WORK
+    program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int, work: int = WORK
 ) -> tuple[tuple[int, ...], int]:
     """Place some buffers of a program in a block of their own, as `plan_arena` does; return offsets and height in bytes."""
     unit, boxes = boxes_of(program, chosen, parts, alignment)
@@ -87,7 +87,7 @@ def place_buffers(
     return tuple(offset * unit for offset in placement.offsets), placement.height * unit
 
 
-def boxes_of(program: Program, chosen: Sequence[int], parts: Parts, alignment: int) -> tuple[int, list[Box]]:
+def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int) -> tuple[int, list[Box]]:
     """Return the boxes of some buffers, and their unit in bytes: a multiple of `alignment`."""
     lives = lifetimes(program)
     sizes = [aligned(program.buffers[index].nbytes, alignment) for index in chosen]
@@ -163,10 +163,10 @@ def _most_alive(shapes: Sequence[Shape]) -> int:
     return max(loads([Box(block.start, block.end, block.upper - block.lower) for block in blocks]), default=0)
 
 
-def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
+def _shape(parts: BufferParts, buffer: int, unit: int) -> Shape:
     """Return the parts of a buffer that are ever alive, as blocks."""
     return tuple(
-        Block(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
+        BufferPart(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
         for part in parts.of_buffer(buffer)
         if parts.sizes[part] and (life := parts.lives[part]).end > life.start
     )

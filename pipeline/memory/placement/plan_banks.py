@@ -23,7 +23,7 @@ from itertools import accumulate
 from ...program import Program
 from ...targets import Target
 from ...targets.memory import select_kind
-from ..liveness import Parts, aligned
+from ..liveness import BufferParts, aligned
 from .greedy import Box, Placement, neighbours, orders, promote
 from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
 from .traffic import traffic
@@ -98,7 +98,7 @@ def _plans(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: 
 
 def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> ArenaPlan:
     """Plan over all memories, filled in this order; only the last one may overflow."""
-    chosen, parts, moved = buffers_to_place(program), Parts(program, alignment), traffic(program)[0]
+    chosen, parts, moved = buffers_to_place(program), BufferParts(program, alignment), traffic(program)[0]
     unit, boxes = boxes_of(program, chosen, parts, alignment)
     busy = [moved[index] for index in chosen]
     # positions in units: bank k lies between walls k and k + 1, the last one is open
@@ -196,7 +196,7 @@ def _plan_each_bank(
     placement: Placement,
 ) -> ArenaPlan:
     """Plan each bank of a placement again as one block, no higher than it is used."""
-    chosen, parts = buffers_to_place(program), Parts(program, alignment)
+    chosen, parts = buffers_to_place(program), BufferParts(program, alignment)
     offsets, banks, start = [0] * len(program.buffers), [], 0
     for number, room in enumerate(rooms):
         inside = {

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from ...program import Overlay, Program, Step, Tensor
 from ...program.row_dependence import Follows, group_starts
 from ..liveness import ALIGNMENT, aligned
-from .stage import Read, Result, Stage
+from .stage import Read, Stage, StageResult
 
 _T = TypeVar("_T")
 #: dtypes whose regions are faster with channels last, see kernels/rewrite/integers_last.py: their results stay apart
@@ -27,7 +27,7 @@ _SMALL = ("int8", "uint8")
 
 
 @dataclass(frozen=True)
-class Growth:
+class SegmentOverlap:
     """Place of a dying operand, with rows along `axis`: `shift` bytes behind the result's first, both within `nbytes`."""
 
     axis: int
@@ -36,16 +36,18 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Grown:
+class OverlappedResult:
     """Result of a region, by the step that writes it, and the operand it grows over."""
 
     result: int
     operand: int
     step: int
-    growth: Growth
+    growth: SegmentOverlap
 
 
-def growths_of(program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result]) -> Iterator[Grown]:
+def segment_overlaps(
+    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[StageResult]
+) -> Iterator[OverlappedResult]:
     """Yield each way to let one of the `results` grow over an operand: each item of `dying` reads one buffer."""
     for readers in dying:
         axis = _axis_of(program, readers)
@@ -56,8 +58,8 @@ def growths_of(program: Program, dying: Iterable[Sequence[Read]], results: Seque
             operand = program.tensors[readers[0].tensor]
             if operand.dtype == what.dtype not in _SMALL and operand.buffer != what.buffer:
                 shift = _shift(operand.nbytes // operand.shape[axis], what.nbytes // writer.extent, writer, readers)
-                growth = Growth(axis, shift, max(shift + operand.nbytes, what.nbytes))
-                yield Grown(tensor, readers[0].tensor, writer.step, growth)
+                growth = SegmentOverlap(axis, shift, max(shift + operand.nbytes, what.nbytes))
+                yield OverlappedResult(tensor, readers[0].tensor, writer.step, growth)
 
 
 def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from ...program import Program
 from ..liveness import aligned
-from .growth import Growth, growths_of
+from .growth import SegmentOverlap, segment_overlaps
 from .region_builder import StepSplit
-from .stage import Read, Result, Stage
+from .stage import Read, Stage, StageResult
 
 #: a result takes the place of an operand of its size; of any size, over which it grows
 IN_PLACE, GROWING = 1, 2
@@ -37,7 +37,7 @@ class Replacement:
     step: int
     lag: int = 0
     held: int = 0
-    growth: Growth | None = None
+    growth: SegmentOverlap | None = None
 
     def saved(self, program: Program, extent: int, alignment: int) -> int:
         """Return the bytes that it saves, if the result has `extent` rows."""
@@ -69,13 +69,17 @@ def replacements(
             if buffer is not None and tensor not in made:
                 reads.setdefault(buffer, []).append(Read(choice, stage, place, tensor))
     inside = {tensor for stage in stages for tensor in program.steps[stage.step].reads}
-    written = [Result(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
+    written = [StageResult(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
     dying = [readers for buffer, readers in reads.items() if last_uses[buffer] <= last]
     return replacements_of(program, dying, [each for each in written if each.tensor in results], inside, growing)
 
 
 def replacements_of(
-    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result], inside: Collection[int], growing: bool
+    program: Program,
+    dying: Iterable[Sequence[Read]],
+    results: Sequence[StageResult],
+    inside: Collection[int],
+    growing: bool,
 ) -> Iterator[Replacement]:
     """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
 
@@ -95,7 +99,7 @@ def replacements_of(
                 elif tensor not in inside:
                     held = (lag // stage.period + 1) * stage.group
                     yield Replacement(tensor, operands, stage.step, lag, held)
-    for each in growths_of(program, dying, results) if growing else ():
+    for each in segment_overlaps(program, dying, results) if growing else ():
         yield Replacement(each.result, (each.operand,), each.step, growth=each.growth)
 
 

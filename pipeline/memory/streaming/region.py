@@ -22,7 +22,7 @@ from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
 from .in_place import GROWING, Replacement, last_uses_of, replacements
 from .region_builder import Need, RegionBuilder, StepSplit, last_needs
-from .slots import Fresh, assign_slots
+from .slots import FreshRows, assign_slots
 from .stage import Stage
 
 
@@ -164,7 +164,7 @@ def _assign_slots(
             last = max((each.step for each in readers), default=stage.step)
             nbytes = what.nbytes // stage.extent * stage.group
             places.append(place)
-            fresh.append(Fresh(nbytes, what.dtype, stage.step, last, stage.held > stage.group))
+            fresh.append(FreshRows(nbytes, what.dtype, stage.step, last, stage.held > stage.group))
     slots = assign_slots(fresh)
     numbers = dict(zip(places, slots.numbers))
     return tuple(replace(stage, slot=numbers.get(place)) for place, stage in enumerate(stages)), slots.nbytes

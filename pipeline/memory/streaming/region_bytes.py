@@ -13,8 +13,8 @@ from ..liveness import aligned
 from .in_place import replacements_of
 from .region import leads_of, reads_at_ticks_of
 from .region_builder import RegionBuilder
-from .slots import Fresh, assign_slots, fullest
-from .stage import Read, Result, Stage
+from .slots import FreshRows, assign_slots, fullest
+from .stage import Read, Stage, StageResult
 
 
 class RegionBytes(NamedTuple):
@@ -50,7 +50,7 @@ def region_bytes(
     least = row = 0
     #: per ring: bytes of a row, rows held, and whether the last of them may lie in a slot
     rings: list[tuple[int, int, bool]] = []
-    fresh: list[Fresh] = []
+    fresh: list[FreshRows] = []
     for number in sorted(builder.choices, reverse=True):
         choice = builder.choices[number]
         offset = 0
@@ -93,7 +93,7 @@ def region_bytes(
                 held = min(held, choice.extent)
                 if at_once:
                     last = reading[0][4] if reading else number
-                    fresh.append(Fresh(size, tensors[tensor].dtype, number, last, held > 1))
+                    fresh.append(FreshRows(size, tensors[tensor].dtype, number, last, held > 1))
                     row = max(row, size)
                 rings.append((size, held, at_once))
                 least += size * (held - at_once)
@@ -146,7 +146,7 @@ def _bytes_in_place(
         ]
         for reads in dying
     ]
-    made = [Result(program.steps[number].writes[0], stage(number)) for number in results]
+    made = [StageResult(program.steps[number].writes[0], stage(number)) for number in results]
     best = None
     for each in replacements_of(program, readers, made, builder.read_inside, growing):
         extent = builder.choices[each.step].extent

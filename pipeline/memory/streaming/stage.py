@@ -71,7 +71,7 @@ class Read(NamedTuple):
     tensor: int
 
 
-class Result(NamedTuple):
+class StageResult(NamedTuple):
     """Result of a region, and the stage that writes it."""
 
     tensor: int

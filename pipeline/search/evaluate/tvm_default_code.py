@@ -47,7 +47,7 @@ def _build_and_count(kernels: Mapping[str, PrimFunc], target: Target) -> int:
 def default_code_task(
     module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Callable[[], int]:
-    """Return the task `default_code`, for a process aside; the kernels are lowered at once, as the search asks for them too."""
+    """Return the task `default_code`, for a background process; the kernels are lowered at once, as the search asks for them too."""
     try:
         lowered_default(module, inputs, outputs)
     except Exception as error:  # the task will fail too, for an unknown size

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from .features import Graph, Operation
+from .features import Operation, OperatorGraph
 
 RESIDUAL, MOBILE, PLAIN, DETECTOR, U_SHAPED = "residual", "mobile", "plain", "detector", "u-shaped"
 TRANSFORMER, RECURRENT, DENSE, MIXED = "transformer", "recurrent", "dense", "mixed"
@@ -42,7 +42,7 @@ _HEAVY = ("convolution", "matmul")
 _REARRANGES = ("reshape", "permute_dims", "flatten", "expand_dims", "squeeze", "broadcast_to", "concat", "pad")
 
 
-def family_of(graph: Graph) -> str:
+def family_of(graph: OperatorGraph) -> str:
     """Return the family of a graph, one of FAMILIES."""
     found = _Structure(graph)
     layers = found.layers()
@@ -66,7 +66,7 @@ def family_of(graph: Graph) -> str:
 class _Structure:
     """Traits of a graph. Sets of operations are bit sets over their numbers, kept per value."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: OperatorGraph):
         self._inputs = len(graph.inputs)
         self._operations = graph.operations
         values = self._inputs + len(graph.operations)

@@ -10,7 +10,7 @@ from tvm.ir import GenericConst, IRModule, Op
 
 from ...frontend.relax.loop_kernel import ITERATIONS
 from ...tir.expressions import dtype_bytes
-from .features import Graph, Operation, features
+from .features import Operation, OperatorGraph, features
 
 _KIND_OF = {
     name: kind
@@ -35,7 +35,7 @@ def graph_features(module: IRModule) -> tuple[float, ...]:
     return features(*read_graph(module))
 
 
-def read_graph(module: IRModule) -> Graph:
+def read_graph(module: IRModule) -> OperatorGraph:
     """Read the operations of an imported graph's main function. A TIR call counts as "other"."""
     main = module["main"]
     values: dict[relax.Var, tuple[int, ...]] = {var: (number,) for number, var in enumerate(main.params)}
@@ -58,7 +58,7 @@ def read_graph(module: IRModule) -> Graph:
                 tuple(constants.setdefault(each, len(constants)) for each in read), _depthwise(value),
             )
         )  # fmt: skip
-    return Graph(inputs, operations, _reads(main.body.body, values), weights)
+    return OperatorGraph(inputs, operations, _reads(main.body.body, values), weights)
 
 
 def _kind(call: relax.Call, result: relax.Var) -> str:

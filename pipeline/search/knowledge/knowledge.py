@@ -13,7 +13,7 @@ from ...passes.sequence.sequence import specs_of
 from ...support.result_store import shared_store
 from ..evaluate.candidates import Candidate
 from .coreset import coreset
-from .predictor import Features, Predictor, Query
+from .predictor import CostPredictor, Features, Query
 from .record import KnownSequence, ModelRecord
 from .store import SHIPPED, merge, read_records
 
@@ -77,7 +77,9 @@ class Knowledge:
         """Predict the cost of each query; fitting takes a second, so costs are kept for searches of other targets."""
         asked = sorted(set(queries), key=repr)
         key = hashlib.sha256(repr((self.records, objective, asked)).encode()).hexdigest()[:32]
-        costs = shared_store().get_or_make(f"costs {key}", lambda: Predictor(self.records, objective).predict(asked))
+        costs = shared_store().get_or_make(
+            f"costs {key}", lambda: CostPredictor(self.records, objective).predict(asked)
+        )
         return dict(zip(asked, costs, strict=True))
 
 

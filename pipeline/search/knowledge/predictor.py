@@ -45,7 +45,7 @@ class _Line(NamedTuple):
     level: float
 
 
-class Predictor:
+class CostPredictor:
     """Ridge regression of log(cost ÷ cost of tvm-default), with equal weight per known model."""
 
     def __init__(self, records: Iterable[ModelRecord], objective: str):

@@ -30,7 +30,7 @@ from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
 from ..operators.quads import joined_loads
 from ..row_window import calls_of
-from .cache_traffic import Access, CacheTraffic, Nest
+from .cache_traffic import CacheTraffic, StatementNest, StridedAccess
 from .instructions import DIVISION, instructions, long_instructions, widest
 from .loop_counts import (
     SERIAL,
@@ -71,7 +71,7 @@ class _Counted:
     """Instructions of straight-line statements, and their accesses to memory."""
 
     work: StatementWork
-    nests: tuple[Nest, ...]
+    nests: tuple[StatementNest, ...]
 
 
 @memoise_by_structure
@@ -186,7 +186,9 @@ class _Counter:
                 loaded += times
                 addresses += times if hash(each) in chosen else 0.0
         reached = {
-            (hash(buffer), tuple(moves)): Access(tuple(moves), element_bytes(buffer), hash(buffer), _nbytes(buffer))
+            (hash(buffer), tuple(moves)): StridedAccess(
+                tuple(moves), element_bytes(buffer), hash(buffer), _nbytes(buffer)
+            )
             for buffer, moves in [*((each.source, moves) for each, moves in zip(read, sources)), (store.buffer, target)]
             if hash(buffer) not in place.registers
         }
@@ -205,7 +207,7 @@ class _Counter:
             arithmetic=arithmetic, loads=loaded, stores=bytes_moved(store.buffer, target),
             control=loop_ends(place.loops, vectors) * place.share + addresses, chain=chain, steps=steps,
         )  # fmt: skip
-        return _Counted(work, (Nest(names, extents, tuple(reached.values()), place.share),))
+        return _Counted(work, (StatementNest(names, extents, tuple(reached.values()), place.share),))
 
 
 def _is_straight(stmt: Stmt) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from .double_operators import Windows
+from .double_operators import PaddedWindows
 
 
 def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -82,7 +82,7 @@ class Conv(OpRun):
     op_domain = ""
 
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
-        windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
+        windows = PaddedWindows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         group, padded = group or 1, windows.padded(X, 0).astype(np.float32)
         weights = W.astype(np.float32).reshape(group, W.shape[0] // group, *W.shape[1:])
         total = np.zeros((X.shape[0], group, W.shape[0] // group, *windows.out), np.float32)

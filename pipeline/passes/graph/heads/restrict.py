@@ -30,7 +30,7 @@ class Whole(Exception):
     """Signal a part that cannot be computed without the rest."""
 
 
-class Range(NamedTuple):
+class AxisRange(NamedTuple):
     """Elements `start` up to `start` + `size` of an axis; `drop` leaves out the axis, of one element."""
 
     start: int
@@ -39,7 +39,7 @@ class Range(NamedTuple):
 
 
 #: by axis; the other axes are whole
-Ranges = Mapping[int, Range]
+Ranges = Mapping[int, AxisRange]
 
 
 class Restriction:
@@ -52,7 +52,7 @@ class Restriction:
         known: Callable[[relax.Var], relax.Expr],
     ):
         self._values, self._emit, self._known = values, emit, known
-        self._parts: dict[tuple[relax.Var, tuple[tuple[int, Range], ...]], relax.Expr] = {}
+        self._parts: dict[tuple[relax.Var, tuple[tuple[int, AxisRange], ...]], relax.Expr] = {}
 
     def part(self, expr: relax.Expr, ranges: Ranges) -> relax.Expr:
         """Emit the part of a tensor in `ranges`. Raises Whole."""
@@ -94,7 +94,7 @@ class Restriction:
         if name == "relax.take" and shape_of(args[1]) == () and value.attrs.axis is not None:
             axis, index = int(value.attrs.axis), self._number(args[1])
             moved = {n + (n >= axis): each for n, each in ranges.items()}
-            return self.part(args[0], moved | {axis: Range(index % shape_of(args[0])[axis], 1, drop=True)})
+            return self.part(args[0], moved | {axis: AxisRange(index % shape_of(args[0])[axis], 1, drop=True)})
         raise Whole(name)
 
     def _like(self, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Var:
@@ -107,12 +107,12 @@ class Restriction:
         """Restrict an operand that is broadcast to `rank` axes."""
         shape = shape_of(expr)
         missing = rank - len(shape)
-        own: dict[int, Range] = {}
+        own: dict[int, AxisRange] = {}
         for axis, each in ranges.items():
             if axis >= missing and shape[axis - missing] > 1:
                 own[axis - missing] = each
             elif axis >= missing and each.drop:
-                own[axis - missing] = Range(0, 1, drop=True)
+                own[axis - missing] = AxisRange(0, 1, drop=True)
         return self.part(expr, own)
 
     def _restrict_permutation(self, call: relax.Call, ranges: Ranges) -> relax.Expr:
@@ -155,7 +155,7 @@ class Restriction:
             start, end = index * length, min((index + 1) * length, shape[axis])
         else:
             start, end = ([0, *map(int, points), shape[axis]])[index : index + 2]
-        inner = ranges.get(axis, Range(0, end - start))
+        inner = ranges.get(axis, AxisRange(0, end - start))
         return self.part(call.args[0], {**ranges, axis: inner._replace(start=start + inner.start)})
 
     def _number(self, expr: relax.Expr) -> int:
@@ -211,9 +211,9 @@ def _count_dropped(ranges: Ranges, axis: int) -> int:
     return sum(each.drop for place, each in ranges.items() if place < axis)
 
 
-def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, Range]:
+def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, AxisRange]:
     """Return the ranges before a reshape. Raises Whole if one is not a single stretch of memory."""
-    found: dict[int, Range] = {}
+    found: dict[int, AxisRange] = {}
     for inner, outer in common_factors(before, after):
         if any(axis in ranges for axis in outer):
             start, count = _stretch([after[axis] for axis in outer], [ranges.get(axis) for axis in outer])
@@ -241,20 +241,20 @@ def common_factors(before: Sequence[int], after: Sequence[int]) -> list[tuple[li
     return groups
 
 
-def _stretch(extents: Sequence[int], ranges: Sequence[Range | None]) -> tuple[int, int]:
+def _stretch(extents: Sequence[int], ranges: Sequence[AxisRange | None]) -> tuple[int, int]:
     """Return first element and count of ranges in a group of axes. Raises Whole if there are gaps."""
     start, count, single = 0, 1, True
     for extent, each in zip(extents, ranges):
-        each = each or Range(0, extent)
+        each = each or AxisRange(0, extent)
         if not single and each.size < extent:
             raise Whole("a part with gaps")
         start, count, single = start * extent + each.start, count * each.size, single and each.size == 1
     return start, count
 
 
-def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: int) -> dict[int, Range]:
+def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: int) -> dict[int, AxisRange]:
     """Return the ranges of a stretch of elements in a group of axes. Raises Whole if it is not a box."""
-    found: dict[int, Range] = {}
+    found: dict[int, AxisRange] = {}
     inner = math.prod(extents)
     for axis, extent in zip(axes, extents):
         inner //= extent
@@ -262,7 +262,7 @@ def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: i
         if start + count > inner:  # more than one row of the axes further in
             if start or count % inner:
                 raise Whole("a part that is not a box")
-            found[axis] = Range(first, count // inner)
+            found[axis] = AxisRange(first, count // inner)
             return found
-        found[axis] = Range(first, 1, drop=extent > 1)
+        found[axis] = AxisRange(first, 1, drop=extent > 1)
     return found
