@@ -119,7 +119,7 @@ def optimize(
 
     With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
     another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
-    the store, made beside the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
+    the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix, outputs=outputs)
@@ -221,7 +221,7 @@ def compile_imported(
             return write_library(imported, built, plan, target, budget, compared_with, code, measured, defects, place)
 
         def first(plan: PassSequence) -> str:
-            (place := folder.with_name("first")).mkdir()  # beside the files of the library that is built at last
+            (place := folder.with_name("first")).mkdir()  # next to the files of the library that is built at last
             report = write(
                 built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place
             )
@@ -304,7 +304,7 @@ def profile_kernels(
     outputs: Outputs = (),
     progress: Progress = silent,
 ) -> dict:
-    """Time every kernel inside the library, beside its roofline; write kernels.json to `out`, and return its content.
+    """Time every kernel inside the library, next to its roofline; write kernels.json to `out`, and return its content.
 
     Without `sequence`, a sequence is searched for first; `tuning` is a tuning.json of `tune`. Raises ModelError, SequenceError,
     ToolchainError, OutputError; ConfigError if this machine does not run the target natively.

@@ -110,7 +110,7 @@ def write_library(
     defects: tuple[Defect, ...],
     folder: Path,
 ) -> FootprintReport:
-    """Write sequence.json, footprint.json and the plans beside a library; return its report.
+    """Write sequence.json, footprint.json and the plans next to a library; return its report.
 
     `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
     """

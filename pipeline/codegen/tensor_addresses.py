@@ -24,7 +24,7 @@ _WEIGHT_ALIGNMENT = 64
 class MemoryBlock:
     """Block of memory of a library: `name` is its C expression, such as `arena` or `weights_qspi`.
 
-    It has `nbytes`, and lies in the memory `region` of a device; an empty one is that which takes such data by default. A block
+    It has `nbytes`, and is in the memory `region` of a device; an empty one is that which takes such data by default. A block
     of weights holds those of the numbers in `weights`.
     """
 
@@ -63,7 +63,7 @@ class TensorAddresses:
 
 
 def addresses_on(program: Program, plan: ArenaPlan, target: Target, code: int) -> TensorAddresses:
-    """Compute the addresses of a program's tensors in the memories of a target, beside `code` bytes of kernels."""
+    """Compute the addresses of a program's tensors in the memories of a target, along with `code` bytes of kernels."""
     if not target.bare:
         return tensor_addresses(program, plan)
     ram, flash = first_of(target.memories, "ram").name, first_of(target.memories, "flash").name

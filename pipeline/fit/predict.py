@@ -4,7 +4,7 @@
                                   └─► compiled once for each processor ─► code, stack
 
 A target beyond the effort gets the sizes of the one before it that is most like it: the same processor, else the same
-architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are little beside
+architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are little compared with
 weights and arena, a bound of the code is scaled instead, and nothing is lowered. Both are marked as `near`.
 """
 
@@ -32,7 +32,7 @@ _SMALL = 0.2
 #: code, relative to its bound (`tir/counts/most_code.py`): 0.085 to 0.107 for kws-int8, mtcnn-onet, wake-embedding, ocr-rec
 #: on a Cortex-M4; and bytes of stack: 72 to 588 were measured
 _OF_BOUND, _STACK = 0.095, 400
-#: bytes of ram, relative to those of stack, beside which the stack is little
+#: bytes of ram, relative to those of stack, compared with which the stack is little
 _BESIDE_STACK = 50
 #: bytes of code, relative to that of Cortex-M4: of six models (riscv32 0.7 to 3.4, x86_64 0.4 to 1.9), of one (aarch64),
 #: and taken like those (arm, riscv64)
@@ -92,7 +92,7 @@ class SizePredictor:
 
     @property
     def _is_little(self) -> bool:
-        """Tell whether code and stack are little beside weights and arena."""
+        """Tell whether code and stack are little compared with weights and arena."""
         return (
             _OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
         )

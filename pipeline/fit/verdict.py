@@ -54,7 +54,7 @@ class TargetLimits:
 
 @dataclass(frozen=True)
 class FitVerdict:
-    """Predicted sizes of a model beside the limits of a target; `refused` says why it cannot be compiled for it."""
+    """Predicted sizes of a model next to the limits of a target; `refused` says why it cannot be compiled for it."""
 
     target: str
     sizes: Sizes

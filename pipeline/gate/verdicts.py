@@ -127,7 +127,7 @@ def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
 
 
 def information(results: Mapping[Pair, FootprintReport]) -> list[str]:
-    """Describe quantised models: dtypes, memory beside that of floats, agreement with the model as given."""
+    """Describe quantised models: dtypes, memory next to that of floats, agreement with the model as given."""
     return [
         f"{model} @ {target}: {', '.join(said)}"
         for (model, target), result in results.items()

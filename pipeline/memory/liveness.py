@@ -182,7 +182,7 @@ def floor(program: Program, alignment: int = ALIGNMENT) -> int:
 def shared_floor(program: Program) -> int:
     """Return a lower bound for every order and every sharing of buffers, in bytes.
 
-    Operands that may lie in results do, and copies go away. Operands of copies count for nothing: two of them may be
+    Operands that may be stored in results are, and copies go away. Operands of copies count for nothing: two of them may be
     the same bytes. Nothing is rounded up: parts of a buffer need not be aligned.
     """
     return max(shared_floors(program), default=0)

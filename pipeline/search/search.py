@@ -113,7 +113,7 @@ def search(
     if baseline is None:
         try:  # first, since workers that are forked then know what it took to find it
             baseline = tvm_default(module, target, inputs, outputs)
-        except Exception as error:  # raised below, unless it is known by then what no candidate survives
+        except Exception as error:  # raised below, unless it is known by that time what no candidate survives
             if failure_of(error) is None:
                 raise
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)

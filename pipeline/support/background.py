@@ -1,4 +1,4 @@
-"""Run tasks in a forked process beside the caller's own work, on cores that this leaves idle.
+"""Run tasks in a forked process during the caller's own work, on cores that this leaves idle.
 
     with background(code, cases) as results:  the process computes `code`, then `cases`
         search()                              on all cores, and sometimes on one

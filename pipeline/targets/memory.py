@@ -17,7 +17,7 @@ class Memory:
 
     `kind` says what it holds: "ram" data, and "flash" code and weights, which keep their content without power.
     `wait_states` are the cycles that a read takes beyond the first at the rated clock of the core; None where a cache or a
-    serial bus lies between, so that no one number holds. `room` is a budget: the bytes of it that a library may use, if not all.
+    serial bus is between, so that no one number holds. `room` is a budget: the bytes of it that a library may use, if not all.
     """
 
     name: str
@@ -73,7 +73,7 @@ def first_of(memories: tuple[Memory, ...], kind: Kind) -> Memory:
 def place_on(memories: tuple[Memory, ...], board: tuple[Memory, ...]) -> tuple[Memory, ...]:
     """Return the memories of a device, by name, at the places that a board has for them.
 
-    The first of a kind lies in the board's first, and so on; those left over lie in its last, one behind the other. The last
+    The first of a kind is in the board's first, and so on; those left over are in its last, one behind the other. The last
     in each takes all that is left of it.
     """
     found = []

@@ -25,7 +25,7 @@ SEARCH = "search/best_ram_kib"
 
 @dataclass(frozen=True)
 class MetricValue:
-    """Value of a metric; `step` is 0 but for a value that stands beside another."""
+    """Value of a metric; `step` is 0 but for a value that stands next to another."""
 
     name: str
     value: float

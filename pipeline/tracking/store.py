@@ -1,4 +1,4 @@
-"""Reach the MLflow store beside params.yaml, without minutes of waiting and without its noise."""
+"""Reach the MLflow store next to params.yaml, without minutes of waiting and without its noise."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class MlflowStore:
 
     @property
     def artifacts(self) -> str | None:
-        """Return the artifact folder of a new experiment: beside a SQLite file, else the server's choice, None."""
+        """Return the artifact folder of a new experiment: next to a SQLite file, else the server's choice, None."""
         return None if self.database is None else (self.database.parent / "mlartifacts").as_uri()
 
 
 def find_store(repo: Path) -> MlflowStore:
-    """Find the store: `$MLFLOW_TRACKING_URI`, else SQLite beside `repo`'s params.yaml."""
+    """Find the store: `$MLFLOW_TRACKING_URI`, else SQLite next to `repo`'s params.yaml."""
     folder = real_folder(repo)
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder / 'mlflow.db'}"
     database = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None

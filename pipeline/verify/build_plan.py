@@ -50,7 +50,7 @@ def build_plan(
 ) -> BuiltPlan:
     """Write the library of a sequence into `folder`, run it and compare it.
 
-    `results` are those of the tasks beside: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
+    `results` are those of the background tasks: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
     NumericError, ModelError, ToolchainError, OutputError; PlanError for a plan that breaks a rule.
     """
     from ..passes.sequence.name_weights import name_weights

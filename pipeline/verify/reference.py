@@ -47,7 +47,7 @@ class Reference:
 
 
 def _accurate(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without permissions to compute products less accurately, by which ONNX Runtime quantises floats."""
+    """Return the model without permissions to compute products less accurately: with these, ONNX Runtime quantises floats."""
     if not any(node.op_type == "MatMulNBits" for node in all_nodes(model.graph)):
         return model
     copied = type(model)()

@@ -43,7 +43,7 @@ def verify_library(
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
 
-    Golden vectors are written beside the library: see `golden.py`. So are start-up and linker script of a board, and all of its
+    Golden vectors are written next to the library: see `golden.py`. So are start-up and linker script of a board, and all of its
     image, if asked for.
     Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """

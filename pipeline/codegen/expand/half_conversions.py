@@ -1,6 +1,6 @@
 """Convert float16 by arithmetic on its bits on processors without an instruction for it: ARMv7, RISC-V without Zfh.
 
-LLVM would call a function for each element, and TVM supplies one whose arguments lie in other registers than RISC-V's
+LLVM would call a function for each element, and TVM supplies one whose arguments are in other registers than RISC-V's
 callers put them. Operators of float16 compute in float32 and round, as LLVM's own do. The forms are those of M. Dukhan's
 library FP16: exact, also for subnormal numbers, infinities and NaN, and without branches.
 """

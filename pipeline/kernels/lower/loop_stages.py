@@ -97,7 +97,7 @@ def read_in_rows(stages: Sequence[SBlock], number: Var) -> set[Var]:
 
 
 def accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
-    """Collect the indices by which a block accesses each buffer that is not its own."""
+    """Collect the indices with which a block accesses each buffer that is not its own."""
     found: dict[Var, list[Sequence[Expr]]] = {}
     own = _own(block)
     for load in loads(block.body):

@@ -39,7 +39,7 @@ class RowPlace:
     """Memory of a tensor of this `shape`, all rows counted, with its rows along `axis`.
 
     A ring holds `held` of them, 0 if all that are needed are `fresh`. `overlaps`: groups of rows may lie across the end of
-    the ring. `turned`: the rows lie one after the other, as the first axis.
+    the ring. `turned`: the rows are stored one after the other, as the first axis.
     """
 
     shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class RowPlace:
 
     @property
     def memory(self) -> tuple[int, ...]:
-        """Return the shape of the ring or of the whole tensor, as it lies in memory."""
+        """Return the shape of the ring or of the whole tensor, as stored."""
         shape = self._resized(self.held) if self.held is not None else self.shape
         return rows_first(shape, self.axis) if self.turned else shape
 
@@ -93,7 +93,7 @@ class RowPlace:
 class RowKernel:
     """Memory of the rows of an unscheduled kernel's operands and result, and the rows its calls compute.
 
-    `places` are those of its tensors, the result last; None for one that lies as the kernel has it. Call n computes `group`
+    `places` are those of its tensors, the result last; None for one stored in the kernel's own layout. Call n computes `group`
     rows from row `start` + n · `group` on, of `extent`, in `groups` calls; the last ones, if that does not divide them.
     `windowed`: the result counts from its first row. `continues`: the parameter before the result is the result so far.
     Without `groups`, the kernel takes no row.

@@ -32,11 +32,11 @@ from .schedule_rows import choose_rows, in_layouts
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
-    """Schedule the kernels of a program; return it with its sharing, and the bytes of workspace beside the arena.
+    """Schedule the kernels of a program; return it with its sharing, and the bytes of workspace outside the arena.
 
     Fast schedules use a little workspace. None may use more than the largest of the kernels as TVM made them, so a
     program never needs more than before. Workspace that fits into registers counts as none. The rest is a buffer of the
-    program, or for machines with threads lies beside the arena: then bytes that running threads need are included (see
+    program, or for machines with threads is outside the arena: then bytes that running threads need are included (see
     `Machine.thread_bytes`). Kernels in loops are scheduled like all others; those of rows keep the axes of their tensors.
     Weights are repacked as their kernel reads them.
     """
@@ -186,7 +186,7 @@ def _placed(chosen: Mapping[str, Schedule | ScheduleSummary], machine: Machine) 
 
 
 def _beside(chosen: Collection[Schedule | ScheduleSummary], machine: Machine) -> int:
-    """Return the bytes of workspace beside the arena."""
+    """Return the bytes of workspace outside the arena."""
     if machine.threads == 1:
         return 0
     needed = (each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads)

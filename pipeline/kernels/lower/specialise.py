@@ -152,7 +152,7 @@ def _read_in_place(kernel: PrimFunc, reads: int, overlays: tuple[Overlay, ...]) 
 
 
 def _own_element(load: TensorLoad, result: Var, shift: int) -> TensorLoad:
-    """Load the element of an operand that lies `shift` bytes into a result."""
+    """Load the element of an operand that is stored `shift` bytes into a result."""
     elements = shift // DTYPE_BYTES[str(result.ty.dtype)]
     return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, elements))
 

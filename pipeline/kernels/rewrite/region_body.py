@@ -210,7 +210,7 @@ class RegionBody:
         return found
 
     def _place(self, tensor: int, reader: Stage, lead: int, last: int | None) -> RowPlace | None:
-        """Locate the rows of a stage's operand; None for one that is whole and lies as it is."""
+        """Locate the rows of a stage's operand; None for one that is whole and stays in place."""
         stage = self._stages.get(tensor)
         if stage is None:
             place = self._whole(tensor) if self._grows(tensor) else None

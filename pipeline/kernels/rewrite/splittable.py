@@ -47,7 +47,7 @@ def _whole(lowered: Lowered, step: Loop | Step) -> Splits:
 
 
 def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
-    """Replay a region of the kernels as they lie now, see `validate_region`; return both. Raises PlanError, always a bug."""
+    """Replay a region of the kernels in their present layout, see `validate_region`; return both. Raises PlanError, always a bug."""
     steps = slice(region.stages[0].step, region.stages[-1].step + 1)
     validate_region(lowered.program, splits_of(lowered, steps), region)
     return lowered, region

@@ -1,4 +1,4 @@
-"""Turn a tensor in place, so that its rows lie one after the other, or in planes again: no second tensor is needed.
+"""Turn a tensor in place, so that its rows are stored one after the other, or in planes again: no second tensor is needed.
 
     planes c0: r0 r1 r2   c1: r0 r1 r2      ─►      rows r0: c0 c1   r1: c0 c1   r2: c0 c1
 
@@ -43,7 +43,7 @@ def turns_of(before: Program, program: Program, region: Region, step: Step) -> d
 def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFunc:
     """Build the kernel that turns rows along `axis` in place, or turns them `back`.
 
-    Its operand lies at its result's bytes.
+    Its operand is at its result's bytes.
     """
     outer, inner = (math.prod(shape[:axis]), shape[axis]) if not back else (shape[axis], math.prod(shape[:axis]))
     count, width = outer * inner, math.prod(shape[axis + 1 :])

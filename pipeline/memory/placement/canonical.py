@@ -1,6 +1,6 @@
 """Search depth-first for a canonical placement of a given height.
 
-The search is MiniMalloc's (Moffitt, ASPLOS 2023). A placement is canonical when every box lies on the ground or on top
+The search is MiniMalloc's (Moffitt, ASPLOS 2023). A placement is canonical when every box is on the ground or on top
 of a box it meets in time. Any placement can be pushed down into a canonical one, so it is enough to place boxes by
 rising offset, each at the lowest offset it still has. Together with the pruning below the search is exact: it stops
 early only when its work is used up.

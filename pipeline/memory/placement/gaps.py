@@ -1,4 +1,4 @@
-"""Place buffers with gaps greedily: a buffer may lie in the gap of another.
+"""Place buffers with gaps greedily: a buffer may be stored in the gap of another.
 
     offset ▲        ┌────────┐
            │ ┌────┐ │ c, its │         the first part of c is not there before the second: x lies below it

@@ -16,7 +16,7 @@ RESERVE = 16384
 
 
 def place_weights(program: Program, target: Target, code: int) -> tuple[str, ...]:
-    """Return the memory of each weight, by name, beside `code` bytes in the first one; empty if that holds all of them.
+    """Return the memory of each weight, by name, along with `code` bytes in the first one; empty if that holds all of them.
 
     Also empty without a second memory. What fits nowhere is in the last.
     """

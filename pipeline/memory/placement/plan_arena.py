@@ -121,9 +121,9 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
 
 
 def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement, work: int) -> Placement:
-    """Place workspaces beside the lowest placement of the rest, if that is lower than `best`.
+    """Place workspaces next to the lowest placement of the rest, if that is lower than `best`.
 
-    So a workspace never costs more than beside the arena.
+    So a workspace never costs more than outside the arena.
     """
     if not any(own):
         return best

@@ -45,7 +45,7 @@ class Room:
 
 
 def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -> ArenaPlan:
-    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first."""
+    """Return the plan in the memories of a target; `workspace` bytes outside the arena are in the first."""
     for reserve in RESERVES:
         rooms = rooms_of(target, workspace + reserve)
         found = plan_banks(program, plan, rooms, target.alignment)
@@ -101,7 +101,7 @@ def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment:
     chosen, parts, moved = buffers_to_place(program), BufferParts(program, alignment), traffic(program)[0]
     unit, boxes = boxes_of(program, chosen, parts, alignment)
     busy = [moved[index] for index in chosen]
-    # positions in units: bank k lies between walls k and k + 1, the last one is open
+    # positions in units: bank k is between walls k and k + 1, the last one is open
     walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
     found = [
         _cut(boxes, [plan.offsets[index] // unit for index in chosen], walls),

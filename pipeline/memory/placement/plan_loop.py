@@ -1,4 +1,4 @@
-"""Plan the body of a loop: its buffers in the loop's workspace, and the operands that may lie in its results.
+"""Plan the body of a loop: its buffers in the loop's workspace, and the operands that may be stored in its results.
 
     for t in 0 … 39:                          workspace
         a = x[t] · W      512 bytes           0 ┌───────┐
@@ -6,7 +6,7 @@
         y[t] = b · V                        512 └───────┘ x[t] and y[t] lie outside
 
 The body is a program: its order, its sharing and its plan are those of any program, and the same validator checks them.
-A loop of rows runs in its own order, and each of its rings is a workspace of its own, which may lie in any gap of the arena.
+A loop of rows runs in its own order, and each of its rings is a workspace of its own, which may be stored in any gap of the arena.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
 
 
 def _next_states_in_place(loop: Loop) -> Loop:
-    """Let the next state be made where the present one lies, instead of copied there, if its maker may write it there."""
+    """Let the next state be made in place of the present one, instead of copied there, if its maker may write it there."""
     for carry in loop.carries:
         found = _step_copying_state(loop, *carry)
         if found is not None:
@@ -85,7 +85,7 @@ def _step_copying_state(loop: Loop, first: int, last: int) -> int | None:
 
 
 def _drop_state_copy(loop: Loop, first: int, last: int, copy: int) -> Loop:
-    """Return the loop without the step `copy` of a state: its source lies there."""
+    """Return the loop without the step `copy` of a state: its source is stored there."""
     body, source = loop.body, loop.body.steps[copy].reads[0]
     emptied = body.tensors[source].buffer
     moved = replace(body.tensors[source], buffer=body.tensors[last].buffer)
@@ -129,7 +129,7 @@ def _arrangements(program: Program) -> Iterator[Program]:
 
 
 def _fill_body(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
-    """Return the loop with the body `inner` and its plan, with all that lies outside in its size again."""
+    """Return the loop with the body `inner` and its plan, with all that is outside in its size again."""
     before = {(step.kernel, step.writes): step for step in loop.body.steps}
     steps = tuple(
         replace(step, in_place=own.in_place, copies=own.copies)
@@ -155,7 +155,7 @@ class _Use(NamedTuple):
 
 
 def _overlays(loop: Loop) -> Iterator[Overlay]:
-    """Yield the operands of a loop that may lie in a result; see `program.Step`."""
+    """Yield the operands of a loop that may be stored in a result; see `program.Step`."""
     reads, results = len(loop.reads), len(loop.results)
     uses = [_use(loop, place) for place in range(reads + results)]
     for read, operand in enumerate(uses[:reads]):
@@ -176,7 +176,7 @@ def _use(loop: Loop, place: int) -> _Use:
 
 
 def _shift(loop: Loop, operand: _Use, result: _Use) -> int | None:
-    """Return the bytes by which an operand may lie behind the start of a result."""
+    """Return the bytes from the start of a result to an operand in its place."""
     steps, tensors = loop.body.steps, loop.body.tensors
     if not operand.reads or not result.writes or operand.writes:
         return None

@@ -104,7 +104,7 @@ def _put_in_place(program: Program, work: _Work) -> Program:
 
 
 def _remove_copies(program: Program, work: _Work) -> Program:
-    """Remove copy kernels whose operands can lie in the result at lower cost."""
+    """Remove copy kernels whose operands can be stored in the result at lower cost."""
     cost: _Cost | None = None
     for step in [program.steps[number] for number in _largest_first(program)]:
         if not step.copies:

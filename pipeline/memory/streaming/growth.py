@@ -4,7 +4,7 @@
     result     y0 y1 y2 y3                  y0 and y1 before it, y2 over x0 once that is read for the last time, …
                |shift|
 
-Rows lie one after the other in both: a tensor of several planes is turned in place before the region, or after it
+Rows are stored one after the other in both: a tensor of several planes is turned in place before the region, or after it
 (`kernels/rewrite/turn_rows.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 """
 
@@ -74,7 +74,7 @@ def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:
 
 
 def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
-    """Tell whether a tensor is all of its buffer, and its rows lie in pieces that can be moved."""
+    """Tell whether a tensor is all of its buffer, and its rows are in pieces that can be moved."""
     if tensor.buffer is None or tensor.offset or program.buffers[tensor.buffer].nbytes != tensor.nbytes:
         return False
     return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
@@ -133,7 +133,7 @@ def _first_rows_needed(reader: _Reader) -> list[int]:
 
 
 def is_turned(shape: Sequence[int], axis: int) -> bool:
-    """Tell whether rows along an axis lie one after the other."""
+    """Tell whether rows along an axis are stored one after the other."""
     return math.prod(shape[:axis]) == 1
 
 

@@ -84,7 +84,7 @@ def replacements_of(
     """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
 
     `inside` holds the tensors read in the region. With `growing`, results grow over operands too. A result in the memory of
-    an input, which lies outside of a loop's body, stays there.
+    an input, which is outside of a loop's body, stays there.
     """
     dying, given = list(dying), program.input_buffers()
     results = [each for each in results if program.tensors[each.tensor].buffer not in given]
@@ -104,7 +104,7 @@ def replacements_of(
 
 
 def _lag(program: Program, writer: Stage, read: Read) -> int | None:
-    """Return the ticks by which rows must be stored late, to be stored after the writer's kernel.
+    """Return the ticks that rows must be stored late, to be stored after the writer's kernel.
 
     None if an operand cannot be replaced. Negative if rows may be stored by the kernel itself.
     """
@@ -127,7 +127,7 @@ def _lag(program: Program, writer: Stage, read: Read) -> int | None:
 
 
 def _layout(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return the elements before, along and after an axis: rows of equal layouts lie at the same bytes."""
+    """Return the elements before, along and after an axis: rows of equal layouts are at the same bytes."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 

@@ -5,7 +5,7 @@
     step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
     ring    0   01  012 123 234 345 456
 
-Nothing is computed twice: rows shared with the window before are kept. The row just computed lies in a slot, which
+Nothing is computed twice: rows shared with the window before are kept. The row just computed is in a slot, which
 several rings share (`slots.py`). A pooling can take rows as they come, and keep
 none: its own row is accumulated in parts, each some ticks ahead of the last. The idea is that of line buffers in hardware,
 and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution at the

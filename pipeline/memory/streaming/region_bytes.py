@@ -18,7 +18,7 @@ from .stage import Read, Stage, StageResult
 
 
 class RegionBytes(NamedTuple):
-    """Bytes a region takes beside the buffers alive around it.
+    """Bytes a region takes in addition to the buffers alive around it.
 
     `in_place`: with a result in place of an operand, None if that saves nothing. `least` is a lower bound on the
     `rings` of any region that ends with these steps.
@@ -48,7 +48,7 @@ def region_bytes(
     offsets: dict[int, tuple[int, int]] = {}
     results = []
     least = row = 0
-    #: per ring: bytes of a row, rows held, and whether the last of them may lie in a slot
+    #: per ring: bytes of a row, rows held, and whether the last of them may be stored in a slot
     rings: list[tuple[int, int, bool]] = []
     fresh: list[FreshRows] = []
     for number in sorted(builder.choices, reverse=True):

@@ -1,4 +1,4 @@
-"""Share memory between fresh rows: a row lies in a slot until the stages that read it have run, and only then in its ring.
+"""Share memory between fresh rows: a row is in a slot until the stages that read it have run, and only then in its ring.
 
     tick 7    step 1 ── a7 ──► step 2 ── b7 ──► step 3 ── c7 ──► step 4
     slot 0           a7                         c7

@@ -11,7 +11,7 @@ from ..placement.plan_arena import ArenaPlan
 
 
 def workspace_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
-    """Return the plan of a loop's body in its workspaces, as if they lay one after the other; it claims nothing.
+    """Return the plan of a loop's body in its workspaces, as if they followed each other; it claims nothing.
 
     Raises PlanError for a buffer that leaves its own.
     """
@@ -32,7 +32,7 @@ def workspace_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
 
 
 def trip_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
-    """Return the plan of a loop's body in one trip: buffers outside lie behind the workspace, apart from each other."""
+    """Return the plan of a loop's body in one trip: buffers outside are behind the workspace, apart from each other."""
     inner = workspace_plan(program, loop, alignment)
     offsets, end = list(inner.offsets), inner.arena
     for buffer in sorted(loop.outside):

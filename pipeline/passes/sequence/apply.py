@@ -19,7 +19,7 @@ def apply_program_passes(
 ) -> tuple[Lowered, int]:
     """Apply the program passes of `passes` and schedule the kernels.
 
-    Returns the program and the bytes of workspace beside the arena; skips module passes. `scheduled` may plan schedules only,
+    Returns the program and the bytes of workspace outside the arena; skips module passes. `scheduled` may plan schedules only,
     see `schedule_program.summarise_schedules`. Raises SequenceError for a split or a layout of another program.
     """
     workspace: int | None = None

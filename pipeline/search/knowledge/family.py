@@ -11,7 +11,7 @@ recurrence counts as one step. *Light* operators are all others. Rules, the firs
 3. recurrence (a kernel with a loop over steps; a layer that reads, by way of others, an earlier use of its weights; or a
    gated cell, see `_cells`) and no attention: recurrent, or mixed as above; attention and recurrence: mixed
 4. less than a quarter of the layers are convolutions: dense
-5. convolutions that no layer follows lie on planes of two sizes or more: detector
+5. convolutions that no layer follows are on planes of two sizes or more: detector
 6. a value that was enlarged meets one that was not, both results of layers: u-shaped
 7. a quarter of the convolutions or more, not counting those on single pixels, are depthwise: mobile
 8. at least one addition of two computed values of one shape for eight such convolutions: residual

@@ -1,4 +1,4 @@
-"""Split the bodies of loops whose values take much beside their operands and results: a region in a loop.
+"""Split the bodies of loops whose values take much compared with their operands and results: a region in a loop.
 
     loop of 60 trips    operands and results 983 kB, values 82 kB ──► split-rows{steps=0.2-0.3}: 23 kB
 
@@ -44,7 +44,7 @@ def body_splits(scorer: Scorer, specs: Specs, alignment: int) -> Arrangement:
 
 
 class _Body(NamedTuple):
-    """Body of a loop before it is planned and after, and bytes: of all that lies outside, of operands and results, of values."""
+    """Body of a loop before it is planned and after, and bytes: of all that is outside, of operands and results, of values."""
 
     program: Program
     planned: Program

@@ -35,7 +35,7 @@ class StridedAccess(NamedTuple):
 class StatementNest(NamedTuple):
     """Accesses of a statement in loops, outermost first, and the share of the iterations that run it.
 
-    Loops are told by name, of all statements of a kernel.
+    Loops are recognised by name, of all statements of a kernel.
     """
 
     loops: tuple[Hashable, ...]

@@ -146,7 +146,7 @@ def _affine(node: NodeView) -> tuple[float, float] | None:
 
 
 def _mean(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    """Pass an interval on to means and extremes: they lie within it."""
+    """Pass an interval on to means and extremes: they are within it."""
     return {0: wanted.within(wanted.low, wanted.high)}
 
 

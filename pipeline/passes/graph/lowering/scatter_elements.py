@@ -3,7 +3,7 @@
     result = data
     for each place p of the updates:  result[p, but indices[p] along the axis] ∘= updates[p]
 
-TVM's own rule counts places of the data in the shape of the updates: right only where both agree beside the axis.
+TVM's own rule counts places of the data in the shape of the updates: right only where both agree except along the axis.
 
 Imports TVM: only imported once a graph is legalized.
 """

@@ -219,7 +219,7 @@ class FusedBlocks:
     def _reads_in_time(self, place: Place, dims: tuple[frozenset[int], ...]) -> bool:
         """Tell whether a kept block reads its elements before any is written over.
 
-        In each iteration of the loops it lies in, the result takes the place of no others.
+        In each iteration of the loops it is in, the result takes the place of no others.
         """
         loops = self._loops[place]
         if not loops:

@@ -134,7 +134,7 @@ def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
 
 
 def _meets_data(call: relax.Call) -> bool:
-    """Tell whether no window of a maximum lies in padding alone, whose value does not scale."""
+    """Tell whether no window of a maximum covers padding alone, whose value does not scale."""
     if "max_pool" not in operator_of(call):
         return True
     attrs = call.attrs

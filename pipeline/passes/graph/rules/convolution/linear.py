@@ -100,7 +100,7 @@ class Linear:
     def shifted(self, shift: Channels, graph: Dataflow) -> np.ndarray | None:
         """Return the result for data that is `shift` everywhere, to broadcast along the result.
 
-        None where it differs from place to place: beside padding, in transposed convolutions, in stacks of products.
+        None where it differs from place to place: next to padding, in transposed convolutions, in stacks of products.
         """
         if shift.axis not in (None, self.taken):
             return None

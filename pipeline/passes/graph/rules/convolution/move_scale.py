@@ -122,7 +122,7 @@ class MoveScale:
         return None
 
     def _forward(self, var: relax.Var, scale: Channels, depth: int) -> Edits | None:
-        """Return edits by which every reader of `var` takes the scale into its weight."""
+        """Return edits that let every reader of `var` take the scale into its weight."""
         graph, edits = self._graph, Edits()
         readers = graph.users(var)
         if depth == 0 or not readers or len(readers) != graph.uses(var):

@@ -30,7 +30,7 @@ def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] |
 def replace_operand(
     call: relax.Call, operand: relax.Expr, place: int, constant: np.ndarray | None = None
 ) -> relax.Call:
-    """Return the call on another operand at `place`, of a pair of operands with another constant beside it."""
+    """Return the call on another operand at `place`, of a pair of operands with another constant next to it."""
     arguments = list(call.args)
     arguments[place] = operand
     if constant is not None:

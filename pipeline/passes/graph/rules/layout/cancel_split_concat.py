@@ -3,7 +3,7 @@
     concat(split(x))  →  x        split(concat(x, y))  →  x, y        concat(concat(x, y), z)  →  concat(x, y, z)
 
 Slices count as parts of a split. Neighbouring parts of one value become one slice; a slice of a concatenation reads the
-parts it takes alone, if it takes each of them whole, or lies within one. A concatenation inside another one along the same
+parts it takes alone, if it takes each of them whole, or is within one. A concatenation inside another one along the same
 axis is flattened if nothing else reads it. Exact.
 """
 

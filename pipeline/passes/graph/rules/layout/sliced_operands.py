@@ -125,7 +125,7 @@ def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -
 def _narrow(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry, Ranges] | None:
     """Return a convolution that computes these positions alone, and the ranges of the data it reads.
 
-    None for a convolution of mixed dtypes, for positions of padding alone, and if the part would lie beside the whole data
+    None for a convolution of mixed dtypes, for positions of padding alone, and if the part would be alive next to the whole data
     and is larger than the elements that are not computed.
     """
     from ..convolution.geometry import Geometry
