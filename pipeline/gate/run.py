@@ -62,7 +62,7 @@ def run_gate(
     growth = parse_growth(max_growth if max_growth is not None else DEFAULT_MAX_GROWTH)
 
     params = load_params(repo / "params.yaml")
-    catalogue, results, broken = _judge(repo, params)
+    catalogue, results, broken = _judged(repo, params)
     past = results_at(repo, against, results) if against is not None else Past()
 
     verdicts = add_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
@@ -81,7 +81,7 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
 
     The sum of all models on its target is among them; growth, which is relative to a revision, is not. Errors: see `run_gate`.
     """
-    catalogue, results, broken = _judge(repo, params)
+    catalogue, results, broken = _judged(repo, params)
     verdicts = judge(params, results, catalogue, broken=broken)
     return {
         pair: "; ".join(
@@ -91,7 +91,7 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     }
 
 
-def _judge(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, FootprintReport], dict[Pair, Verdict]]:
+def _judged(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, FootprintReport], dict[Pair, Verdict]]:
     """Read the catalogue, the results that can be judged, and the verdicts on all others."""
     catalogue = _catalogue(repo)
     check_targets(params, catalogue)

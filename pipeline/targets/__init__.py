@@ -3,7 +3,7 @@
 Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and `zig_cc` with its companions.
 """
 
-from .boards import board_of
+from .boards import emulated_board
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, emulator_command, how_to_run
 from .libc import bare_target, host_libc, program_libc
@@ -17,7 +17,7 @@ __all__ = [
     "Runner",
     "Target",
     "bare_target",
-    "board_of",
+    "emulated_board",
     "emulator_command",
     "get_target",
     "host_libc",

@@ -9,7 +9,7 @@ from .memory import place_on
 from .target import Target
 
 
-def board_of(target: Target) -> Target:
+def emulated_board(target: Target) -> Target:
     """Return a device's core on the board that an emulator has for it: its clock, its emulator, and room for its memories.
 
     The device itself, if it names no such board, or has a runner. Raises TargetError for an unknown one.

@@ -87,7 +87,7 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     where = f"Target '{name}' in {origin}"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise TargetError(f"{where} has a malformed name.", "Use lower-case letters, digits and hyphens.")
-    values = {key: _value(key, value, where) for key, value in _inherit(name, entries, builtin, where).items()}
+    values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
     memories = values.get("memories", ())
     if memories:
         values = {kind: sum(each.size for each in select_kind(memories, kind)) for kind in get_args(Kind)} | values
@@ -110,7 +110,7 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     return replace(target, opt="size") if target.bare else target
 
 
-def _inherit(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
+def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
     """Merge the entry's keys over its base's, the base's base's, and so on."""
     seen, scope = [name], entries
     values: dict[str, Any] = {}

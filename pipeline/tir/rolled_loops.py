@@ -16,7 +16,7 @@ MOST_STEPS = 16
 _SERIAL = 0
 
 
-def roll_taps(kernel: PrimFunc) -> PrimFunc:
+def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
     """Mark the innermost serial loops of a tile's sums. Steps that differ, as at padding, branch: that costs less."""
 
     def mark(loop: For) -> For:

@@ -9,7 +9,7 @@ from ..codegen.template import render
 from ..image import link_image
 from ..image.image_sizes import why_too_large
 from ..program import Program
-from ..targets import Runner, Target, board_of, how_to_run
+from ..targets import Runner, Target, emulated_board, how_to_run
 from .link_program import link_program
 from .linked.desk import DeskImage
 from .linked.image import LinkedImage as LinkedImage
@@ -40,7 +40,7 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
 
 def _link_images(library: Library, program: Program, target: Target, folder: Path) -> LinkedImage:
     """Link a library into the image of a device, and of the board that runs it here. Raises ToolchainError."""
-    board = board_of(target)
+    board = emulated_board(target)
     image = link_image(library, program, target, folder)
     emulated = image
     if board != target:

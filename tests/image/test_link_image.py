@@ -12,7 +12,7 @@ from passfit.codegen.elf import archive_members, read_object, together
 from passfit.codegen.library import state_stack
 from passfit.errors import NumericError
 from passfit.image import link_image
-from passfit.targets import Target, board_of, get_target, how_to_run
+from passfit.targets import Target, emulated_board, get_target, how_to_run
 from passfit.verify.runner import link
 
 from ..codegen import models
@@ -147,7 +147,7 @@ def test_a_kernel_that_fails_on_the_board_is_an_error_with_its_message(tmp_path)
 
 
 def test_a_real_board_is_run_as_the_emulated_one_of_its_core():
-    board = board_of(get_target("stm32f746"))
+    board = emulated_board(get_target("stm32f746"))
     assert board.name == "mps2-an500" and [each.start for each in board.memories] == [
         0,
         0x20000000,

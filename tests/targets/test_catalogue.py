@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from passfit.errors import TargetError
-from passfit.targets import Target, board_of, get_target, load_catalogue
+from passfit.targets import Target, emulated_board, get_target, load_catalogue
 from passfit.targets.memory import select_kind
 
 KIB = 1024
@@ -49,11 +49,11 @@ def test_memories_of_a_board_do_not_overlap_and_its_emulated_board_runs_them(tar
         "ram": target.ram,
         "flash": target.flash,
     }
-    board = board_of(target)
+    board = emulated_board(target)
     places = sorted((each.start, each.start + each.size) for each in board.memories)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
     assert [(each.name, each.kind) for each in board.memories] == [(each.name, each.kind) for each in target.memories]
-    assert board_of(board).memories == board.memories and board.emulator == target.emulator
+    assert emulated_board(board).memories == board.memories and board.emulator == target.emulator
     assert (board.triple, board.cpu, board.features) == (target.triple, target.cpu, target.features)
     assert target.opt == "size" and target.machine.compact
 
@@ -214,7 +214,7 @@ targets:
     )
     mine, like = (get_target(name, tmp_path) for name in ("mine", "like-mine"))
     assert mine.mhz == get_target("stm32f446").mhz and (mine.ram, mine.flash) == (64 * KIB, 256 * KIB)
-    assert mine.runner[:2] == ("openocd", "-f") and like.runner == mine.runner and board_of(mine) == mine
+    assert mine.runner[:2] == ("openocd", "-f") and like.runner == mine.runner and emulated_board(mine) == mine
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Room:
 
 
 def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -> ArenaPlan:
-    """Return the plan in the memories of a target; `workspace` bytes outside the arena are in the first."""
+    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first."""
     for reserve in RESERVES:
         rooms = rooms_of(target, workspace + reserve)
         found = plan_banks(program, plan, rooms, target.alignment)

@@ -57,16 +57,16 @@ def add(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
     if other is None:  # each operand takes half of it
         low, high = (side / 2 if math.isfinite(side) else side for side in (wanted.low, wanted.high))
         return Constraint(low, high, wanted.strength, form=_additive(node, wanted, number))
-    return _shift(wanted, *other)
+    return _shifted(wanted, *other)
 
 
-def _shift(wanted: Constraint, low: float, high: float) -> Constraint:
+def _shifted(wanted: Constraint, low: float, high: float) -> Constraint:
     """Constrain x so that x + c is as wanted for every c from low to high."""
     avoid = frozenset(value - low for value in wanted.avoid) if low == high else frozenset()
-    return _interval(wanted.low - low, wanted.high - high, wanted, avoid)
+    return _sorted(wanted.low - low, wanted.high - high, wanted, avoid)
 
 
-def _interval(low: float, high: float, wanted: Constraint, avoid: frozenset[float]) -> Constraint:
+def _sorted(low: float, high: float, wanted: Constraint, avoid: frozenset[float]) -> Constraint:
     """Return the interval; the value between its sides where no value suits every constant."""
     if low > high:
         low = high = (low + high) / 2
@@ -79,11 +79,11 @@ def subtract(node: NodeView, wanted: Constraint, number: int) -> Constraint | No
     if other is None:
         return _apart(wanted, number)
     if number == 0:
-        return _shift(wanted, -other[1], -other[0])
+        return _shifted(wanted, -other[1], -other[0])
     if other == (1.0, 1.0) and wanted.strength < Strength.UNDEFINED:
         return telling(0, 1)  # 1 − x: the complement of a mask
     avoid = frozenset(other[0] - value for value in wanted.avoid) if other[0] == other[1] else frozenset()
-    return _interval(other[1] - wanted.high, other[0] - wanted.low, wanted, avoid)
+    return _sorted(other[1] - wanted.high, other[0] - wanted.low, wanted, avoid)
 
 
 def _apart(wanted: Constraint, number: int) -> Constraint:
@@ -104,7 +104,7 @@ def multiply(node: NodeView, wanted: Constraint, number: int) -> Constraint | No
     other = limits_of(node, 1 - number)
     if other is None:
         return _factor(wanted, zero)
-    scaled = _scale(wanted, *other)
+    scaled = _scaled(wanted, *other)
     largest = max(1.0, *map(abs, other))
     return replace(scaled or wanted.within(-math.inf, math.inf), magnitude=_PRODUCT / largest)
 
@@ -121,14 +121,14 @@ def _factor(wanted: Constraint, avoid: frozenset[float]) -> Constraint:
     return wanted.within(least, max(least, math.sqrt(high)) if math.isfinite(high) else high, avoid=avoid)
 
 
-def _scale(wanted: Constraint, low: float, high: float) -> Constraint | None:
+def _scaled(wanted: Constraint, low: float, high: float) -> Constraint | None:
     """Constrain x so that x · c is as wanted for every c from low to high; None if c changes its sign or is 0."""
     if low <= 0 <= high:
         return None
     sides = [(side / c) for c in (low, high) for side in (wanted.low, wanted.high)]
     pairs = [sorted(sides[:2]), sorted(sides[2:])]
     avoid = frozenset(value / low for value in wanted.avoid) if low == high else wanted.avoid & {0.0}
-    return _interval(max(pair[0] for pair in pairs), min(pair[1] for pair in pairs), wanted, avoid)
+    return _sorted(max(pair[0] for pair in pairs), min(pair[1] for pair in pairs), wanted, avoid)
 
 
 def divide(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
@@ -141,7 +141,7 @@ def divide(node: NodeView, wanted: Constraint, number: int) -> Constraint | None
         return wanted.within(max(wanted.low, 0) if wanted.low > -math.inf else wanted.low, wanted.high)
     if other[0] <= 0 <= other[1]:
         return None
-    return _scale(wanted, *sorted((1 / other[0], 1 / other[1])))
+    return _scaled(wanted, *sorted((1 / other[0], 1 / other[1])))
 
 
 def negate(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:

@@ -24,7 +24,7 @@ from tvm.tirx import PrimFunc
 from ....targets import Machine
 from ....tir.index_grid import Unknown
 from ....tir.inlining import REFUSALS, new_schedule, scheduled_kernel
-from ....tir.rolled_loops import roll_taps
+from ....tir.rolled_loops import with_rolled_taps
 from ...weights.repack import Repack
 from ..axes.overlap_vectors import Wide, widened
 from ..axes.split_groups import split_groups
@@ -188,7 +188,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     tiled = scheduled_kernel(schedule, kernel)
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
     tiled = hoist_guards(tiled if parts.reduced.machine.compact else unswitch_choices(tiled))
-    return Tiled(roll_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
+    return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 
 def _in_chains(tiled: PrimFunc, tile: Tile, machine: Machine) -> PrimFunc:
