@@ -13,7 +13,7 @@ from ..memory.footprint import Start
 from ..support.digests import digest_of
 from ..support.result_store import shared_store
 from .source.model_record import model_record
-from .source.provenance import Provenance, provenance, with_metadata
+from .source.provenance import Provenance, add_metadata, provenance
 from .source.side_files import side_files
 from .source.source import resolve_source
 
@@ -110,7 +110,7 @@ def load(
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), shapes, fix, outputs)
     reference = given_model(resolve_source(str(model)), shapes, fix, outputs) if given is None else given_model(given)
-    origin = with_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
+    origin = add_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
     return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference, origin)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..frontend.canonical.control_flow.loop_bodies import with_bodies
+from ..frontend.canonical.control_flow.loop_bodies import change_bodies
 from ..frontend.canonical.graph_context import Context, context_of
 from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..frontend.canonical.shapes import infer_what_is_open
@@ -38,7 +38,7 @@ def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
 
     QLinear layers take the dtype of x, the others uint8.
     """
-    model = with_bodies(model, equalise_signs)
+    model = change_bodies(model, equalise_signs)
     if not any(node.op_type in (_LAYERS.keys() | _WEIGHTS.keys()) for node in model.graph.node):
         return model
     typed = type(model)()

@@ -57,13 +57,13 @@ def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
                 if place < len(node.input) and node.input[place] == name:
                     yield scale(node, places)
 
-    def written(name: str) -> Iterator[tuple[float, int] | None]:
+    def writers(name: str) -> Iterator[tuple[float, int] | None]:
         node = next((each for each in model.graph.node if name in each.output), None)
         if node is not None and node.op_type in _MOVES:
-            yield from written(node.input[0])
+            yield from writers(node.input[0])
         elif node is not None and node.op_type in _WRITES:
             yield scale(node, _WRITES[node.op_type])
 
     ports = {value.name: set(read(value.name)) for value in model.graph.input}
-    ports |= {value.name: set(written(value.name)) for value in model.graph.output}
+    ports |= {value.name: set(writers(value.name)) for value in model.graph.output}
     return {name: found for name, scales in ports.items() if len(scales) == 1 for found in scales if found is not None}

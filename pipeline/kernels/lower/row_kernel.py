@@ -52,16 +52,16 @@ class RowPlace:
     @property
     def memory(self) -> tuple[int, ...]:
         """Return the shape of the ring or of the whole tensor, as stored."""
-        shape = self._resized(self.held) if self.held is not None else self.shape
+        shape = self._resize(self.held) if self.held is not None else self.shape
         return rows_first(shape, self.axis) if self.turned else shape
 
     @property
     def fresh_memory(self) -> tuple[int, ...]:
         """Return the shape of the rows just computed."""
         assert self.fresh is not None
-        return self._resized(self.fresh.rows)
+        return self._resize(self.fresh.rows)
 
-    def _resized(self, rows: int) -> tuple[int, ...]:
+    def _resize(self, rows: int) -> tuple[int, ...]:
         return tuple(rows if place == self.axis else extent for place, extent in enumerate(self.shape))
 
     def indices(self, indices: Sequence[Expr], first: Expr | None = None) -> list[Expr]:
@@ -190,14 +190,14 @@ class _Binding:
         if place is not None:
             own = self.first if self.rows.windowed and each.buffer.same_as(self.result) else None
             each = BufferStore(self.buffers[each.buffer], each.value, place.indices(each.indices, own))
-        return chosen_once(each, self.conditions)
+        return choose_once(each, self.conditions)
 
     def _region(self, each: TensorRegion) -> TensorRegion:
         buffer = self.buffers.get(each.source, self.fresh.get(each.source))
         return each if buffer is None else all_of(buffer)
 
 
-def chosen_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
+def choose_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
     """Choose between rows just computed and ring once for a store of several bytes: LLVM loads chosen neighbours one by one.
 
     `conditions` are those by which loads choose.

@@ -28,7 +28,7 @@ from ..weights.repack import repack_weights, repackable_parameters
 from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
-from .schedule_rows import choose_rows, in_layouts
+from .schedule_rows import choose_rows, lay_out_weights
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
@@ -54,7 +54,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
         return found if rows.continues or not rows.groups else tuning.schedule(request)
 
     in_rows, layouts = choose_rows(lowered, of_rows)
-    lowered = in_layouts(lowered, layouts)
+    lowered = lay_out_weights(lowered, layouts)
     plain, private = _plain_kernels(lowered), repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in plain.items()}
     most = max(
@@ -96,7 +96,7 @@ def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple
     )
     if layouts:
         weights = lowered.weights  # shapes suffice: values are packed once, by `schedule_program`
-        lowered = in_layouts(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
+        lowered = lay_out_weights(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
     chosen = in_rows | summaries.chosen(
         _plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values())
     )

@@ -64,7 +64,7 @@ class RegionBody:
             elif stage.kept:
                 self._inside[tensor] = self._add(tensor, place.memory, self._given, self._made)
             if stage.slot is not None:
-                self._fresh[tensor] = self._add(tensor, self._resized(tensor, stage.axis, stage.group))
+                self._fresh[tensor] = self._add(tensor, self._resize(tensor, stage.axis, stage.group))
         if self._over is not None and self._over.held:
             self._waiting = self._add(self._over.result, self._waits().memory, self._given, self._made)
 
@@ -140,7 +140,7 @@ class RegionBody:
                 reads.append(self._operand(tensor, place))
             if place is not None and place.fresh is not None:
                 (more if place.held != 0 else reads).append(self._fresh[tensor])
-        result, own = step.writes[0], self._written(step.writes[0])
+        result, own = step.writes[0], self._result_place(step.writes[0])
         overlays: tuple[Overlay, ...] = ()
         if self._over is not None and self._over.result == result and self._waiting is None:
             shift = self._over.growth.shift if self._over.growth is not None else 0
@@ -188,7 +188,7 @@ class RegionBody:
 
     def _copy(self, tensor: int, stage: Stage, whole: bool) -> PrimFunc:
         """Build a kernel that copies the rows of a group; their source is `whole`, or they are all of it."""
-        what, shape = self._program.tensors[tensor], self._resized(tensor, stage.axis, stage.group)
+        what, shape = self._program.tensors[tensor], self._resize(tensor, stage.axis, stage.group)
         source, target = (
             buffer_of("source", what.shape if whole else shape, what.dtype),
             buffer_of("target", shape, what.dtype),
@@ -225,7 +225,7 @@ class RegionBody:
             return replace(place, held=stage.kept, fresh=fresh)
         return place if place.held is not None or place.turned else None
 
-    def _written(self, tensor: int) -> RowPlace | None:
+    def _result_place(self, tensor: int) -> RowPlace | None:
         """Locate the result of a stage; None for rows just computed."""
         return None if tensor in self._fresh else self._waits_for(tensor) or self._whole(tensor)
 
@@ -284,5 +284,5 @@ class RegionBody:
             each.append(Port(name, number))
         return number
 
-    def _resized(self, tensor: int, axis: int, rows: int) -> tuple[int, ...]:
+    def _resize(self, tensor: int, axis: int, rows: int) -> tuple[int, ...]:
         return tuple(rows if n == axis else extent for n, extent in enumerate(self._program.tensors[tensor].shape))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...frontend.canonical.control_flow.loop_bodies import with_bodies
+from ...frontend.canonical.control_flow.loop_bodies import change_bodies
 from ...frontend.canonical.graph_context import context_of
 from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
 from ...frontend.canonical.shapes import infer_shapes
@@ -63,7 +63,7 @@ def moved_outputs(
 
 def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """Return `model` with seeded noise on every float that is quantised."""
-    model = with_bodies(model, lambda body: add_noise(infer_shapes(body), seed))
+    model = change_bodies(model, lambda body: add_noise(infer_shapes(body), seed))
     context, made = context_of(model), {}
     random = np.random.default_rng(seed)
     for index, node in enumerate(model.graph.node):

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto
 
 from passfit.frontend.canonical.control_flow import long_loops
-from passfit.frontend.canonical.control_flow.loop_bodies import loop_bodies, with_bodies
+from passfit.frontend.canonical.control_flow.loop_bodies import change_bodies, loop_bodies
 from passfit.frontend.canonicalise import import_model
 from passfit.verify.equal_signs import equalise_signs
 from passfit.verify.integers.exact_integers import has_exact_integers, is_quantised
@@ -62,4 +62,4 @@ def test_what_a_body_quantises_gets_noise(quantised: onnx.ModelProto) -> None:
 
 def test_a_model_without_loops_stays_the_same_object() -> None:
     model = model_of([node("Neg", "x", "y")], {"x": [2]}, ["y"], {})
-    assert with_bodies(model, lambda _: pytest.fail("there is no body")) is model
+    assert change_bodies(model, lambda _: pytest.fail("there is no body")) is model
