@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..card import BOM, CARD, bill_of_materials, model_card, read_facts
+from ..card import BOM, CARD, Facts, bill_of_materials, model_card
 from ..codegen.template import render
 from ..errors import ConfigError, OutputError
 from ..frontend.source.provenance import LICENCE_FILE
@@ -70,7 +70,7 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
         files |= {kind.selftest: "selftest.c.j2", kind.selftest_header: "selftest.h.j2"}
     for name, template in files.items():
         at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
-    facts = read_facts(contents.folder, contents.footprint, contents.target)
+    facts = Facts(contents.footprint, contents.target, contents.manifest, contents.recorded)
     at(CARD).write_text(model_card(facts), encoding="utf-8")
     at(BOM).write_text(bill_of_materials(facts), encoding="utf-8")
     if LICENCE_FILE in contents.manifest["files"]:
