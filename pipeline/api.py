@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
+from .artifacts.write import (
+    comparison_kept,
+    earlier_removed,
+    write_footprint,
+    write_library,
+    write_manifest,
+    write_search,
+)
 from .errors import ConfigError
 from .fit.fit_model import fit as fit
 from .frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load, port_names
@@ -211,7 +218,10 @@ def compile_imported(
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
     cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
-    with result_folder(out) as folder, background(default_code, cases) as results, comparison_kept(out):
+    with (
+        earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
+        comparison_kept(out),
+    ):  # fmt: skip
 
         def write(
             built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None

@@ -22,7 +22,7 @@ from .stale import why_stale
 from .verdicts import TOGETHER, Pair, Verdict, information, judge, no_data, notes, remarks, unchecked_verdict
 
 if TYPE_CHECKING:
-    from ..targets import Target
+    from ..targets import Catalogue
 
 #: allowed growth with `--against` alone
 DEFAULT_MAX_GROWTH = "5%"
@@ -91,7 +91,7 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     }
 
 
-def _judged(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, FootprintReport], dict[Pair, Verdict]]:
+def _judged(repo: Path, params: Params) -> tuple[Catalogue, dict[Pair, FootprintReport], dict[Pair, Verdict]]:
     """Read the catalogue, the results that can be judged, and the verdicts on all others."""
     catalogue = _catalogue(repo)
     check_targets(params, catalogue)
@@ -101,14 +101,14 @@ def _judged(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, F
     return catalogue, *_results(repo, params, catalogue, pairs)
 
 
-def _catalogue(repo: Path) -> dict[str, Target]:
+def _catalogue(repo: Path) -> Catalogue:
     from ..targets import load_catalogue
 
     return load_catalogue(repo)
 
 
 def _results(
-    repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
+    repo: Path, params: Params, catalogue: Catalogue, pairs: list[Pair]
 ) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
     """Return the results that can be judged, and the verdicts on all others: missing, malformed, stale or altered.
 

@@ -4,7 +4,7 @@ Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and
 """
 
 from .boards import emulated_board
-from .catalogue import get_target, load_catalogue
+from .catalogue import Catalogue, get_target, load_catalogue
 from .emulator import Runner, emulator_command, how_to_run
 from .libc import bare_target, host_libc, program_libc
 from .machine import Machine
@@ -13,6 +13,7 @@ from .target import Target
 from .toolchain import strip_debug, toolchain_version, zig_ar, zig_cc, zig_link
 
 __all__ = [
+    "Catalogue",
     "Machine",
     "Runner",
     "Target",

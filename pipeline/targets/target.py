@@ -182,6 +182,8 @@ class Target:
             config["mfloat-abi"] = self.float_abi
         if self.abi:
             config["mabi"] = self.abi
+        if self.architecture == "thumb":
+            config["vector-width"] = 128  # what TVM assumes, and warns of, for an architecture that it does not know
         return config
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from .read_onnx import node_title
+from .read_onnx import all_nodes, node_title
 
 if TYPE_CHECKING:
     import onnx
@@ -145,9 +145,10 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     return types
 
 
-def constant_tensors(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constants of a graph by name: initializers, and tensors of Constant nodes."""
-    nodes = (node for node in graph.node if node.op_type == "Constant" and node.output)
+def constant_tensors(graph: onnx.GraphProto, inside: bool = False) -> dict[str, onnx.TensorProto]:
+    """Return the constants of a graph by name: initializers, and tensors of Constant nodes, `inside` of its subgraphs too."""
+    nodes = all_nodes(graph) if inside else iter(graph.node)
+    nodes = (node for node in nodes if node.op_type == "Constant" and node.output)
     made = {node.output[0]: each.t for node in nodes for each in node.attribute if each.name == "value"}
     return {tensor.name: tensor for tensor in graph.initializer} | made
 

@@ -29,8 +29,8 @@ from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place,
 from .traffic import traffic
 
 #: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
-#: the fewer if nothing fits otherwise
-RESERVES = (4096, 512)
+#: as many of them as fit, if not all do
+RESERVE = 4096
 #: a plan with this part more than the fewest bytes is taken if it moves more of them in the faster memories
 SLACK = 16
 
@@ -45,13 +45,31 @@ class Room:
 
 
 def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -> ArenaPlan:
-    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first."""
-    for reserve in RESERVES:
+    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first.
+
+    As much is kept for the stack as lets the plan fit, up to RESERVE: the stack is measured later, and may need less.
+    """
+
+    def planned(reserve: int) -> tuple[ArenaPlan, int]:
         rooms = rooms_of(target, workspace + reserve)
         found = plan_banks(program, plan, rooms, target.alignment)
-        if not excess_of(found, rooms):
-            break
-    return found
+        return found, excess_of(found, rooms)
+
+    best, excess = planned(RESERVE)
+    if not excess:
+        return best
+    best, excess = planned(1)  # no stack is empty
+    if excess:
+        return planned(target.stack_reserve)[0]
+    low, high = 0, RESERVE // target.alignment
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried, over = planned(middle * target.alignment)
+        if over:
+            high = middle
+        else:
+            low, best = middle, tried
+    return best
 
 
 def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:

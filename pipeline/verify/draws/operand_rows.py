@@ -153,6 +153,13 @@ def _reach_compared(node: NodeView) -> Mapping[int, Constraint]:
     return found
 
 
+def _categories(node: NodeView) -> Mapping[int, Constraint]:
+    """Draw categories from the least to the greatest that an encoder knows."""
+    names = ("cats_int64s", "keys_int64s", "keys_floats")
+    known = np.asarray(next(filter(None, (node.attribute(name) for name in names)), (0,)))
+    return {0: telling(float(np.nanmin(known)), float(np.nanmax(known)))}
+
+
 def _class_numbers(node: NodeView) -> Mapping[int, Constraint]:
     return {1: index(node.size(0, 1), negative=False), 2: _POSITIVE}
 
@@ -202,6 +209,7 @@ OPERANDS: dict[str, Row] = {
     "Gather": _indices(1), "GatherElements": _indices(1), "GatherND": _gather_nd, "Scatter": _scatter_elements,
     "ScatterElements": _scatter_elements, "ScatterND": _scatter_nd, "OneHot": _one_hot, "MaxUnpool": _max_unpool,
     "ai.onnx.ml:ArrayFeatureExtractor": lambda node: {1: index(node.size(0, -1), negative=False)},
+    "ai.onnx.ml:OneHotEncoder": _categories, "ai.onnx.ml:LabelEncoder": _categories,
     "NegativeLogLikelihoodLoss": _class_numbers, "SoftmaxCrossEntropyLoss": _class_numbers, "RotaryEmbedding": _rotary,
     "SequenceAt": _fixed(_1=index(None)), "TensorScatter": _tensor_scatter,
     # lengths

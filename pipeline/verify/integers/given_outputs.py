@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
+from ...frontend.quantised.port_scales import MOVES
 from ...frontend.quantised.quantisation import quantised_by
 from ...memory.footprint import GivenAgreement, OutputAgreement
 from ..compare import output_range
@@ -38,8 +39,6 @@ _CASES, _MOST_CASES, _WORK = 3, 32, 200_000_000
 _DRAWS, _NOISY = 3, 3
 #: largest ratio of a library's distance to that of the noise, a unit at each layer for half of the numbers
 _SLACK = 2.0
-#: operators that copy elements: a scale holds before and after
-_MOVES = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 Tensors = dict[str, np.ndarray]
 
@@ -161,7 +160,7 @@ def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | Non
         return 1.0
     makers = {name: node for node in model.graph.node for name in node.output}
     node = makers.get(output)
-    while node is not None and node.op_type in _MOVES:
+    while node is not None and node.op_type in MOVES:
         node = makers.get(node.input[0])
     if node is None or node.op_type != "DequantizeLinear":
         return None
