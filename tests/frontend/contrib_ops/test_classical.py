@@ -9,7 +9,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 from skl2onnx import to_onnx
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
@@ -100,8 +100,14 @@ def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+TESTS = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+
+
 def ensemble(seed: int, test: str, kind: int, positive: bool, classes: int) -> onnx.ModelProto:
-    """Build a classifier of random trees, unbalanced; numbers on both sides of the tests are equal at times."""
+    """Build a classifier of random trees, unbalanced; numbers on both sides of the tests are equal at times.
+
+    No test is tests of all kinds. Of half the seeds, numbers are tensors.
+    """
     random = np.random.default_rng(seed)
     rows: dict[str, list] = {key: [] for key in ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")}  # fmt: skip
     leaves: list[tuple[int, int]] = []
@@ -113,7 +119,7 @@ def ensemble(seed: int, test: str, kind: int, positive: bool, classes: int) -> o
         values = [
             tree,
             number,
-            "LEAF" if leaf else test,
+            "LEAF" if leaf else test or random.choice(TESTS),
             random.integers(3),
             random.integers(-2, 3),
             0,
@@ -138,19 +144,29 @@ def ensemble(seed: int, test: str, kind: int, positive: bool, classes: int) -> o
     attributes |= {f"class_{key}": values for key, values in zip(("treeids", "nodeids", "ids", "weights"), zip(*given))}
     if seed % 5 == 0:
         attributes["base_values"] = random.integers(-2, 3, len(columns)) / 4.0
+    if seed % 2:
+        dtype = np.float64 if kind == TensorProto.DOUBLE else np.float32
+        for name in {"nodes_values", "class_weights", "base_values"} & attributes.keys():
+            attributes[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(attributes.pop(name), dtype))
     node = helper.make_node(
         "TreeEnsembleClassifier", ["X"], ["label", "scores"], domain="ai.onnx.ml",
         classlabels_int64s=range(10, 10 + classes), post_transform=("NONE", "LOGISTIC")[seed % 3 == 0], **attributes,
     )  # fmt: skip
     return model_of(
-        [node], {"X": ["n", 3]}, ["label", "scores"], dtypes={"label": 7, "X": kind}, domain="ai.onnx.ml", opset=18
+        [node],
+        {"X": ["n", 3]},
+        ["label", "scores"],
+        dtypes={"label": 7, "X": kind},
+        domain="ai.onnx.ml",
+        domain_opset=3,
+        opset=18,
     )
 
 
 @settings(max_examples=examples(50))
 @given(
     st.integers(0, 2**31),
-    st.sampled_from(["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ"]),
+    st.sampled_from(["", *TESTS]),
     st.sampled_from([np.float32, np.float64, np.int64]),
     st.booleans(),
     st.integers(2, 4),
@@ -161,3 +177,56 @@ def test_random_trees_take_the_same_branches(tmp_path_factory, seed, test, dtype
     if dtype != np.int64:
         rows[::3, 1] = np.nan
     same(ensemble(seed, test, kind, positive, classes), tmp_path_factory.mktemp("trees"), rows)
+
+
+def numbered(seed: int, dtype: type, targets: int) -> onnx.ModelProto:
+    """Build a TreeEnsemble of operator set 5: tests of all kinds, mixed, in trees of branches and leaves."""
+    random = np.random.default_rng(seed)
+    branches: list[list] = []  # feature, test, split, true, true is a leaf, false, false is a leaf, NaN goes to true
+    leaves: list[list] = []
+    members: list[float] = []
+
+    def grow(depth: int) -> tuple[int, int]:
+        """Add a leaf, or a branch and all below; return its number, and 1 for a leaf."""
+        if depth == 0:
+            leaves.append([random.integers(targets), random.integers(-8, 9) / 8])
+            return len(leaves) - 1, 1
+        row = len(branches)
+        branches.append(
+            [random.integers(3), random.integers(7), random.integers(-2, 3), 0, 0, 0, 0, random.integers(2)]
+        )
+        if branches[row][1] == 6:
+            members.extend([*random.choice(range(5), random.integers(1, 4), replace=False), np.nan])
+        branches[row][3:7] = [*grow(random.integers(depth)), *grow(random.integers(depth))]
+        return row, 0
+
+    roots = [grow(4)[0] for _ in range(random.integers(1, 4))]
+    names = ("featureids", "modes", "splits", "truenodeids", "trueleafs", "falsenodeids", "falseleafs", "missing_value_tracks_true")  # fmt: skip
+    table = {f"nodes_{name}": list(column) for name, column in zip(names, zip(*branches))}
+    table["nodes_modes"] = numpy_helper.from_array(np.array(table["nodes_modes"], np.uint8))
+    ids, weights = zip(*leaves)
+    tensors = {"nodes_splits": table["nodes_splits"], "leaf_weights": weights, "membership_values": members}
+    attributes = table | {name: numpy_helper.from_array(np.array(values, dtype)) for name, values in tensors.items()}
+    how = random.integers(4 if targets == 1 else 2)
+    node = helper.make_node(
+        "TreeEnsemble", ["X"], ["scores"], domain="ai.onnx.ml", n_targets=targets, leaf_targetids=ids, tree_roots=roots,
+        aggregate_function=how, post_transform=random.integers(3), **attributes,
+    )  # fmt: skip
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return model_of(
+        [node],
+        {"X": ["n", 3]},
+        ["scores"],
+        dtypes={"scores": kind, "X": kind},
+        domain="ai.onnx.ml",
+        domain_opset=5,
+        opset=21,
+    )
+
+
+@settings(max_examples=examples(50))
+@given(st.integers(0, 2**31), st.sampled_from([np.float32, np.float64]), st.integers(1, 3))
+def test_numbered_branches_and_leaves_are_the_same_trees(tmp_path_factory, seed, dtype, targets) -> None:
+    rows = np.random.default_rng(seed).integers(-2, 5, (20, 3)).astype(dtype)
+    rows[::3, 1] = np.nan
+    same(numbered(seed, dtype, targets), tmp_path_factory.mktemp("trees"), rows)
