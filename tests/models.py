@@ -26,6 +26,7 @@ def model_of(
     dtypes: Mapping[str, int] | None = None,
     name: str = "test",
     domain: str = "",
+    domain_opset: int = 1,
 ) -> onnx.ModelProto:
     """Return a model of `nodes`; inputs and outputs are of `dtype`, but for those of `dtypes`.
 
@@ -42,7 +43,7 @@ def model_of(
     if isinstance(constants, Mapping):
         weights = [numpy_helper.from_array(np.asarray(value), each) for each, value in constants.items()]
     graph = helper.make_graph(list(nodes), name, given, made, weights)
-    opsets = [helper.make_opsetid("", opset), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    opsets = [helper.make_opsetid("", opset), *([helper.make_opsetid(domain, domain_opset)] if domain else [])]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 

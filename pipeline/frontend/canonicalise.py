@@ -158,7 +158,7 @@ def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
     kept: set[str] = set()
     while True:
         while has_loops(model, kept):
-            model = fold(unroll_loops(model, _canonical_body, kept))
+            model = fold(infer_shapes(unroll_loops(model, _canonical_body, kept)))  # others may count a kept one's rows
         model = fold(select_branches(model))
         if not has_loops(model, kept):
             return model

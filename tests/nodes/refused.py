@@ -29,7 +29,6 @@ OPERATORS = tuple(
 REFUSED = frozenset(
     """
     test_adagrad test_adagrad_multiple test_adam test_adam_multiple
-    test_ai_onnx_ml_tree_ensemble_set_membership test_ai_onnx_ml_tree_ensemble_single_tree
     test_basic_deform_conv_with_padding test_basic_deform_conv_without_padding
     test_batchnorm_epsilon_training_mode test_bernoulli test_bernoulli_double test_bernoulli_seed
     test_bitcast_2d_float32_to_int32 test_bitcast_float64_to_int64 test_bitcast_int8_to_uint8

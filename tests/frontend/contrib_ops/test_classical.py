@@ -136,19 +136,17 @@ def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
 TESTS = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
 
 
-def grown(
-    random: np.random.Generator, tests: list[str], least: int = 0
-) -> tuple[dict[str, list], list[tuple[int, int]]]:
-    """Grow random trees, unbalanced, at least so deep; return their tables as attributes have them, and tree and node of each leaf.
+def grow_trees(random: np.random.Generator, tests: list[str]) -> tuple[dict[str, list], list[tuple[int, int]]]:
+    """Return the tables of random trees as attributes have them, and tree and node of each leaf.
 
-    Numbers on both sides of the tests are equal at times.
+    Trees are unbalanced. Numbers on both sides of the tests are equal at times.
     """
     rows: dict[str, list] = {key: [] for key in ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")}  # fmt: skip
     leaves: list[tuple[int, int]] = []
 
-    def grow(tree: int, number: int, depth: int, root: bool = False) -> int:
+    def grow(tree: int, number: int, depth: int) -> int:
         """Add the node `number` and all below; return the next free number."""
-        leaf = depth == 0 or (not (root and least) and random.random() < 0.3)
+        leaf = depth == 0 or random.random() < 0.3
         index = len(rows["modes"])
         mode = "LEAF" if leaf else random.choice(tests)
         for key, value in zip(rows, [tree, number, mode, random.integers(3), random.integers(-2, 3), 0, 0, random.integers(2)]):  # fmt: skip
@@ -161,14 +159,14 @@ def grown(
         return grow(tree, rows["falsenodeids"][index], depth - 1)
 
     for tree in range(random.integers(1, 4)):
-        grow(tree, 0, random.integers(least, 4), root=True)
+        grow(tree, 0, random.integers(4))
     return rows, leaves
 
 
 def ensemble(seed: int, tests: list[str], dtype: type, positive: bool, classes: int) -> onnx.ModelProto:
     """Build a classifier of random trees; that of doubles has numbers that no float32 is."""
     random = np.random.default_rng(seed)
-    rows, leaves = grown(random, tests)
+    rows, leaves = grow_trees(random, tests)
     columns = range(classes) if classes > 2 else [0]
     given = [(tree, leaf, column, random.integers(0 if positive else -8, 9) / 8) for tree, leaf in leaves for column in columns]  # fmt: skip
     attributes = {f"nodes_{key}": values for key, values in rows.items()}
@@ -209,44 +207,6 @@ def test_random_trees_take_the_same_branches(tmp_path_factory, seed, tests, dtyp
     same(ensemble(seed, tests, dtype, positive, classes), tmp_path_factory.mktemp("trees"), rows)
 
 
-@settings(max_examples=examples(30))
-@given(
-    st.integers(0, 2**31),
-    st.lists(st.sampled_from(TESTS), min_size=1, max_size=3),
-    st.sampled_from([np.float32, np.float64]),
-)
-def test_ensembles_of_version_5_compute_the_same(tmp_path_factory, seed, tests, dtype) -> None:
-    random = np.random.default_rng(seed)
-    rows, leaves = grown(random, tests, least=1)
-    keys = list(zip(rows["treeids"], rows["nodeids"]))
-    inner = [index for index, mode in enumerate(rows["modes"]) if mode != "LEAF"]
-
-    def ways(side: str) -> tuple[list[int], list[int]]:
-        """Return the next nodes, and which of them are leaves; both kinds are counted for themselves."""
-        to = [(rows["treeids"][index], rows[f"{side}nodeids"][index]) for index in inner]
-        return [leaves.index(key) if key in leaves else inner.index(keys.index(key)) for key in to], [
-            int(key in leaves) for key in to
-        ]
-
-    (holds, held), (fails, failed) = ways("true"), ways("false")
-    targets = int(random.integers(1, 4))
-    node = helper.make_node(
-        "TreeEnsemble", ["X"], ["scores"], domain="ai.onnx.ml", n_targets=targets, aggregate_function=int(random.integers(2)), tree_roots=[inner.index(index) for index, key in enumerate(keys) if key[1] == 0],
-        nodes_modes=numpy_helper.from_array(np.uint8([TESTS.index(rows["modes"][index]) for index in inner])),
-        nodes_featureids=[rows["featureids"][index] for index in inner],
-        nodes_splits=numpy_helper.from_array(np.asarray([rows["values"][index] for index in inner], dtype)),
-        nodes_truenodeids=holds, nodes_trueleafs=held, nodes_falsenodeids=fails, nodes_falseleafs=failed,
-        nodes_missing_value_tracks_true=[rows["missing_value_tracks_true"][index] for index in inner],
-        leaf_targetids=random.integers(0, targets, len(leaves)), leaf_weights=numpy_helper.from_array((random.integers(-8, 9, len(leaves)) / 8).astype(dtype)),
-    )  # fmt: skip
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    model = model_of([node], {"X": ["n", 3]}, ["scores"], dtype=kind, domain="ai.onnx.ml", opset=18)
-    model.opset_import[1].version = 5
-    asked = random.integers(-2, 3, (20, 3)).astype(dtype)
-    asked[::3, 1] = np.nan
-    same(model, tmp_path_factory.mktemp("trees"), asked)
-
-
 @pytest.mark.parametrize(
     ("operator", "attributes"),
     [
@@ -274,3 +234,56 @@ def test_libraries_and_their_reference_answer_categories_that_are_not_known(tmp_
     (expected,), (found,) = run(reference, {"X": rows}), run(imported, {"X": rows})
     np.testing.assert_array_equal(found, expected)
     assert expected.sum(1).tolist() == [4, 4, 0]
+
+
+def numbered(seed: int, dtype: type, targets: int) -> onnx.ModelProto:
+    """Build a TreeEnsemble of operator set 5: tests of all kinds, mixed, in trees of branches and leaves."""
+    random = np.random.default_rng(seed)
+    branches: list[list] = []  # feature, test, split, true, true is a leaf, false, false is a leaf, NaN goes to true
+    leaves: list[list] = []
+    members: list[float] = []
+
+    def grow(depth: int) -> tuple[int, int]:
+        """Add a leaf, or a branch and all below; return its number, and 1 for a leaf."""
+        if depth == 0:
+            leaves.append([random.integers(targets), random.integers(-8, 9) / 8])
+            return len(leaves) - 1, 1
+        row = len(branches)
+        branches.append(
+            [random.integers(3), random.integers(7), random.integers(-2, 3), 0, 0, 0, 0, random.integers(2)]
+        )
+        if branches[row][1] == 6:
+            members.extend([*random.choice(range(5), random.integers(1, 4), replace=False), np.nan])
+        branches[row][3:7] = [*grow(random.integers(depth)), *grow(random.integers(depth))]
+        return row, 0
+
+    roots = [grow(4)[0] for _ in range(random.integers(1, 4))]
+    names = ("featureids", "modes", "splits", "truenodeids", "trueleafs", "falsenodeids", "falseleafs", "missing_value_tracks_true")  # fmt: skip
+    table = {f"nodes_{name}": list(column) for name, column in zip(names, zip(*branches))}
+    table["nodes_modes"] = numpy_helper.from_array(np.array(table["nodes_modes"], np.uint8))
+    ids, weights = zip(*leaves)
+    tensors = {"nodes_splits": table["nodes_splits"], "leaf_weights": weights, "membership_values": members}
+    attributes = table | {name: numpy_helper.from_array(np.array(values, dtype)) for name, values in tensors.items()}
+    how = random.integers(4 if targets == 1 else 2)
+    node = helper.make_node(
+        "TreeEnsemble", ["X"], ["scores"], domain="ai.onnx.ml", n_targets=targets, leaf_targetids=ids, tree_roots=roots,
+        aggregate_function=how, post_transform=random.integers(3), **attributes,
+    )  # fmt: skip
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return model_of(
+        [node],
+        {"X": ["n", 3]},
+        ["scores"],
+        dtypes={"scores": kind, "X": kind},
+        domain="ai.onnx.ml",
+        domain_opset=5,
+        opset=21,
+    )
+
+
+@settings(max_examples=examples(50))
+@given(st.integers(0, 2**31), st.sampled_from([np.float32, np.float64]), st.integers(1, 3))
+def test_numbered_branches_and_leaves_are_the_same_trees(tmp_path_factory, seed, dtype, targets) -> None:
+    rows = np.random.default_rng(seed).integers(-2, 5, (20, 3)).astype(dtype)
+    rows[::3, 1] = np.nan
+    same(numbered(seed, dtype, targets), tmp_path_factory.mktemp("trees"), rows)

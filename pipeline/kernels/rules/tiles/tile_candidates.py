@@ -216,7 +216,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         from_padding = reads(vector, reduced.padded)
         apart = not both and bool(rows) and is_apart(scalar, summed)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
-        moved = moved_bytes(vector), moved_bytes(scalar)
+        moved = moved_bytes(vector, dict(zip(axes, extents))), moved_bytes(scalar, dict(zip(axes, extents)))
         group = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack

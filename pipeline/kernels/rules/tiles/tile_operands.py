@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
+from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Add, FloorDiv, FloorMod, IntImm
 
@@ -106,7 +107,23 @@ def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
     return False
 
 
-def moved_bytes(operand: Expr) -> int:
-    """Count the bytes of the largest buffer `operand` reads: estimates the memory it moves."""
-    shapes = {load.source: prod(map(int, load.source.ty.shape)) for load in loads(operand)}
-    return max((count * DTYPE_BYTES[str(buffer.ty.dtype)] for buffer, count in shapes.items()), default=1)
+def moved_bytes(operand: Expr, extents: Mapping[Var, int]) -> int:
+    """Count the bytes that `operand` reads most of one buffer, while its axes take all values of their `extents`.
+
+    Kernels of rows are scheduled before buffers are cut to their windows: they read a part.
+    """
+    return max((_read_bytes(load, extents) for load in loads(operand)), default=1)
+
+
+def _read_bytes(load: TensorLoad, extents: Mapping[Var, int]) -> int:
+    shape = [int(extent) for extent in load.source.ty.shape]
+    width = DTYPE_BYTES[str(load.source.ty.dtype)]
+    return width * prod(min(extent, _span(index, extents) or extent) for index, extent in zip(load.indices, shape))
+
+
+def _span(index: Expr, extents: Mapping[Var, int]) -> int | None:
+    """Return the distance from the least to the greatest value of an index, and 1; None if it is not linear."""
+    linear = sym.detect_linear_equation(index, list(extents))
+    if not len(linear) or not all(isinstance(each, IntImm) for each in linear[:-1]):
+        return None
+    return 1 + sum(abs(int(each)) * (extent - 1) for each, extent in zip(linear, extents.values()))

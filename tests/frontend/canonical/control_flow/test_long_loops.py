@@ -225,3 +225,16 @@ def test_the_type_of_a_body_of_bools_is_kept(tmp_path: Path) -> None:
     model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.BOOL, [5, 2, 3]))
     imported = import_model(save(model, tmp_path))
     assert imported.graph.output[1].type.tensor_type.elem_type == TensorProto.BOOL
+
+
+@pytest.mark.tvm
+def test_a_loop_may_be_as_long_as_the_rows_of_a_kept_one(tmp_path: Path) -> None:
+    """Layers of an LSTM that TensorFlow writes as loops, one after the other."""
+    first, second = (loop_of(STEP, half=HALF) for _ in range(2))
+    second.node[0].input[0] = "rows"
+    nodes = [
+        node("Loop", "five always h0", "h3 rows", body=first), node("Shape", "rows", "shape"),
+        node("Gather", "shape zero", "count", axis=0), node("Loop", "count always h0", "h4 y", body=second),
+    ]  # fmt: skip
+    constants = {"five": np.asarray(5), "zero": np.asarray(0), "always": np.asarray(True)}
+    kept(model_of(nodes, {name: PORTS[name] for name in ("x", "h0")}, ["h4", "y"], constants), tmp_path, scans=2)
