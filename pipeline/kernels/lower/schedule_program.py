@@ -18,6 +18,7 @@ from ...tir.arena_workspace import with_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
+from ..rules.tiles.hoist_guards import hoist_places
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule
@@ -147,7 +148,9 @@ def _least(of_rows: Iterable[Schedule | ScheduleSummary]) -> int:
 def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, machine: Machine) -> PrimFunc:
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
-        kernel = rows.bind(kernel) if not rows.groups else decide_once(rows.bind(kernel))
+        kernel = rows.bind(kernel)
+        if rows.groups:
+            kernel = decide_once(hoist_places(kernel))
     return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
