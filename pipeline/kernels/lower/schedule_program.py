@@ -30,6 +30,7 @@ from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
 from .schedule_rows import choose_rows, in_layouts
+from .split_taps import split_taps
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
@@ -150,7 +151,8 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
     if rows is not None:
         kernel = rows.bind(kernel)
         if rows.groups:
-            kernel = decide_once(hoist_places(kernel))
+            kernel = hoist_places(kernel)
+            kernel = decide_once(kernel if machine.compact else split_taps(kernel))
     return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
