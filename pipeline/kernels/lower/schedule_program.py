@@ -18,6 +18,7 @@ from ...tir.arena_workspace import add_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
+from ..rules.tiles.hoist_guards import hoist_places
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule
@@ -29,6 +30,7 @@ from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
 from .schedule_rows import choose_rows, lay_out_weights
+from .split_taps import split_taps
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
@@ -147,7 +149,10 @@ def _least(of_rows: Iterable[Schedule | ScheduleSummary]) -> int:
 def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, machine: Machine) -> PrimFunc:
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
-        kernel = rows.bind(kernel) if not rows.groups else decide_once(rows.bind(kernel))
+        kernel = rows.bind(kernel)
+        if rows.groups:
+            kernel = hoist_places(kernel)
+            kernel = decide_once(kernel if machine.compact else split_taps(kernel))
     return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
