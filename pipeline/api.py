@@ -251,7 +251,7 @@ def compile_imported(
             chosen, baseline = result.sequence, result.baseline
         asked = chosen
         chosen, built, defects = deliver(
-            asked, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed)
+            asked, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed), result is not None
         )
         if result is not None:
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import NumericError, PassfitError, environment_error
+from ..errors import NumericError, PassfitError, SequenceError, environment_error
 from ..memory.footprint import Defect
 from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
 from ..support.strictness import strict
@@ -32,20 +32,25 @@ def simpler_plans(sequence: Sequence) -> Iterator[Sequence]:
 
 
 def deliver(
-    sequence: Sequence, build: Callable[[Sequence], Built], folder: Path, blame_import: Callable[[], str]
+    sequence: Sequence,
+    build: Callable[[Sequence], Built],
+    folder: Path,
+    blame_import: Callable[[], str],
+    searched: bool = True,
 ) -> tuple[Sequence, Built, tuple[Defect, ...]]:
     """Build `sequence`, or the next best plan that verifies; return it with the defects of those before.
 
     `build` writes into `folder`, and raises for a plan that cannot be built or computes wrong. `blame_import` names
-    the part of the import that changed the model, if one did. Raises NumericError for such a model, the first error where
-    no plan verifies, and errors of the user at once.
+    the part of the import that changed the model, if one did. A sequence that does not fit the model is a defect if it was
+    `searched`, else the user's error. Raises NumericError for a model that its import changed, the first error where no
+    plan verifies, and errors of the user at once.
     """
     failed: list[tuple[Sequence, Exception]] = []
     for plan in (sequence, *simpler_plans(sequence)):
         try:
             built = build(plan)
         except Exception as error:
-            if not _is_defect(error):
+            if not (_is_defect(error) or (searched and isinstance(error, SequenceError))):
                 raise
             if isinstance(error, NumericError) and (blamed := blame_import()):
                 raise NumericError(f"{error.what} {blamed}", error.hint, error.outputs) from error

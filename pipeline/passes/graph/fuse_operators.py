@@ -50,7 +50,7 @@ class FuseOperators(FusionPass):
         for call in sorted(self.kept):
             yield replace(self, keep="+".join(map(str, sorted(self.kept - {call}))))
 
-    def group(self, module: IRModule) -> IRModule:
+    def _group(self, module: IRModule) -> IRModule:
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""
         import tvm
         from tvm import relax

@@ -16,10 +16,13 @@ class FusionPass(ModulePass):
     levels: ClassVar[frozenset[Level]] = frozenset({Level.KERNELS})
 
     def apply(self, module: IRModule) -> IRModule:
-        return self.fused(module, self.group(constants_once(module)))
+        return self.fused(module, self.group(module))
 
     def group(self, module: IRModule) -> IRModule:
-        """Return the module with the calls of each future kernel in a function."""
+        """Return the module with the calls of each future kernel in a function, and each constant once."""
+        return self._group(constants_once(module))
+
+    def _group(self, module: IRModule) -> IRModule:
         raise NotImplementedError
 
     def fused(self, module: IRModule, grouped: IRModule) -> IRModule:

@@ -37,6 +37,12 @@ def test_graphs_of_one_state_fuse_to_one_state(spec):
     assert state_key(parse_spec(spec).apply(ONE)) == state_key(parse_spec(spec).apply(TWO))
 
 
+@pytest.mark.parametrize("spec", ["fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-operators"])
+def test_a_replay_groups_as_the_search_fuses(spec):
+    each = parse_spec(spec)
+    assert state_key(each.fused(TWO, each.group(TWO))) == state_key(each.apply(TWO))
+
+
 def test_other_constants_stay():
     other = graph(lambda first: relax.const(BIAS + 1))
     assert constants_once(other) is other and constants_once(ONE) is ONE

@@ -41,7 +41,7 @@ class FuseByMapping(FusionPass):
         """Return both objectives, with and without arithmetic done again."""
         return tuple(cls(objective, redo) for objective in OBJECTIVES for redo in (100, 0))
 
-    def group(self, module: IRModule) -> IRModule:
+    def _group(self, module: IRModule) -> IRModule:
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""
         from ..bound_groups import bound_groups
         from .kernel_calls import read_calls, write_groups
