@@ -205,7 +205,7 @@ def compile_imported(
 ) -> FootprintReport:
     """Compile a model already imported; see `compile_model`."""
     from .artifacts.write import deliver_first
-    from .search.deliver import deliver
+    from .search.deliver import check_as_searched, deliver
     from .search.evaluate.tvm_default import tvm_default
     from .search.evaluate.tvm_default_code import default_code_task
     from .search.first_library import first_library
@@ -256,6 +256,8 @@ def compile_imported(
         if result is not None:
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
         report = write(built, chosen, folder, defects, results.of(0))
+        if result is not None and chosen is asked:
+            check_as_searched(result.best, report.best)
         applied, instead = (tuned, None) if chosen is asked else (untuned, (asked, tuned))
         write_manifest(imported, built.lowered, target, chosen, applied, verify, folder, instead)
     return report

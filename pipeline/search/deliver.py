@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import NumericError, PassfitError, SequenceError, environment_error
-from ..memory.footprint import Defect
+from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error
+from ..memory.footprint import Defect, Footprint
 from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
 from ..support.strictness import strict
 
@@ -62,6 +62,15 @@ def deliver(
         else:
             return plan, built, tuple(_defect(each, plan, error) for each, error in failed)
     raise failed[0][1]
+
+
+def check_as_searched(searched: Footprint, built: Footprint) -> None:
+    """Raise PlanError, where defects are errors, if a library takes other memory than the search found for its sequence."""
+    if strict() and (searched.arena, searched.workspace) != (built.arena, built.workspace):
+        raise PlanError(
+            f"The search found {searched.arena} bytes of arena and {searched.workspace} of workspace; the library has "
+            f"{built.arena} and {built.workspace}: the sequence was replayed otherwise."
+        )
 
 
 def _is_defect(error: Exception) -> bool:

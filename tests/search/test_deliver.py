@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from passfit.errors import ConfigError, NumericError, SequenceError
+from passfit.errors import ConfigError, NumericError, PlanError, SequenceError
+from passfit.memory import Footprint
 from passfit.passes.sequence.sequence import Sequence
-from passfit.search.deliver import deliver, simpler_plans
+from passfit.search.deliver import check_as_searched, deliver, simpler_plans
 from passfit.support.strictness import STRICT
 
 WHOLE = ("legalize", "fuse-operators", "order{by=given}")
@@ -58,3 +60,16 @@ def test_the_first_error_is_told_where_no_plan_works(tmp_path: Path) -> None:
     with pytest.raises(IndexError, match="1"):
         deliver(SPLIT, build, tmp_path, lambda: "")
     assert tried == [SPLIT, *simpler_plans(SPLIT)]
+
+
+@pytest.mark.parametrize("part", ["arena", "workspace"])
+def test_a_library_of_other_memory_than_searched_is_a_defect(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    searched = Footprint(
+        ram=96, flash=8, arena=64, workspace=32, weights=8, code=0, bound=64, floor=64, proved=True, kernels=1, sum=64
+    )
+    built = replace(searched, **{part: 128})
+    check_as_searched(searched, built)  # users get the library, which verifies
+    monkeypatch.setenv(STRICT, "1")
+    check_as_searched(searched, replace(searched, code=100, stack=50))
+    with pytest.raises(PlanError, match="128"):
+        check_as_searched(searched, built)
