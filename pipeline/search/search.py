@@ -106,21 +106,17 @@ def search(
     than that of least ram, see `choose_by_aim`. `incumbent` is called now and then with the best sequence so far, of whole
     kernels.
     """
-    if strategy not in STRATEGIES:
-        raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
-    if objective not in OBJECTIVES:
-        raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
-    if baseline is None:
-        try:  # first, since workers that are forked then know what it took to find it
-            baseline = tvm_default(module, target, inputs, outputs)
-        except Exception as error:  # raised below, unless it is known by that time what no candidate survives
-            if failure_of(error) is None:
-                raise
+    for what, name_given, known in (("strategy", strategy, STRATEGIES), ("objective", objective, OBJECTIVES)):
+        if name_given not in known:
+            raise ConfigError(f"There is no {what} '{name_given}'.", did_you_mean(name_given, known))
+    # first, since workers that are forked then know what it took to find it
+    baseline = baseline or _default_footprint(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
-    evaluator.effort.seconds = (limits or Limits()).seconds
+    limits = limits or Limits()
+    evaluator.effort.seconds = limits.seconds
     with closing(evaluator):
         shown = progress or (lambda what, done, best: None)
-        trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
+        trace = Trace(limits, evaluator, knowledge, actions(lossy=lossy))
 
         def watch(what: str, number: Callable[[int], int]) -> Callable[[int, int], None]:
             def show(tried: int, least: int) -> None:
@@ -158,6 +154,18 @@ def search(
     if chosen is None or chosen.evaluation is refinement.best:
         return found
     return replace(replace_winner(found, chosen), closed=False)
+
+
+def _default_footprint(
+    module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]
+) -> Footprint | None:
+    """Return the footprint of `tvm-default`; None if TVM fails, and no candidate may survive."""
+    try:
+        return tvm_default(module, target, inputs, outputs)
+    except Exception as error:
+        if failure_of(error) is None:
+            raise
+        return None
 
 
 def replace_winner(result: SearchResult, chosen: Attempt) -> SearchResult:
