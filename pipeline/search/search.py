@@ -143,11 +143,10 @@ def search(
         if aim is not None:
             estimating = partial(shown, "estimating code", 0, 0)
             chosen, tradeoff = choose_by_aim(aim, trace, splitter, refinement, extra, estimating)
-    assert refinement.best.footprint is not None
     found = SearchResult(
-        strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
+        strategy, refinement.best.sequence, refinement.best.result, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed and taken.complete and refinement.ram > enough and not evaluator.effort.ended_by, taken.ablation,
-        end_trajectory(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
+        end_trajectory(trace.trajectory, evaluations, refinement.best.result.ram), failures | refinement.failures, taken.rejected,
         refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
         evaluator.effort.ended_by,
     )  # fmt: skip
@@ -170,16 +169,15 @@ def _default_footprint(
 
 def replace_winner(result: SearchResult, chosen: Attempt) -> SearchResult:
     """Replace the sequence of least ram by another candidate's, as a last refinement step."""
-    assert chosen.evaluation.footprint is not None
     own = chosen.evaluation.sequence.specs == result.sequence.specs
     last = () if own else (lever_of(CHOSEN, chosen.evaluation, chosen.extra_compute),)
     return replace(
         result,
         levers=(*result.levers, *last),
         sequence=chosen.evaluation.sequence,
-        best=chosen.evaluation.footprint,
+        best=chosen.evaluation.result,
         extra_compute=chosen.extra_compute,
-        trajectory=end_trajectory(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
+        trajectory=end_trajectory(result.trajectory, result.evaluations, chosen.evaluation.result.ram),
     )
 
 

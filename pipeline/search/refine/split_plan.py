@@ -113,8 +113,7 @@ class SplitPlan:
 
         The kernels of `found` are whole, `ram` is in bytes. The order is searched if the floor leaves it open.
         """
-        assert found.footprint is not None
-        whole = found.footprint
+        whole = found.result
         allowed = ram - (whole.ram - whole.arena - whole.workspace)
         if self.bound >= whole.arena:
             return False
