@@ -60,7 +60,7 @@ def deliver(
 
 
 def _is_defect(error: Exception) -> bool:
-    """Tell a defect of a plan from errors of the user or the machine."""
+    """Distinguish a defect of a plan from errors of the user or the machine."""
     if isinstance(error, PassfitError):
         return isinstance(error, NumericError)
     return environment_error(error) is None

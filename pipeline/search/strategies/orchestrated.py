@@ -69,7 +69,7 @@ def _around_peak(trace: Trace) -> None:
 
 
 def _is_least(trace: Trace) -> bool:
-    """Tell whether the best arena equals the inputs, or the outputs, alone: no kernels are smaller."""
+    """Return whether the best arena equals the inputs, or the outputs, alone: no kernels are smaller."""
     assert trace.best is not None
     program = trace.evaluator.scorer.program(specs_of(trace.best.module_passes))
     least = max(

@@ -83,7 +83,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _traps(node: onnx.NodeProto, constants: Sequence[onnx.TensorProto]) -> bool:
-    """Tell whether a node divides integers by 0 or, perhaps, the smallest one by -1."""
+    """Return whether a node divides integers by 0 or, perhaps, the smallest one by -1."""
     from onnx import numpy_helper
 
     if node.op_type not in _DIVIDES or len(node.input) != 2:

@@ -117,7 +117,7 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
 
 
 def _worth(node: onnx_ir.Node) -> bool:
-    """Tell whether folding one node with constant inputs hardly grows the model.
+    """Return whether folding one node with constant inputs hardly grows the model.
 
     Its results may outgrow the constants that vanish with it by `GROWTH` bytes. Numbers are always quantised.
     """
@@ -128,14 +128,14 @@ def _worth(node: onnx_ir.Node) -> bool:
 
 
 def _is_random(node: onnx_ir.Node) -> bool:
-    """Tell whether a node may give other results each time, as a Dropout that trains."""
+    """Return whether a node may give other results each time, as a Dropout that trains."""
     return node.op_type in _RANDOM or (
         node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None
     )
 
 
 def _computes_on_nothing(node: onnx_ir.Node) -> bool:
-    """Tell whether a node has a result although its operand has no elements.
+    """Return whether a node has a result although its operand has no elements.
 
     empty_tensors.py computes it as ONNX Runtime does.
     """

@@ -119,7 +119,7 @@ class _Transposes:
 
 
 def _constants_fit(call: Call, rank: int, graph: Dataflow) -> bool:
-    """Tell whether each constant operand can be transposed: its rank is that of the result, or less."""
+    """Return whether each constant operand can be transposed: its rank is that of the result, or less."""
     flat = [each for argument in call.args for each in (graph.fields(argument) or (argument,))]
     return all(len(graph.shape(each) or ()) <= rank for each in flat if graph.constant(each) is not None)
 

@@ -45,7 +45,7 @@ class Movement(Protocol):
         """Return the cost of a movement to `shape`."""
 
     def is_free(self, key: Key, call: Call | None, graph: Dataflow) -> bool:
-        """Tell whether reading a value of the region needs no movement: outside, or by the movement `call`."""
+        """Return whether reading a value of the region needs no movement: outside, or by the movement `call`."""
 
 
 def sink(graph: Dataflow, movement: Movement) -> dict[Var, Expr]:
@@ -153,7 +153,7 @@ class _Region:
         return total
 
     def _leaves(self, var: Var) -> bool:
-        """Tell whether a value of the region is read outside of it by anything but a movement."""
+        """Return whether a value of the region is read outside of it by anything but a movement."""
         outside = (user for user in self.graph.users(var) if user not in self.inside and user not in self.sources)
         return self.graph.is_output(var) or any(True for _ in outside)
 
