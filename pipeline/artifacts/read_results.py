@@ -50,7 +50,7 @@ _TITLE = 60
 
 
 def is_result(folder: Path) -> bool:
-    """Tell whether `folder` holds the result of `passfit compile` or `optimize`."""
+    """Return whether `folder` holds the result of `passfit compile` or `optimize`."""
     return (folder / _FOOTPRINT).is_file()
 
 

@@ -89,7 +89,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> bool:
-        """Tell whether the import takes a model as it is; True with open shapes, which only values decide."""
+        """Return whether the import takes a model as it is; True with open shapes, which only values decide."""
         if not cls.supports_device(device):
             return False
         if not PreparedModel(model).static:
@@ -139,7 +139,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Tell whether a device is this machine's processor."""
+        """Return whether a device is this machine's processor."""
         return device.split(":")[0] == "CPU"
 
 

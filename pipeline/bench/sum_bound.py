@@ -44,12 +44,12 @@ def least_sum(model: onnx.ModelProto) -> int:
 
 
 def _same(some: list[_Values], name: str, others: list[_Values], other: str) -> bool:
-    """Tell whether two tensors agree in all cases, so that one memory may hold both."""
+    """Return whether two tensors agree in all cases, so that one memory may hold both."""
     return all(_close(one[name], another[other]) for one, another in zip(some, others, strict=True))
 
 
 def _reads(reference, inputs: list[_Values], outputs: list[_Values], case: int, name: str) -> bool:
-    """Tell whether another value of this input changes an output other than its copies."""
+    """Return whether another value of this input changes an output other than its copies."""
     changed = inputs[case] | {name: inputs[(case + 1) % CASES][name]}
     found = reference(changed)
     return any(
@@ -60,7 +60,7 @@ def _reads(reference, inputs: list[_Values], outputs: list[_Values], case: int, 
 
 
 def _close(one: np.ndarray, other: np.ndarray) -> bool:
-    """Tell whether two tensors have the same bytes, or values of one dtype that differ by rounding."""
+    """Return whether two tensors have the same bytes, or values of one dtype that differ by rounding."""
     if one.nbytes != other.nbytes:
         return False
     if one.tobytes() == other.tobytes():

@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _stdout_is_closed() -> bool:
-    """Tell whether the reader of stdout is gone; drop it then, or Python would complain at its end."""
+    """Return whether the reader of stdout is gone; drop it then, or Python would complain at its end."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

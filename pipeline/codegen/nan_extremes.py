@@ -49,7 +49,7 @@ def _is_number(expr: Expr) -> bool:
 
 
 def _is_replaced(expr: Expr, stmt: BufferStore | Bind) -> bool:
-    """Tell whether `expr` is the element that `stmt` replaces."""
+    """Return whether `expr` is the element that `stmt` replaces."""
     return (
         isinstance(expr, TensorLoad) and isinstance(stmt, BufferStore) and expr.source.same_as(stmt.buffer)
         and all(tvm_ffi.structural_equal(index, at) for index, at in zip(expr.indices, stmt.indices, strict=True))

@@ -56,12 +56,12 @@ def check_symbols(kernels: ElfObject, target: Target) -> None:
 
 
 def uses_workspace(kernels: ElfObject) -> bool:
-    """Tell whether some kernel allocates workspace at run time."""
+    """Return whether some kernel allocates workspace at run time."""
     return any(s.name == WORKSPACE_POINTERS[0] for s in kernels.symbols)
 
 
 def uses_threads(kernels: ElfObject) -> bool:
-    """Tell whether some kernel has parallel loops."""
+    """Return whether some kernel has parallel loops."""
     return any(s.name == PARALLEL_POINTER for s in kernels.symbols)
 
 

@@ -122,7 +122,7 @@ def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[MemoryBlock,
 
 
 def lost_inputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
-    """Tell of each input whether a run overwrites it: some step writes into its memory."""
+    """Return for each input whether a run overwrites it: some step writes into its memory."""
     written = {tensor for step in program.steps for tensor in step.writes}
     ranges = [
         _range(program.tensors[tensor], plan)
@@ -133,7 +133,7 @@ def lost_inputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
 
 
 def lost_outputs(program: Program, plan: ArenaPlan) -> tuple[bool, ...]:
-    """Tell of each output whether writing an input overwrites it."""
+    """Return for each output whether writing an input overwrites it."""
     inputs = [_range(program.tensors[port.tensor], plan) for port in program.inputs]
     tensors = [program.tensors[port.tensor] for port in program.outputs]
     return tuple(each.buffer is not None and _meets(_range(each, plan), inputs) for each in tensors)

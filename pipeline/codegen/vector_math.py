@@ -92,12 +92,12 @@ def _rename(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
 
 
 def _binds(part: Stmt | Expr) -> bool:
-    """Tell whether `part` contains a `Let`."""
+    """Return whether `part` contains a `Let`."""
     return _contains(part, Let, lambda let: True)
 
 
 def _contains(part: Stmt | Expr, kind: type, wanted: Callable[[Expr], object]) -> bool:
-    """Tell whether `part` contains a wanted expression of a kind; other kinds never reach Python."""
+    """Return whether `part` contains a wanted expression of a kind; other kinds never reach Python."""
     found: list[bool] = []
     tvm_ffi.structural_walk(part, (kind, lambda each: found.append(bool(wanted(each)))))
     return any(found)

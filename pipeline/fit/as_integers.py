@@ -30,7 +30,7 @@ class FloatShares:
 
     @property
     def mostly(self) -> bool:
-        """Tell whether quantisation would change most of the model."""
+        """Return whether quantisation would change most of the model."""
         return self.weights > _MOSTLY
 
 

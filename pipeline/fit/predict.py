@@ -92,7 +92,7 @@ class SizePredictor:
 
     @property
     def _is_little(self) -> bool:
-        """Tell whether code and stack are little compared with weights and arena."""
+        """Return whether code and stack are little compared with weights and arena."""
         return (
             _OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
         )

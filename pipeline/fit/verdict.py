@@ -69,11 +69,11 @@ class FitVerdict:
 
     @property
     def fits(self) -> bool:
-        """Tell whether it compiles, and both memories hold it."""
+        """Return whether it compiles, and both memories hold it."""
         return not self.lacking and not self.refused
 
     def is_close(self, part: float) -> bool:
-        """Tell whether sizes wrong by this part of them might turn the verdict."""
+        """Return whether sizes wrong by this part of them might turn the verdict."""
         smaller, larger = (
             (factor * self.sizes.ram <= self.limits.ram and factor * self.sizes.flash <= self.limits.flash)
             for factor in (1 - part, 1 + part)
@@ -122,5 +122,5 @@ class Remedy:
     flash: int
 
     def fits(self, limits: TargetLimits) -> bool:
-        """Tell whether the change makes the model fit."""
+        """Return whether the change makes the model fit."""
         return self.ram <= limits.ram and self.flash <= limits.flash

@@ -96,7 +96,7 @@ def _compare_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> st
 
 
 def _is_recorded(place: Path, made: Mapping[str, Any]) -> bool:
-    """Tell whether a file or folder has the content DVC recorded; one of DVC 2 counts as such, whose md5 is of text."""
+    """Return whether a file or folder has the content DVC recorded; one of DVC 2 counts as such, whose md5 is of text."""
     if made.get("hash") != "md5":
         return True
     if place.is_file():

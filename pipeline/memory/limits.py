@@ -34,7 +34,7 @@ class RegionUse:
 
     @property
     def fits(self) -> bool:
-        """Tell whether the used bytes are within budget and size."""
+        """Return whether the used bytes are within budget and size."""
         return self.used <= self.limit
 
 
@@ -45,7 +45,7 @@ def telling(regions: Sequence[RegionUse]) -> tuple[RegionUse, ...]:
 
 
 def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
-    """Tell whether `ram` and `flash` are within the budget, or else within the target's capacity."""
+    """Return whether `ram` and `flash` are within the budget, or else within the target's capacity."""
     ram_limit = capacity_ram if budget.ram is None else budget.ram
     flash_limit = capacity_flash if budget.flash is None else budget.flash
     return ram <= ram_limit and flash <= flash_limit

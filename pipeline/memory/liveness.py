@@ -31,7 +31,7 @@ class Lifetime:
     end: int
 
     def overlaps(self, other: Lifetime) -> bool:
-        """Tell whether both hold data at a common step."""
+        """Return whether both hold data at a common step."""
         return self.start < other.end and other.start < self.end
 
 

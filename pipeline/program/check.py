@@ -70,7 +70,7 @@ def _view_problems(program: Program) -> Iterator[str]:
 
 
 def _lies_on(tensor: Tensor, source: Tensor, shift: int) -> bool:
-    """Tell whether a view is on its source at `shift`."""
+    """Return whether a view is on its source at `shift`."""
     return tensor.buffer is not None and tensor.buffer == source.buffer and source.offset == tensor.offset + shift
 
 
@@ -135,6 +135,6 @@ def _loop_problems(program: Program, loop: Loop) -> Iterator[str]:
 
 
 def _lies_within(window: Window, trips: int, tensor: Tensor, around: Tensor) -> bool:
-    """Tell whether a window has its operand's dtype and stays within it in all trips."""
+    """Return whether a window has its operand's dtype and stays within it in all trips."""
     starts = window.offset, window.offset + (trips - 1) * window.stride
     return tensor.dtype == around.dtype and min(starts) >= 0 and max(starts) + tensor.nbytes <= around.nbytes

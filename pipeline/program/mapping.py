@@ -126,7 +126,7 @@ class KernelAccesses:
 
     @cached_property
     def copies(self) -> bool:
-        """Tell whether the kernel only moves elements."""
+        """Return whether the kernel only moves elements."""
         return not any(block.reduces or block.operations for block in self.blocks)
 
     def _mapping(self, source: int, block: int) -> MappingType | None:

@@ -108,7 +108,7 @@ class Guard:
         return self.offset + (self.groups - 1) * self.period + 1
 
     def runs_in(self, trip: int) -> bool:
-        """Tell whether the step runs in a trip."""
+        """Return whether the step runs in a trip."""
         return self.offset <= trip < self.end and (trip - self.offset) % self.period == 0
 
 
@@ -141,7 +141,7 @@ class Step:
         return self.writes[: len(self.writes) - self.workspaces]
 
     def runs_in(self, trip: int) -> bool:
-        """Tell whether a trip of the loop around runs the step."""
+        """Return whether a trip of the loop around runs the step."""
         return self.guard is None or self.guard.runs_in(trip)
 
 
@@ -192,7 +192,7 @@ class Loop(Step):
 
     @cached_property
     def is_numbered(self) -> bool:
-        """Tell whether some kernels compute rows by their number."""
+        """Return whether some kernels compute rows by their number."""
         return any(step.guard is not None and step.guard.numbered for step in self.body.steps)
 
     @cached_property
@@ -267,7 +267,7 @@ class Program:
         return frozenset(self.buffers_of(tuple(p.tensor for p in self.outputs)))
 
     def is_in_place(self, step: Step, overlay: Overlay) -> bool:
-        """Tell whether the operand of `overlay`, one of the step's, is in place."""
+        """Return whether the operand of `overlay`, one of the step's, is in place."""
         read, write = self.tensors[step.reads[overlay.read]], self.tensors[step.writes[overlay.write]]
         return read.buffer == write.buffer and read.offset == write.offset + overlay.shift
 

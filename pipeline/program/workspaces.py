@@ -9,7 +9,7 @@ from .program import Buffer, Loop, Program, Step, Tensor
 
 
 def add_workspaces(program: Program, sizes: Mapping[str, Sequence[int]]) -> Program:
-    """Give each step the workspaces of its kernel as the last of its `writes`; `sizes` are in bytes, by kernel."""
+    """Add the workspaces of each step's kernel as the last of its `writes`; `sizes` are in bytes, by kernel."""
     tensors, buffers, steps = list(program.tensors), list(program.buffers), []
     for step in program.steps:
         for piece, nbytes in enumerate(sizes.get(step.kernel, ())):

@@ -32,7 +32,7 @@ def kernel_number(step: int) -> str:
 
 
 def is_region(kernel: str) -> bool:
-    """Tell whether a kernel is several steps run as one."""
+    """Return whether a kernel is several steps run as one."""
     return kernel.startswith(REGION)
 
 

@@ -94,7 +94,7 @@ class EditedFile:
 
 
 def _holds(text: str, expected: object, path: Path) -> bool:
-    """Tell whether the text parses to the expected data."""
+    """Return whether the text parses to the expected data."""
     try:
         return parse_yaml(text, path) == expected
     except ConfigError:

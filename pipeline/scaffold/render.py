@@ -29,7 +29,7 @@ def model_file(name: str, source: str) -> str:
 
 
 def is_fetched(source: str) -> bool:
-    """Tell whether a source is a package, rather than a file in the repo."""
+    """Return whether a source is a package, rather than a file in the repo."""
     return source.startswith("pypi:")
 
 

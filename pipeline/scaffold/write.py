@@ -40,5 +40,5 @@ def write_all(files: Mapping[Path, str]) -> list[Path]:
 
 
 def _holds(path: Path, text: str) -> bool:
-    """Tell whether the file holds exactly `text`."""
+    """Return whether the file holds exactly `text`."""
     return path.is_file() and path.read_bytes() == text.encode("utf-8")

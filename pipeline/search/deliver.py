@@ -74,7 +74,7 @@ def check_as_searched(searched: Footprint, built: Footprint) -> None:
 
 
 def _is_defect(error: Exception) -> bool:
-    """Tell a defect of a plan from errors of the user or the machine."""
+    """Distinguish a defect of a plan from errors of the user or the machine."""
     if isinstance(error, PassfitError):
         return isinstance(error, NumericError)
     return environment_error(error) is None

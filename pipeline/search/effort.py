@@ -38,7 +38,7 @@ class Effort:
         self.kernels += kernels
 
     def over(self, part: float) -> bool:
-        """Tell whether a part of the work allowed is done, and note it as the end of a step."""
+        """Return whether a part of the work allowed is done, and note it as the end of a step."""
         if time.process_time() - self._started + self.elsewhere() > START + NET * self.seconds:
             self.ended_by = "clock"
         elif self.kernels > part * RATE * self.seconds:

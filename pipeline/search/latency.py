@@ -77,6 +77,5 @@ def _different(tried: tuple[Attempt, ...]) -> list[Attempt]:
 
 
 def _point(tried: Attempt, latency: float) -> Point:
-    footprint = tried.evaluation.footprint
-    assert footprint is not None
-    return Point(tried.lever, tried.evaluation.sequence.specs, footprint.ram, tried.extra_compute, latency)
+    found = tried.evaluation
+    return Point(tried.lever, found.sequence.specs, found.result.ram, tried.extra_compute, latency)

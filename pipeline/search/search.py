@@ -106,21 +106,17 @@ def search(
     than that of least ram, see `choose_by_aim`. `incumbent` is called now and then with the best sequence so far, of whole
     kernels.
     """
-    if strategy not in STRATEGIES:
-        raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
-    if objective not in OBJECTIVES:
-        raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
-    if baseline is None:
-        try:  # first, since workers that are forked then know what it took to find it
-            baseline = tvm_default(module, target, inputs, outputs)
-        except Exception as error:  # raised below, unless it is known by that time what no candidate survives
-            if failure_of(error) is None:
-                raise
+    for what, name_given, known in (("strategy", strategy, STRATEGIES), ("objective", objective, OBJECTIVES)):
+        if name_given not in known:
+            raise ConfigError(f"There is no {what} '{name_given}'.", did_you_mean(name_given, known))
+    # first, since workers that are forked then know what it took to find it
+    baseline = baseline or _default_footprint(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
-    evaluator.effort.seconds = (limits or Limits()).seconds
+    limits = limits or Limits()
+    evaluator.effort.seconds = limits.seconds
     with closing(evaluator):
         shown = progress or (lambda what, done, best: None)
-        trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
+        trace = Trace(limits, evaluator, knowledge, actions(lossy=lossy))
 
         def watch(what: str, number: Callable[[int], int]) -> Callable[[int, int], None]:
             def show(tried: int, least: int) -> None:
@@ -147,11 +143,10 @@ def search(
         if aim is not None:
             estimating = partial(shown, "estimating code", 0, 0)
             chosen, tradeoff = choose_by_aim(aim, trace, splitter, refinement, extra, estimating)
-    assert refinement.best.footprint is not None
     found = SearchResult(
-        strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
+        strategy, refinement.best.sequence, refinement.best.result, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed and taken.complete and refinement.ram > enough and not evaluator.effort.ended_by, taken.ablation,
-        end_trajectory(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
+        end_trajectory(trace.trajectory, evaluations, refinement.best.result.ram), failures | refinement.failures, taken.rejected,
         refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
         evaluator.effort.ended_by,
     )  # fmt: skip
@@ -160,18 +155,29 @@ def search(
     return replace(replace_winner(found, chosen), closed=False)
 
 
+def _default_footprint(
+    module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]
+) -> Footprint | None:
+    """Return the footprint of `tvm-default`; None if TVM fails, and no candidate may survive."""
+    try:
+        return tvm_default(module, target, inputs, outputs)
+    except Exception as error:
+        if failure_of(error) is None:
+            raise
+        return None
+
+
 def replace_winner(result: SearchResult, chosen: Attempt) -> SearchResult:
     """Replace the sequence of least ram by another candidate's, as a last refinement step."""
-    assert chosen.evaluation.footprint is not None
     own = chosen.evaluation.sequence.specs == result.sequence.specs
     last = () if own else (lever_of(CHOSEN, chosen.evaluation, chosen.extra_compute),)
     return replace(
         result,
         levers=(*result.levers, *last),
         sequence=chosen.evaluation.sequence,
-        best=chosen.evaluation.footprint,
+        best=chosen.evaluation.result,
         extra_compute=chosen.extra_compute,
-        trajectory=end_trajectory(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
+        trajectory=end_trajectory(result.trajectory, result.evaluations, chosen.evaluation.result.ram),
     )
 
 

@@ -43,7 +43,7 @@ class BackgroundResults:
         return self._found[number]
 
     def ready(self) -> bool:
-        """Tell whether the next result can be taken without waiting."""
+        """Return whether the next result can be taken without waiting."""
         return self._over or self._connection.poll()
 
     def all(self) -> list[Any | None]:

@@ -40,7 +40,7 @@ class ResultStore:
 
     @property
     def on_disk(self) -> bool:
-        """Tell whether other processes may read the results."""
+        """Return whether other processes may read the results."""
         return self._path is not None
 
     def get_or_make(self, key: str, make: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Give up a step that is stuck."""
+"""Abort a step that is stuck."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STEP_SECONDS = 1800
 
 
 def step_limit(step: str, model: str) -> AbstractContextManager[None]:
-    """Give up a step of `model` that is stuck: the process ends with exit code 2."""
+    """Abort a step of `model` that is stuck: the process ends with exit code 2."""
     return deadline(
         _STEP_SECONDS,
         f"{step} took longer than {_STEP_SECONDS} s for '{model}', and was given up. Try a smaller input shape.",

@@ -9,7 +9,7 @@ STRICT = "PASSFIT_STRICT"
 
 
 def strict() -> bool:
-    """Tell whether `--strict` was given, or PASSFIT_STRICT=1 is set."""
+    """Return whether `--strict` was given, or PASSFIT_STRICT=1 is set."""
     return os.environ.get(STRICT, "") not in ("", "0")
 
 

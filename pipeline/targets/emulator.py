@@ -56,7 +56,7 @@ class Runner:
 
     @property
     def native(self) -> bool:
-        """Tell whether the program runs without an emulator."""
+        """Return whether the program runs without an emulator."""
         return self.command == []
 
 

@@ -39,7 +39,7 @@ _WITH_VNNI = frozenset({"cascadelake", "icelake-server", "sapphirerapids", "alde
 
 
 def has_avx512(architecture: str, cpu: str, features: Collection[str]) -> bool:
-    """Tell whether a processor, in words of LLVM, has AVX-512 at full rate."""
+    """Return whether a processor, in words of LLVM, has AVX-512 at full rate."""
     return architecture == "x86_64" and ("+avx512bw" in features or cpu in _WITH_AVX512)
 
 
@@ -97,7 +97,7 @@ class Target:
 
     @property
     def bare(self) -> bool:
-        """Tell whether the device has no operating system, and so no libc: LLVM's system is `none`."""
+        """Return whether the device has no operating system, and so no libc: LLVM's system is `none`."""
         return "none" in self.triple.split("-")
 
     @property

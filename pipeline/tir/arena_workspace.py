@@ -26,7 +26,7 @@ def add_workspace_parameter(kernel: PrimFunc, nbytes: int, on_stack: int) -> Pri
 
 
 def has_workspace_parameter(kernel: PrimFunc) -> bool:
-    """Tell whether the last parameter of `kernel` is its workspace."""
+    """Return whether the last parameter of `kernel` is its workspace."""
     return bool(kernel.attrs) and _ON_STACK in kernel.attrs
 
 

@@ -106,21 +106,21 @@ def operation_cost(expr: object) -> int:
 
 
 def is_costly(part: object) -> bool:
-    """Tell whether an expression or a statement calls one of FUNCTIONS."""
+    """Return whether an expression or a statement calls one of FUNCTIONS."""
     found: list[bool] = []
     tvm_ffi.structural_walk(part, (Call, lambda call: found.append(getattr(call.op, "name", "") in FUNCTIONS)))
     return any(found)
 
 
 def has_condition(expr: object) -> bool:
-    """Tell whether part of `expr` runs only under a condition (`if_then_else`, as padding is written)."""
+    """Return whether part of `expr` runs only under a condition (`if_then_else`, as padding is written)."""
     found: list[bool] = []
     tvm_ffi.structural_walk(expr, (Call, lambda call: found.append(is_choice(call))))
     return any(found)
 
 
 def is_choice(expr: object) -> bool:
-    """Tell whether `expr` is a call of `if_then_else`."""
+    """Return whether `expr` is a call of `if_then_else`."""
     return getattr(getattr(expr, "op", None), "name", "") == "prim.if_then_else"
 
 
@@ -164,14 +164,14 @@ def unconverted(expr: Expr) -> Expr:
 
 
 def is_dequantised(expr: Expr) -> bool:
-    """Tell whether an expression reads bytes as floats: weights that are quantised alone."""
+    """Return whether an expression reads bytes as floats: weights that are quantised alone."""
     return str(expr.ty.dtype).startswith("float") and any(
         str(load.source.ty.dtype) in ("int8", "uint8") for load in loads(expr)
     )
 
 
 def is_true(predicate: Expr) -> bool:
-    """Tell whether a condition is known to hold."""
+    """Return whether a condition is known to hold."""
     return isinstance(predicate, IntImm) and bool(int(predicate))
 
 
@@ -180,7 +180,7 @@ def uses(expr: object, var: Var) -> bool:
 
 
 def is_contiguous(expr: object, var: Var) -> bool:
-    """Tell whether one step of `var` moves each dependent load by one element."""
+    """Return whether one step of `var` moves each dependent load by one element."""
     return all(_step_of_one(load.indices, var) for load in loads(expr) if any(uses(i, var) for i in load.indices))
 
 

@@ -112,14 +112,14 @@ def inline(schedule: Schedule, block: SBlockRV) -> None:
 
 
 def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:
-    """Tell whether `block` selects by position between two values, for a reduction to read."""
+    """Return whether `block` selects by position between two values, for a reduction to read."""
     if is_reduction(schedule, block) or not has_condition(schedule.get(block).body):
         return False
     return any(is_reduction(schedule, consumer) for consumer in schedule.get_consumers(block))
 
 
 def _is_repeated_epilogue(schedule: Schedule, block: SBlockRV) -> bool:
-    """Tell whether `block` follows a reduction, and another reduction reads each of its elements several times."""
+    """Return whether `block` follows a reduction, and another reduction reads each of its elements several times."""
     if is_reduction(schedule, block) or not _follows_reduction(schedule, block):
         return False
     written = schedule.get(block).body.buffer
@@ -135,7 +135,7 @@ def _follows_reduction(schedule: Schedule, block: SBlockRV) -> bool:
 
 
 def repeats(reduction: SBlock, buffer: Var) -> bool:
-    """Tell whether some spatial axis of a reduction moves no load of `buffer`."""
+    """Return whether some spatial axis of a reduction moves no load of `buffer`."""
     read = [load for load in loads(reduction.body.value) if load.source.same_as(buffer)]
     axes = [axis.var for axis in reduction.iter_vars if int(axis.iter_type) == 0 and int(axis.dom.extent) > 1]
     return any(not any(uses(load, axis) for load in read) for axis in axes)

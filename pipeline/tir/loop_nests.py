@@ -89,7 +89,7 @@ def sequence(parts: Sequence[Stmt]) -> Stmt:
 
 
 def renewed(stmt: Stmt) -> Stmt:
-    """Give the loops and axes of a statement fresh variables."""
+    """Rename the loops and axes of a statement to fresh variables."""
     bound: list[Var] = []
     tvm_ffi.structural_walk(
         stmt,
@@ -159,7 +159,7 @@ def simple(block: SBlock, indices: Sequence[Expr]) -> list[Expr]:
 
 
 def are_axes(block: SBlock, indices: Sequence[Expr]) -> bool:
-    """Tell whether indices are the axes of a block, in their order; along axes of one element, any are."""
+    """Return whether indices are the axes of a block, in their order; along axes of one element, any are."""
     axes = list(block.iter_vars)
     return len(indices) == len(axes) and all(
         index.same_as(axis.var) or int(axis.dom.extent) == 1 for index, axis in zip(indices, axes)

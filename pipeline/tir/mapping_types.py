@@ -47,7 +47,7 @@ def accesses_of(kernel: PrimFunc) -> KernelAccesses | None:
 
 
 def is_injective(indices: Sequence[Expr], axes: Sequence[IterVar]) -> bool:
-    """Tell whether no two iterations have the same `indices`, as far as linear indices show it.
+    """Return whether no two iterations have the same `indices`, as far as linear indices show it.
 
     True if every index is a mixed-radix number of axes, and each axis is in one index.
     """
@@ -174,7 +174,7 @@ def _selects(block: SBlock, axis: IterVar) -> bool:
 
 
 def _reads_once(store: Store, load: TensorLoad, masks: tuple) -> bool:
-    """Tell whether no element is read by two iterations, by evaluating all indices."""
+    """Return whether no element is read by two iterations, by evaluating all indices."""
     if store.iterations > _MOST_ITERATIONS:
         return False
     seen = np.zeros(int(np.prod(_shape(load.source))), dtype=bool)

@@ -46,7 +46,7 @@ def _is_once(loop: For) -> bool:
 
 
 def _sums(stmt: Stmt) -> bool:
-    """Tell whether a store inside adds a product to its own element."""
+    """Return whether a store inside adds a product to its own element."""
     found: list[bool] = []
 
     def see(store: BufferStore) -> None:

@@ -76,7 +76,7 @@ def calls_of(kernel: PrimFunc) -> tuple[Var, int] | None:
 
 
 def takes_a_row(kernel: PrimFunc) -> bool:
-    """Tell whether a parameter is a scalar, as the number of the first row is."""
+    """Return whether a parameter is a scalar, as the number of the first row is."""
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
 
 
@@ -144,7 +144,7 @@ class RowDependence:
         return buffer in self.dims and buffer not in self.whole
 
     def start(self, buffer: Var, axis: int) -> None:
-        """Take the rows of `buffer` along `axis`."""
+        """Follow the rows of `buffer` along `axis`."""
         self.dims[buffer], self.spans[buffer] = axis, Span(1, 0, 1)
 
     def follow(self, block: SBlock) -> None:

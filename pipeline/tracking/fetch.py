@@ -14,7 +14,7 @@ _RUN = re.compile(r"[0-9a-f]{32}")
 
 
 def is_run(name: str) -> bool:
-    """Tell whether a name looks like the id of a run."""
+    """Return whether a name looks like the id of a run."""
     return _RUN.fullmatch(name) is not None
 
 

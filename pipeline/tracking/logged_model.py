@@ -46,7 +46,7 @@ def ensure_model(client: MlflowClient, experiment_id: str, run_id: str, record: 
 
 
 def is_whole(client: MlflowClient, model_id: str) -> bool:
-    """Tell whether a LoggedModel is there, was logged to its end, and has its files."""
+    """Return whether a LoggedModel is there, was logged to its end, and has its files."""
     try:
         model = client.get_logged_model(model_id)
         files = {Path(file.path).name for file in client.list_logged_model_artifacts(model_id)}

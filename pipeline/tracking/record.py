@@ -54,7 +54,7 @@ class Servable:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is handed over: files of the result, card and BOM; `servable` is there if this machine can load the library.
+    """Content handed over: files of the result, card and BOM; `servable` is there if this machine can load the library.
 
     `content` is the sha256 of archive, shared library, header, inputs and outputs: another one is another model version.
     """

@@ -69,7 +69,7 @@ def real_folder(folder: Path) -> Path:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Tell whether SQLite, behind `error`, calls its file damaged, rather than locked, full or read-only."""
+    """Return whether SQLite, behind `error`, calls its file damaged, rather than locked, full or read-only."""
     while error is not None:
         if type(getattr(error, "orig", None)) is sqlite3.DatabaseError:
             return True

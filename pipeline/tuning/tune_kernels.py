@@ -105,7 +105,7 @@ def tune_kernels(
 
 
 def finds_cold_caches(weight_bytes: int) -> bool:
-    """Tell whether weights of this size are assumed to leave the caches between runs."""
+    """Return whether weights of this size are assumed to leave the caches between runs."""
     return weight_bytes > _KEPT
 
 

@@ -66,7 +66,7 @@ def _first_difference(given: Mapping[str, np.ndarray], found: Mapping[str, np.nd
 
 
 def _differ(given: np.ndarray, found: np.ndarray) -> bool:
-    """Tell whether two values differ by more than rounding; those of other dtypes are other values."""
+    """Return whether two values differ by more than rounding; those of other dtypes are other values."""
     if given.dtype != found.dtype:
         return False
     if given.shape != found.shape:

@@ -76,7 +76,7 @@ class Case:
 
     @property
     def blank(self) -> bool:
-        """Tell whether an output is NaN throughout."""
+        """Return whether an output is NaN throughout."""
         return any(_is_nan(value) for value in self.expected.values())
 
 

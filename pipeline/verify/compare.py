@@ -73,7 +73,7 @@ class OutputErrors:
 
     @property
     def within(self) -> bool:
-        """Tell whether the root mean square is allowed; elements are judged one by one."""
+        """Return whether the root mean square is allowed; elements are judged one by one."""
         return self.library.rms <= self.allowed.rms
 
 
@@ -151,14 +151,14 @@ def output_range(values: Sequence[np.ndarray]) -> float:
 
 
 def _apart(value: np.ndarray, witness: np.ndarray, units: int) -> np.ndarray:
-    """Tell which elements differ; numbers of 8 bits, by more than `units`."""
+    """Return which elements differ; numbers of 8 bits, by more than `units`."""
     if not units or value.dtype.itemsize > 1 or value.dtype == bool:
         return np.asarray(value != witness)
     return np.abs(value.astype(np.int64) - witness.astype(np.int64)) > units
 
 
 def is_float(value: np.ndarray) -> bool:
-    """Tell whether elements are floats of any width."""
+    """Return whether elements are floats of any width."""
     return value.dtype.kind not in "iub"
 
 

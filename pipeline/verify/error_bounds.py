@@ -47,7 +47,7 @@ class Distance:
         return cls(max((each.largest for each in found), default=0.0), max((each.rms for each in found), default=0.0))
 
     def within(self, other: Distance) -> bool:
-        """Tell whether neither norm exceeds the other's."""
+        """Return whether neither norm exceeds the other's."""
         return self.largest <= other.largest and self.rms <= other.rms
 
 
@@ -62,7 +62,7 @@ def allowed_error(tolerance: float, scale: float, magnitude: float, eps: float, 
 
 
 def believable(reference: Distance, rounding: Distance, floor: float) -> bool:
-    """Tell whether rounding alone explains ONNX Runtime's distance from the truth.
+    """Return whether rounding alone explains ONNX Runtime's distance from the truth.
 
     `rounding` is the distance caused by rounding every result of the same evaluation; `floor` is always allowed.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
+from ..frontend.canonical.folding.evaluate import open_session
 from ..frontend.canonical.read_onnx import all_nodes
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluator_faults import evaluator_fault
@@ -27,18 +28,10 @@ class Reference:
 
     def __init__(self, model: onnx.ModelProto, *, optimized: bool = False):
         """Load the model. Raises NoReference if ONNX Runtime rejects it."""
-        import onnxruntime
-
-        level = onnxruntime.GraphOptimizationLevel
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 4  # errors are raised as exceptions
         self._names = [value.name for value in model.graph.output]
         with _failures_named():
-            self._session = onnxruntime.InferenceSession(
-                _accurate(equalise_signs(model)).SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
+            content = _accurate(equalise_signs(model)).SerializeToString()
+            self._session = open_session(content, optimized=optimized)
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Compute the outputs by name. Raises NoReference if the model cannot run on `inputs`."""

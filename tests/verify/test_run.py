@@ -23,7 +23,8 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 #: one target of each core and emulator
 CORES = list(
     {
-        (each.triple, each.cpu, each.features, each.emulator): name for name, each in reversed(load_catalogue().items())
+        (each.triple, each.cpu, each.features, each.emulator): name
+        for name, each in reversed([*load_catalogue().items()])
     }.values()
 )
 

@@ -35,7 +35,7 @@ _DECLARED = re.compile(rf"^declare i32 @({'|'.join(_FUNCTIONS)})\(.*$", re.MULTI
 
 
 def has_smlad(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel's target is a Cortex-M with these instructions."""
+    """Return whether a kernel's target is a Cortex-M with these instructions."""
     target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
     return str(target.get("mtriple", "")).startswith("thumb") and "+dsp" in {
         str(each) for each in target.get("mattr", ())
@@ -89,7 +89,7 @@ def _address(word: Expr, most: int) -> tuple[Expr, int]:
 
 
 def _apart(index: Expr) -> tuple[Expr, int]:
-    """Take the constants off a sum."""
+    """Strip the constants of a sum."""
     if isinstance(index, IntImm):
         return tirx.const(0, index.ty.dtype), int(index)
     if not isinstance(index, tirx.Add):

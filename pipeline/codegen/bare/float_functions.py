@@ -20,5 +20,5 @@ SUPPLIED = FLOAT_FUNCTIONS | {PRODUCT}
 
 
 def calls_float_functions(undefined: Iterable[str]) -> bool:
-    """Tell whether one of the symbols that kernels lack is supplied here."""
+    """Return whether one of the symbols that kernels lack is supplied here."""
     return not SUPPLIED.isdisjoint(undefined)

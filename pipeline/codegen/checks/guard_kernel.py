@@ -65,7 +65,7 @@ def drop_checks(kernel: PrimFunc) -> PrimFunc:
 
 
 def _may_depend_on_data(body: Stmt, data: frozenset[Var]) -> bool:
-    """Tell whether some address, divisor or shift may come from the buffers of `data`: cheaply, for all kernels."""
+    """Return whether some address, divisor or shift may come from the buffers of `data`: cheaply, for all kernels."""
     found: list[bool] = []
 
     def access(each: TensorLoad | BufferStore) -> None:

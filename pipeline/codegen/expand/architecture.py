@@ -1,4 +1,4 @@
-"""Tell a kernel's processor architecture by its target's triple."""
+"""Read a kernel's processor architecture from its target's triple."""
 
 from __future__ import annotations
 

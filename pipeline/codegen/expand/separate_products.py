@@ -54,7 +54,7 @@ def _sums(kernel: PrimFunc) -> set[Var]:
 
 
 def _is_dequantised(product: tirx.Mul) -> bool:
-    """Tell whether a product converts an integer to a float."""
+    """Return whether a product converts an integer to a float."""
     factors = [each for each in (product.a, product.b) if isinstance(each, tirx.Cast)]
     return any("int" in str(each.value.ty.dtype) for each in factors)
 

@@ -75,7 +75,7 @@ def _rewrite_runs(sequence: SeqStmt, bound: Mapping[Var, Expr]) -> Stmt:
 
 
 def _is_strided(stmt: Stmt) -> bool:
-    """Tell whether a statement stores a whole vector of blocks with a constant stride."""
+    """Return whether a statement stores a whole vector of blocks with a constant stride."""
     if not isinstance(stmt, BufferStore) or len(stmt.indices) != 1 or not isinstance(stmt.indices[0], Ramp):
         return False
     at, dtype = stmt.indices[0], stmt.value.ty.dtype
@@ -95,7 +95,7 @@ def _is_strided(stmt: Stmt) -> bool:
 
 
 def _is_index(stmt: Stmt) -> bool:
-    """Tell whether a statement names a value that reads no memory."""
+    """Return whether a statement names a value that reads no memory."""
     return isinstance(stmt, Bind) and not loads(stmt.value)
 
 
@@ -144,7 +144,7 @@ def _resolve(index: Expr, bound: Mapping[Var, Expr]) -> Expr:
 
 
 def _are_apart(rows: Sequence[_Row]) -> bool:
-    """Tell whether no element is stored twice: then the order of the stores does not matter."""
+    """Return whether no element is stored twice: then the order of the stores does not matter."""
     return len({place for row in rows for place in row.places}) == sum(row.lanes for row in rows)
 
 

@@ -156,7 +156,7 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
-    """Tell whether two constants have one dtype, one shape and the same bytes."""
+    """Return whether two constants have one dtype, one shape and the same bytes."""
     from onnx import numpy_helper
 
     alike = one.data_type == other.data_type and list(one.dims) == list(other.dims)

@@ -123,7 +123,7 @@ class _Graph:
         return None
 
     def _takes(self, node: onnx.NodeProto, name: str, axis: int, step: int) -> bool:
-        """Tell whether a node takes the one step of a value along an axis, and nothing else."""
+        """Return whether a node takes the one step of a value along an axis, and nothing else."""
         shape = self.shapes.get(name)
         if shape is None or node.input[0] != name:
             return False

@@ -31,7 +31,7 @@ def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
 
 
 def is_marked(metadata: Mapping[str, str]) -> bool:
-    """Tell whether the metadata of a model is that of an import: it holds the origin's figures."""
+    """Return whether the metadata of a model is that of an import: it holds the origin's figures."""
     return metadata.get(_SUM, "").isdigit() and metadata.get(_KERNELS, "").isdigit()
 
 

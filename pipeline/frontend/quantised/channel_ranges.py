@@ -56,7 +56,7 @@ class Convolution:
 
     @property
     def depthwise(self) -> bool:
-        """Tell whether each channel has one filter of its own."""
+        """Return whether each channel has one filter of its own."""
         return self.groups == len(self.weights) and self.weights.shape[1] == 1
 
     def numbers(self, sums: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ def _ranges(node: onnx.NodeProto, found: dict[str, Ranges], context: Context) ->
 
 
 def keeps_channels(node: onnx.NodeProto, context: Context) -> bool:
-    """Tell whether a Reshape adds or removes dimensions of one element after the channels."""
+    """Return whether a Reshape adds or removes dimensions of one element after the channels."""
     shapes = [context.shape(name) for name in (node.input[0], node.output[0])] if node.op_type == "Reshape" else []
     if not shapes or any(shape is None or len(shape) < 2 for shape in shapes):
         return False

@@ -33,7 +33,7 @@ _NUMBERS = ("int8", "uint8", "int32")
 
 
 def has_numbers(model: onnx.ModelProto) -> bool:
-    """Tell whether a canonical model quantises or dequantises something."""
+    """Return whether a canonical model quantises or dequantises something."""
     return any(node.op_type in (*_TO_NUMBERS, *_LAYERS, "DequantizeLinear") for node in model.graph.node)
 
 

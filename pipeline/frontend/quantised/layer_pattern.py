@@ -45,7 +45,7 @@ class Layer:
 
     @property
     def clips(self) -> bool:
-        """Tell whether its bounds are narrower than the dtype: a ReLU is implied if zero is the least number."""
+        """Return whether its bounds are narrower than the dtype: a ReLU is implied if zero is the least number."""
         return (self.low, self.high) != self.y.quantisation.limits
 
 

@@ -77,7 +77,7 @@ class Phases:
 
     @property
     def cropped(self) -> bool:
-        """Tell whether windows give more than the result's elements."""
+        """Return whether windows give more than the result's elements."""
         return any(axis.crop or axis.count * axis.stride > axis.result for axis in self.axes)
 
     def filters(self, weights: np.ndarray, zeros: Sequence[int]) -> np.ndarray:

@@ -140,7 +140,7 @@ def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) ->
 
 
 def _one_per_row(node: onnx.NodeProto, found: tuple[int, ...], shape: tuple[int, ...], axis: int | None) -> bool:
-    """Tell whether a product's numbers have the tensor's rank, with 1 along the axis it sums."""
+    """Return whether a product's numbers have the tensor's rank, with 1 along the axis it sums."""
     if "MatMul" not in node.op_type or axis is None:
         return False
     summed = -1 if axis == -2 else -2

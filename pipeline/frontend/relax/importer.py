@@ -124,7 +124,7 @@ class NodeImporter(ONNXGraphImporter):
 
 
 def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
-    """Tell whether TVM is about to make a kernel of constant padding, which Relax has an operator for."""
+    """Return whether TVM is about to make a kernel of constant padding, which Relax has an operator for."""
     if function is not topi.nn.pad or not str(data.ty.dtype).startswith("float"):
         return False
     return all(int(width) >= 0 for side in widths[:2] for width in side)

@@ -179,7 +179,7 @@ class _Loop:
         return found
 
     def _ends_before_the_next(self, state: int) -> bool:
-        """Tell whether a state dies before its successor, which may then take its place."""
+        """Return whether a state dies before its successor, which may then take its place."""
         following = self.body.outputs[state]
         if following not in self.body.made or self.body.outputs.count(state):
             return False

@@ -84,7 +84,7 @@ def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[
 
 
 def _beats(one: Expr, other: Expr, *, largest: bool, floats: bool) -> Expr:
-    """Tell whether `one`, which comes later in the data, precedes `other`."""
+    """Return whether `one`, which comes later in the data, precedes `other`."""
     better = one > other if largest else one < other
     if not floats:
         return better

@@ -36,7 +36,7 @@ class PypiSource:
 
 
 def is_package(model: str) -> bool:
-    """Tell whether a model comes from a package, rather than from a path."""
+    """Return whether a model comes from a package, rather than from a path."""
     return model.startswith(_PREFIX)
 
 

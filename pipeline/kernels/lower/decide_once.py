@@ -70,7 +70,7 @@ def _decide(nest: Stmt, number: Var) -> Stmt:
 
 
 def _chooses_operand(call: Call) -> bool:
-    """Tell whether a call chooses between operands. Padding stays: a copy of the loops for each row of a window is long."""
+    """Return whether a call chooses between operands. Padding stays: a copy of the loops for each row of a window is long."""
     return is_choice(call) and all(any(True for _ in loads(value)) for value in call.args[1:])
 
 

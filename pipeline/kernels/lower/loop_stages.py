@@ -18,12 +18,12 @@ from ...tir.loop_nests import all_of, kernel_of, reshaped, statements
 
 
 def is_loop(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel runs a loop's iterations."""
+    """Return whether a kernel runs a loop's iterations."""
     return bool(kernel.attrs) and ITERATIONS in kernel.attrs
 
 
 def is_loop_body(stmt: Stmt) -> bool:
-    """Tell whether `stmt` ends with the iterations of a loop."""
+    """Return whether `stmt` ends with the iterations of a loop."""
     last = statements(stmt)[-1]
     return isinstance(last, For) and ITERATIONS in last.annotations
 

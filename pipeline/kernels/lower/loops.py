@@ -1,4 +1,4 @@
-"""Take the kernel of a Scan apart: a step that runs a program of its own, whose kernels are scheduled like any others.
+"""Split the kernel of a Scan into its body's: a step that runs a program of its own, whose kernels are scheduled like any others.
 
     kernel loop(x, W, y):                               for t in 0 … n - 1:
       for t in 0 … n - 1:                                 step 0: product(x[t], W) ──► sums
@@ -30,7 +30,7 @@ from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_
 
 
 def take_apart(program: Program, kernels: Mapping[str, PrimFunc]) -> tuple[Program, dict[str, PrimFunc]]:
-    """Take the loop kernels of a program apart; one of another form stays a kernel."""
+    """Split the loop kernels of a program; one of another form stays a kernel."""
     found = {
         name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _take_apart(kernel)) is not None
     }
@@ -239,6 +239,6 @@ class _Reader:
 
 
 def _rename(body: Program, names: Mapping[str, str]) -> Program:
-    """Give the kernels of a body, in loops too, new names."""
+    """Rename the kernels of a body, in loops too."""
     rename: Callable[[Program, Step], Step] = lambda _, step: replace(step, kernel=names[step.kernel])  # noqa: E731
     return body.with_calls(rename)

@@ -52,7 +52,7 @@ def specialise_kernels(lowered: Lowered) -> Lowered:
 
 
 def put_slices_in_place(program: Program) -> Program:
-    """Give an operand of a loop, and the result in its place, one buffer in the body.
+    """Merge an operand of a loop with the result in its place into one buffer of the body.
 
     Copies between the two go away, and leave views.
     """

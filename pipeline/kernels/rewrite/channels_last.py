@@ -213,13 +213,13 @@ def _repacks_by_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]
 
 
 def _differs(shape: Sequence[int]) -> bool:
-    """Tell whether channels last is another order in memory."""
+    """Return whether channels last is another order in memory."""
     others = [extent for extent in shape[CHANNELS + 1 :] if extent > 1]
     return len(shape) > CHANNELS + 1 and shape[CHANNELS] > 1 and bool(others)
 
 
 def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:
-    """Tell whether an intermediate moves too: sums follow the result, other blocks the buffers they read."""
+    """Return whether an intermediate moves too: sums follow the result, other blocks the buffers they read."""
     if block.init is not None:
         return result in moved
     rank = len(block.body.buffer.ty.shape)

@@ -67,7 +67,7 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
 
 
 def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
-    """Do so for a region of rows; axes of its stages follow."""
+    """Store integers of a region with channels last; axes of its stages follow."""
     if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
         return lowered, region
     moved = integers_last(lowered, {stage.step for stage in region.stages})
@@ -75,7 +75,7 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
-    """Tell whether a kernel may be rewritten, and is no slower then by the rules for it.
+    """Return whether a kernel may be rewritten, and is no slower then by the rules for it.
 
     Sums of floats keep their order, by which machines that keep planes add too.
     """

@@ -37,7 +37,7 @@ class PartialSum:
 
 
 def sums_over(kernel: PrimFunc, operand: int, axis: int) -> bool:
-    """Tell whether the kernel can take an operand's rows along `axis` one by one."""
+    """Return whether the kernel can take an operand's rows along `axis` one by one."""
     try:
         _Reduction(inlined(kernel)).along(operand, axis)
     except Unknown:
@@ -71,7 +71,7 @@ class _Reduction:
             raise Unknown("the epilogue is not element-wise")
 
     def _is_elementwise(self, block: SBlock) -> bool:
-        """Tell whether each result element depends on the same element of the sum alone."""
+        """Return whether each result element depends on the same element of the sum alone."""
         store = block.body
         reads = [load.indices for load in loads(store.value) if load.source.same_as(self.sum)]
         one, other = self.sum.ty, store.buffer.ty
@@ -147,7 +147,7 @@ class _Reduction:
 
 
 def covers(block: SBlock) -> bool:
-    """Tell whether the block writes each element of its buffer, indexed by the axes themselves."""
+    """Return whether the block writes each element of its buffer, indexed by the axes themselves."""
     store = block.body
     spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
     for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):

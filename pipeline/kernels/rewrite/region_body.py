@@ -256,7 +256,7 @@ class RegionBody:
         return RowPlace(shape, stage.axis, held, stage.extent % stage.group > 0)
 
     def _grows(self, tensor: int) -> bool:
-        """Tell whether a tensor is the result that grows over an operand, or the operand."""
+        """Return whether a tensor is the result that grows over an operand, or the operand."""
         over = self._over
         return over is not None and over.growth is not None and (tensor == over.result or tensor in over.operands)
 

@@ -293,7 +293,7 @@ class _Direct(LineBuffer):
 
     @property
     def _continues(self) -> bool:
-        """Tell whether the epilogue may read an element of the result that an overlapping vector writes: a sum so far."""
+        """Return whether the epilogue may read an element of the result that an overlapping vector writes: a sum so far."""
         if (
             self.last is None
             or not self.once

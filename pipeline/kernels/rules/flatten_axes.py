@@ -184,7 +184,7 @@ def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
 
 
 def _stays(pair: tuple[int, int], indices: Sequence[int | None], buffer: int, pairs: set[tuple[int, int]]) -> bool:
-    """Tell whether neither axis of a pair is an index without the other."""
+    """Return whether neither axis of a pair is an index without the other."""
     ones = [dim for dim, index in enumerate(indices) if index == pair[0]]
     others = [dim - 1 for dim, index in enumerate(indices) if index == pair[1]]
     return ones == others and all((buffer, dim) in pairs for dim in ones)

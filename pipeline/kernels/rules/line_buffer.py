@@ -64,7 +64,7 @@ class LineBuffer(Plane):
 
     @property
     def in_region(self) -> bool:
-        """Tell whether the kernel computes a window of rows in a streaming region, with padding."""
+        """Return whether the kernel computes a window of rows in a streaming region, with padding."""
         return self.padding is not None and takes_a_row(self.original)
 
     @property

@@ -33,7 +33,7 @@ _ENDS = 2
 
 
 def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
-    """Tell whether all `paddings` can be skipped: each is a load or 0, and one factor of a summed product.
+    """Return whether all `paddings` can be skipped: each is a load or 0, and one factor of a summed product.
 
     The load may be converted, and less a zero point. Padding that computes more is better computed once, and copied.
     """
@@ -70,7 +70,7 @@ def neutral_padding(block: SBlock, padding: SBlock) -> Expr | None:
 
 
 def _is_centred(expr: Expr) -> bool:
-    """Tell whether an expression is a load, perhaps converted, perhaps less a constant."""
+    """Return whether an expression is a load, perhaps converted, perhaps less a constant."""
     expr = unconverted(expr)
     if isinstance(expr, (tirx.Sub, tirx.Add)) and isinstance(expr.b, IntImm):
         expr = unconverted(expr.a)
@@ -78,7 +78,7 @@ def _is_centred(expr: Expr) -> bool:
 
 
 def skips_products(block: SBlock) -> bool:
-    """Tell whether a reduction adds products of which a factor is 0 under a condition."""
+    """Return whether a reduction adds products of which a factor is 0 under a condition."""
     return bool(_without_padding(block.body)[1])
 
 

@@ -123,7 +123,7 @@ def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
 
 
 def _independent(kernel: PrimFunc, loop: For, around: Sequence[GridLoop]) -> bool:
-    """Tell whether a parallel loop's iterations may run in any order, and at once."""
+    """Return whether a parallel loop's iterations may run in any order, and at once."""
     found = stores(loop)
     if any(takes_address(store) for store in found):
         return False
@@ -165,7 +165,7 @@ def _loads(store: Store) -> list[TensorLoad]:
 
 
 def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
-    """Tell whether a store precedes all loads of the buffer, in text order."""
+    """Return whether a store precedes all loads of the buffer, in text order."""
     for store in found:
         if any(load.source.same_as(buffer) for load in _loads(store)):
             return False
@@ -175,7 +175,7 @@ def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
 
 
 def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[GridLoop]) -> bool:
-    """Tell whether each element is written, and then read, by one iteration alone.
+    """Return whether each element is written, and then read, by one iteration alone.
 
     This has to hold for all values of the loops `around`.
     """

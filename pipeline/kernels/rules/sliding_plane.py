@@ -79,7 +79,7 @@ class Plane:
 
     @property
     def fits_accumulators(self) -> bool:
-        """Tell whether the epilogue may be computed in the accumulators before it is stored.
+        """Return whether the epilogue may be computed in the accumulators before it is stored.
 
         It has to be of their dtype, and to read nothing past the end of the plane.
         """

@@ -277,5 +277,5 @@ class _ByLines(LineBuffer):
 
     @property
     def _is_long(self) -> bool:
-        """Tell whether the epilogue has a function that takes many instructions."""
+        """Return whether the epilogue has a function that takes many instructions."""
         return self.last is not None and not self.compact and is_costly(self.last.body.value)

@@ -22,7 +22,7 @@ VECTORIZED = 2
 
 
 def is_uniform(condition: Expr, axis: Var, lanes: int) -> bool:
-    """Tell whether a condition has one answer for each vector of `lanes` neighbours along `axis`."""
+    """Return whether a condition has one answer for each vector of `lanes` neighbours along `axis`."""
     vector, lane = Var("vector", "int64"), Var("lane", "int64")
     analyzer = sym.Analyzer()
     analyzer.bind(lane, Range(0, int64(lanes)))
@@ -57,7 +57,7 @@ def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
 
 
 def _is_aligned(pair: FloorDiv | LT, lane: Var, extent: int) -> bool:
-    """Tell whether all lanes of a division or comparison equal lane 0."""
+    """Return whether all lanes of a division or comparison equal lane 0."""
     step = sym.detect_linear_equation(pair.a, [lane])
     if not step or not isinstance(step[0], IntImm) or int(step[0]) != 1:
         return False

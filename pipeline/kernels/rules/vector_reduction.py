@@ -173,7 +173,7 @@ def _value_in_result(schedule: Schedule) -> SBlockRV | None:
 
 
 def _at_same_place(block: SBlock, value: Var) -> bool:
-    """Tell whether a block reads `value` only at the element it writes, which is of the same kind."""
+    """Return whether a block reads `value` only at the element it writes, which is of the same kind."""
     store = block.body
     if not isinstance(store, BufferStore) or block.init is not None:
         return False
@@ -261,5 +261,5 @@ def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
 
 
 def _is_lane(schedule: Schedule, partial: SBlockRV, axis: IterVar) -> bool:
-    """Tell whether `axis` is the lane axis: the last index of the partial result."""
+    """Return whether `axis` is the lane axis: the last index of the partial result."""
     return uses(schedule.get(partial).writes[0].region[-1].min, axis.var)

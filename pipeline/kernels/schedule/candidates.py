@@ -89,7 +89,7 @@ class _Candidate(Protocol):
 
 
 def fits(schedule: _Candidate, most: int, per_thread: int) -> bool:
-    """Tell whether a schedule needs at most `most` bytes, or `per_thread` a thread."""
+    """Return whether a schedule needs at most `most` bytes, or `per_thread` a thread."""
     return schedule.workspace <= max(most, per_thread * schedule.threads)
 
 
@@ -136,7 +136,7 @@ def as_it_is(kernel: PrimFunc) -> PrimFunc:
 
 
 def is_scheduled(kernel: PrimFunc) -> bool:
-    """Tell whether no rule may touch a kernel: it is scheduled already, or a loop, whose body has kernels of its own."""
+    """Return whether no rule may touch a kernel: it is scheduled already, or a loop, whose body has kernels of its own."""
     return bool(kernel.attrs) and (_SCHEDULED in kernel.attrs or ITERATIONS in kernel.attrs)
 
 
@@ -209,7 +209,7 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
 
 @lru_cache(1 << 12)
 def reads_machine(kernel: PrimFunc) -> bool:
-    """Tell whether the schedules of `kernel` may depend on more of a machine than its threads: it has sums."""
+    """Return whether the schedules of `kernel` may depend on more of a machine than its threads: it has sums."""
     return not is_scheduled(kernel) and _reduces(kernel)
 
 

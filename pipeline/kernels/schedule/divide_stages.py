@@ -143,7 +143,7 @@ class _Divider:
         return sum(buffer_bytes(self.blocks[each].body.buffer) for each in blocks)
 
     def _moves(self, block: SBlock) -> bool:
-        """Tell whether a block changes the places of elements it reads of a value that was summed."""
+        """Return whether a block changes the places of elements it reads of a value that was summed."""
         if block.init is not None:
             return False
         if has_condition(block.body.value):

@@ -38,7 +38,7 @@ def schedule_in_place(found: Schedules, operand: int) -> Schedule:
 
 
 def continues_in_place(kernel: PrimFunc, operand: int) -> bool:
-    """Tell whether an operand may be the result: of its shape, or all rows of a result that is one of them."""
+    """Return whether an operand may be the result: of its shape, or all rows of a result that is one of them."""
     so_far, result = kernel.params[operand], kernel.params[-1]
     params, body = list(kernel.params), kernel.body
     if takes_a_row(kernel):
@@ -66,7 +66,7 @@ def continues_in_place(kernel: PrimFunc, operand: int) -> bool:
 
 
 def _is_read_first(kernel: PrimFunc, operand: int) -> bool:
-    """Tell whether each element of an operand is read before the result has its own, as accumulators start from it."""
+    """Return whether each element of an operand is read before the result has its own, as accumulators start from it."""
     so_far, result = kernel.params[operand], kernel.params[-1]
     try:
         found = stores(kernel.body)

@@ -57,7 +57,7 @@ class ScheduleRequest:
         return None if found is None else next(threaded(found, self.machine))
 
     def allows(self, schedule: Schedule) -> bool:
-        """Tell whether a schedule may replace the rules' one: small enough, and sharing as much."""
+        """Return whether a schedule may replace the rules' one: small enough, and sharing as much."""
         if schedule.workspace > self.most:
             return False
         ours, theirs = schedule.sharing, self.rules.sharing

@@ -171,7 +171,7 @@ class Search:
         return True
 
     def _feasible(self, group: list[int], base: int) -> bool:
-        """Tell whether the unplaced boxes can fit below the height at every step.
+        """Return whether the unplaced boxes can fit below the height at every step.
 
         No box can be put below `base`, the offset of the box placed last. The sum alive changes only at the start of a
         box, so only those steps are looked at.

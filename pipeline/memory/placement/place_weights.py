@@ -18,7 +18,7 @@ RESERVE = 16384
 def place_weights(program: Program, target: Target, code: int) -> tuple[str, ...]:
     """Return the memory of each weight, by name, along with `code` bytes in the first one; empty if that holds all of them.
 
-    Also empty without a second memory. What fits nowhere is in the last.
+    Also empty without a second memory. Weights that fit nowhere are in the last.
     """
     rooms = [
         Room(each.name, each.usable - (0 if number else code + RESERVE))

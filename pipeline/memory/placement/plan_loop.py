@@ -201,7 +201,7 @@ def _shift(loop: Loop, operand: _Use, result: _Use) -> int | None:
 
 
 def _takes_turns(loop: Loop, number: int, operand: _Use, result: _Use) -> bool:
-    """Tell whether a step reads each element of an operand only to write the one in its place."""
+    """Return whether a step reads each element of an operand only to write the one in its place."""
     step = loop.body.steps[number]
     mine, theirs = ({window.tensor for window in use.windows} for use in (operand, result))
     pairs = [

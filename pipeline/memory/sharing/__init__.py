@@ -1,1 +1,1 @@
-"""Let buffers share memory, in place or without copies: `share`."""
+"""Share memory between buffers, in place or without copies: `share`."""

@@ -72,7 +72,7 @@ def steps_accessing(program: Program, tensors: frozenset[int]) -> list[int]:
 
 
 def keeps_contents(program: Program, buffer: int) -> bool:
-    """Tell whether every tensor on `buffer` holds its own bytes when read or handed out.
+    """Return whether every tensor on `buffer` holds its own bytes when read or handed out.
 
     Runs the steps in their order. A step may overwrite its operand only as its kernel allows.
     """
@@ -87,7 +87,7 @@ def keeps_contents(program: Program, buffer: int) -> bool:
 
 
 def _may_run(program: Program, step: Step, reads: list[int], writes: list[int]) -> bool:
-    """Tell whether results overlap operands only as the kernel allows, and never each other."""
+    """Return whether results overlap operands only as the kernel allows, and never each other."""
     if any(_overlap(program, one, other) for number, one in enumerate(writes) for other in writes[:number]):
         return False
     allowed = {(each.read, each.write) for each in step.in_place if program.is_in_place(step, each)}
@@ -100,7 +100,7 @@ def _may_run(program: Program, step: Step, reads: list[int], writes: list[int]) 
 
 
 def _overlap(program: Program, one: int, other: int) -> bool:
-    """Tell whether two tensors on one buffer share a byte."""
+    """Return whether two tensors on one buffer share a byte."""
     (low, high), (start, end) = span(program, one), span(program, other)
     return max(low, start) < min(high, end)
 

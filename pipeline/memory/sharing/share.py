@@ -66,7 +66,7 @@ def merge_buffers(program: Program, *, in_place: bool, copies: bool, alignment: 
 
 
 def has_copies(program: Program) -> bool:
-    """Tell whether a step only copies, so that it may go away."""
+    """Return whether a step only copies, so that it may go away."""
     return any(step.copies for step in program.steps)
 
 
@@ -151,7 +151,7 @@ def _is_legal(program: Program, tensor: int) -> bool:
 
 
 def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:
-    """Tell whether a merge is free: it rules out no order.
+    """Return whether a merge is free: it rules out no order.
 
     The operand dies at the step and the result begins there, and both are whole buffers of one size. At that step there
     is then one buffer instead of two, and one everywhere else.

@@ -1,4 +1,4 @@
-"""Take more rows at a time in the regions of a path: as far as there is room, or at least so many.
+"""Stream more rows at a time in the regions of a path: as far as there is room, or at least so many.
 
 Each tick reads again what its rows do not follow: weights, or the picture where the rows are channels. Beyond a near
 cache that takes time, so it decides on the number of rows, and between rows and channels.
@@ -25,12 +25,12 @@ _ALONE = Fraction(1), 0, 1
 
 
 def coarser(paths: Partitioner, path: Partition) -> Partition:
-    """Take as many rows at a time as memory allows, along the fastest axis."""
+    """Stream as many rows at a time as memory allows, along the fastest axis."""
     return paths.path_of([_fastest(paths, each, path.nbytes) for each in path.regions], path.reached)
 
 
 def enlarge_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | None:
-    """Take `fewest` rows at a time or the next number that saves time, at any peak; None if a region has none."""
+    """Stream `fewest` rows at a time or the next number that saves time, at any peak; None if a region has none."""
     regions: list[StreamedSteps] = []
     for each in path.regions:
         groups = sorted(_groups(paths, each)) if each.group < fewest else []
@@ -128,7 +128,7 @@ def _again(paths: Partitioner, stages: Sequence[Stage]) -> list[int]:
 
 
 def _is_pointwise(paths: Partitioner, stage: Stage) -> bool:
-    """Tell whether each row of a stage needs one row, the same, of what it follows."""
+    """Return whether each row of a stage needs one row, the same, of what it follows."""
     rows = _rows(paths, stage)
     return rows is None or all(follows.pace(1) == _ALONE for _, follows in rows.operands)
 

@@ -74,7 +74,7 @@ def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:
 
 
 def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
-    """Tell whether a tensor is all of its buffer, and its rows are in pieces that can be moved."""
+    """Return whether a tensor is all of its buffer, and its rows are in pieces that can be moved."""
     if tensor.buffer is None or tensor.offset or program.buffers[tensor.buffer].nbytes != tensor.nbytes:
         return False
     return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
@@ -133,7 +133,7 @@ def _first_rows_needed(reader: _Reader) -> list[int]:
 
 
 def is_turned(shape: Sequence[int], axis: int) -> bool:
-    """Tell whether rows along an axis are stored one after the other."""
+    """Return whether rows along an axis are stored one after the other."""
     return math.prod(shape[:axis]) == 1
 
 

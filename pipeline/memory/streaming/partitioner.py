@@ -274,5 +274,5 @@ class Partitioner(AliveBytes):
             self._crowded.add((first, axis))
 
     def _stops(self, first: int, end: int) -> bool:
-        """Tell whether no region from `first` goes as far as `end`."""
+        """Return whether no region from `first` goes as far as `end`."""
         return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))

@@ -171,7 +171,7 @@ def _assign_slots(
 
 
 def reads_at_ticks_of(offset: int, period: int, reader_offset: int, reader_period: int) -> bool:
-    """Tell whether a reader runs only at ticks at which its operand may be computed."""
+    """Return whether a reader runs only at ticks at which its operand may be computed."""
     return (reader_offset - offset) % period == 0 and reader_period % period == 0
 
 
@@ -216,7 +216,7 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
 
 
 def _is_lockstep(need: Need, reader: Stage, extent: int) -> bool:
-    """Tell whether a reader's groups are the rows it needs, of `extent` in all."""
+    """Return whether a reader's groups are the rows it needs, of `extent` in all."""
     return need.slope == 1 and (need.low, need.high) == (0, 1) and reader.extent == extent
 
 

@@ -72,7 +72,7 @@ def last_needs(program: Program) -> dict[int, int]:
 
 
 def may_stream(step: Step) -> bool:
-    """Tell whether a step may run row by row: it has one result, and all trips run it if it is in a loop's body."""
+    """Return whether a step may run row by row: it has one result, and all trips run it if it is in a loop's body."""
     return len(step.writes) == 1 and step.guard is None
 
 
@@ -114,7 +114,7 @@ class RegionBuilder:
         return self._rows_bytes + self._row_bytes
 
     def grow(self) -> bool:
-        """Take in the next step; False where no region with it is possible, however it grows."""
+        """Add the next step; False where no region with it is possible, however it grows."""
         self.last += 1
         step = self.program.steps[self.last]
         if not may_stream(step):
@@ -241,7 +241,7 @@ class RegionBuilder:
         return found if fewer > math.floor(more) * row and fewer >= math.ceil(more) * row else None
 
     def is_kept(self, tensor: int) -> bool:
-        """Tell whether later steps, the caller, or a view need a tensor made here."""
+        """Return whether later steps, the caller, or a view need a tensor made here."""
         return self._needed_last.get(tensor, 0) > self.last
 
     def _by_rows(

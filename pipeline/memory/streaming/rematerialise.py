@@ -76,7 +76,7 @@ def repeat_steps(program: Program, repeat: Repeat) -> Program:
 
 
 def _changes(program: Program, step: Step) -> bool:
-    """Tell whether a step may do something else later: not all trips run it, or what it uses is overwritten by that time."""
+    """Return whether a step may do something else later: not all trips run it, or what it uses is overwritten by that time."""
     buffers = set(program.buffers_of(step.reads + step.writes))
     tenants = {
         t

@@ -169,7 +169,7 @@ def _check_apart(program: Program, plan: ArenaPlan, loop: Loop, operand: Window,
 
 
 def _takes_turns(loop: Loop, number: int, operand: Window, result: Window) -> bool:
-    """Tell whether a step may write this result in place of each operand that is this one."""
+    """Return whether a step may write this result in place of each operand that is this one."""
     step = loop.body.steps[number]
     allowed = {(each.read, each.write) for each in step.in_place if not each.shift}
     return all(

@@ -24,7 +24,7 @@ MOST_OPERATIONS = 512
 ALLOWANCE = 16384
 
 
-def bound_groups(module: IRModule) -> IRModule:
+def bounded_groups(module: IRModule) -> IRModule:
     """Divide groups, the largest first, until ALLOWANCE covers the module; `module` is grouped by FuseOps.
 
     Parts have at most MOST_OPERATIONS each.
@@ -101,7 +101,7 @@ def _group(module: IRModule, function: object, known: dict[GlobalVar, Expansion]
 
 
 def is_plain_call(binding: relax.Binding) -> bool:
-    """Tell whether a binding calls a kernel on a tuple of tensors, with one tensor as its result."""
+    """Return whether a binding calls a kernel on a tuple of tensors, with one tensor as its result."""
     call = binding.value
     if not isinstance(call, relax.Call) or call.op != Op.get("relax.call_tir") or len(call.args) != 2:
         return False

@@ -37,7 +37,7 @@ def fold_constants(module: IRModule, *, may_grow: bool) -> IRModule:
 
 
 def folds_more(module: IRModule) -> bool:
-    """Tell whether `fold_constants` folds more than TVM's FoldConstant, which keeps items of folded tuples."""
+    """Return whether `fold_constants` folds more than TVM's FoldConstant, which keeps items of folded tuples."""
     return any(isinstance(value, relax.TupleGetItem) for value in _foldable(module, may_grow=True).values())
 
 
@@ -71,7 +71,7 @@ def _is_foldable(call: relax.Expr, module: IRModule, found: Container[relax.Var]
 
 
 def _checks(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel checks numbers as it runs, which the library does: nothing is read by an unchecked index."""
+    """Return whether a kernel checks numbers as it runs, which the library does: nothing is read by an unchecked index."""
     found: list[bool] = []
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(getattr(call.op, "name", "") == CHECKED)))
     return any(found)

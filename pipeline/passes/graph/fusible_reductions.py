@@ -65,7 +65,7 @@ def _window(kernel: PrimFunc) -> int:
 
 
 def reads_each_element_once(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel reduces its only input, reading each element at most once."""
+    """Return whether a kernel reduces its only input, reading each element at most once."""
     blocks = _blocks(kernel.body)
     reductions = [block for block in blocks if any(int(axis.iter_type) == _REDUCE_AXIS for axis in block.iter_vars)]
     inputs = list(kernel.params)[:-1]
@@ -78,7 +78,7 @@ def reads_each_element_once(kernel: PrimFunc) -> bool:
 
 
 def _is_injective(block: SBlock, source: Var) -> bool:
-    """Tell whether no two instances of a block read the same element of `source`."""
+    """Return whether no two instances of a block read the same element of `source`."""
     regions = [read for read in block.reads if read.source.same_as(source)]
     if len(regions) != 1 or any(int(index.extent) != 1 for index in regions[0].region):
         return False

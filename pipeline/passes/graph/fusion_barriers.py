@@ -20,7 +20,7 @@ OPAQUE = 8
 
 
 def insert_fusion_barriers(module: IRModule, numbers: frozenset[int]) -> IRModule:
-    """Give each of these calls a kernel of its own, opaque to FuseOps.
+    """Make a kernel of its own for each of these calls, opaque to FuseOps.
 
     `module` is annotated with op patterns. Raises SequenceError for a number beyond the calls.
     """

@@ -119,6 +119,6 @@ def _fields(argument: relax.Expr) -> list[relax.Expr]:
 
 
 def _is_tensor(operand: relax.Expr) -> bool:
-    """Tell whether an operand is a tensor, of which a rule sees only the type."""
+    """Return whether an operand is a tensor, of which a rule sees only the type."""
     is_constant = isinstance(operand, GenericConst) and operand.ty.ndim > 0
     return is_constant or (isinstance(operand, relax.Var) and isinstance(operand.ty, relax.TensorType))

@@ -52,7 +52,7 @@ class CombineParallelMatmul(StockPass):
 
 
 def _share_an_operand(module: IRModule) -> bool:
-    """Tell whether two products of a function have the same left-hand side."""
+    """Return whether two products of a function have the same left-hand side."""
     from tvm import relax
     from tvm.ir import Op
 

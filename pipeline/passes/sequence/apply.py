@@ -67,5 +67,5 @@ def _choose_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowere
 
 
 def _needs_more(one: Program, other: Program) -> bool:
-    """Tell whether a program takes more memory than another of the same steps: with nothing shared, or with all."""
+    """Return whether a program takes more memory than another of the same steps: with nothing shared, or with all."""
     return bound(one) > bound(other) or shared_floor(one) > shared_floor(other)

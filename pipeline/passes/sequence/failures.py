@@ -1,4 +1,4 @@
-"""Tell the failure of a pass, which costs a candidate, from a bug, which ends the run."""
+"""Distinguish the failure of a pass, which costs a candidate, from a bug, which ends the run."""
 
 from __future__ import annotations
 

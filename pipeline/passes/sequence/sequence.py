@@ -55,7 +55,7 @@ class Sequence:
 
     @property
     def whole(self) -> bool:
-        """Tell whether every kernel runs once, and in one piece."""
+        """Return whether every kernel runs once, and in one piece."""
         return not any(each.name in SPLITTING for each in self.passes)
 
     @property

@@ -61,7 +61,7 @@ class Kernel:
 
     @property
     def region(self) -> bool:
-        """Tell whether it is several steps run as one."""
+        """Return whether it is several steps run as one."""
         return is_region(self.kernel)
 
 
@@ -167,7 +167,7 @@ def role_of(program: Program, buffer: int) -> Role:
 
 
 def _is_ring(program: Program, buffer: int) -> bool:
-    """Tell whether only a region writes it, and nobody reads it."""
+    """Return whether only a region writes it, and nobody reads it."""
     if buffer in program.output_buffers() or any(buffer in program.buffers_of(step.reads) for step in program.steps):
         return False
     writers = [step for step in program.steps if buffer in program.buffers_of(step.writes)]

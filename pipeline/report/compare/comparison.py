@@ -33,7 +33,7 @@ class Figure:
 
     @property
     def changed(self) -> bool:
-        """Tell whether both are known and differ, or only one is known."""
+        """Return whether both are known and differ, or only one is known."""
         return self.before != self.after
 
 
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Tell whether nothing differs."""
+        """Return whether nothing differs."""
         return not (self.changed or self.dropped or self.added or self.reordered or self.buffers or self.weights)
 
     @property

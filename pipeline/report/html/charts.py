@@ -62,7 +62,7 @@ def footprint_chart(result: Result, quantity: str, limits: Mapping[str, int]) ->
 
 
 def in_sight(limit: int, result: Result, quantity: str) -> bool:
-    """Tell whether a limit is drawn: one far away would leave no room for the bars."""
+    """Return whether a limit is drawn: one far away would leave no room for the bars."""
     sizes = (getattr(each, quantity) or 0 for each in (result.footprint.best, result.footprint.baseline))
     return limit <= _FAR * max(sizes)
 

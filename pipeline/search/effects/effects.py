@@ -143,13 +143,12 @@ def _compute_ahead(
 def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> Effect:
     """Measure the effect of `action` after `prefix`, whose graph compiles."""
     was, now = evaluator.evaluate((*prefix, *TAILS[0])), evaluator.evaluate(action.after(prefix))
-    assert was.footprint is not None
     if now.footprint is None:
         return Effect(False, dict.fromkeys(FIELDS, 0), failed=now.failure)
     reached, left = (
         (now.key, was.key) if action.down else (evaluator.key((*prefix, *action.passes)), evaluator.key(prefix))
     )
-    old, new = _fields(was.footprint), _fields(now.footprint)
+    old, new = _fields(was.result), _fields(now.footprint)
     return Effect(reached != left, {field: new[field] - old[field] for field in FIELDS})
 
 

@@ -67,12 +67,17 @@ class Evaluation:
     least: int = 0
 
     @property
+    def result(self) -> Footprint:
+        """Return the footprint of a candidate that did not fail."""
+        assert self.footprint is not None
+        return self.footprint
+
+    @property
     def cost(self) -> tuple[int, int, int]:
         """Return the cost, smaller is better: the objective first, then tie-breakers."""
-        assert self.footprint is not None
-        ram, total = self.footprint.ram, self.footprint.sum
-        first = (ram, self.footprint.weights) if self.objective == "ram" else (total, ram)
-        return (*first, self.footprint.kernels)
+        found = self.result
+        first = (found.ram, found.weights) if self.objective == "ram" else (found.sum, found.ram)
+        return (*first, found.kernels)
 
     @property
     def score(self) -> tuple[int, int, int, int]:
@@ -87,6 +92,10 @@ class Evaluation:
     @property
     def module_passes(self) -> tuple[ModulePass, ...]:
         return tuple(each for each in self.passes if isinstance(each, ModulePass))
+
+    @property
+    def arrangement(self) -> Arrangement:
+        return tuple(each for each in self.passes if not isinstance(each, ModulePass))
 
     @property
     def sequence(self) -> Sequence:
@@ -155,8 +164,7 @@ class Evaluator:
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
         """Reorder a candidate with its sharing kept; return it unchanged if that fails."""
-        arrangement = tuple(each for each in evaluation.passes if not isinstance(each, ModulePass))
-        found = self.arranged(evaluation, (*arrangement[:-1], order))
+        found = self.arranged(evaluation, (*evaluation.arrangement[:-1], order))
         return evaluation if found.footprint is None else found
 
     def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
@@ -211,9 +219,9 @@ class Evaluator:
         """Search the best order of each finalist not ruled out by its floor; return the best."""
         best = finalists[0]
         for each in finalists:
-            assert each.footprint is not None and best.footprint is not None
-            least = each.footprint.ram - each.footprint.arena + each.footprint.floor
-            if each.footprint.arena > each.footprint.floor and least <= best.footprint.ram:
+            found = each.result
+            least = found.ram - found.arena + found.floor
+            if found.arena > found.floor and least <= best.result.ram:
                 best = min(best, self.with_order(each, Order(by="best")), key=lambda one: one.score)
         return best
 

@@ -117,8 +117,7 @@ def _row(table: _Table, state: int) -> tuple[int | None, ...]:
 
 
 def _relative(found: Evaluation, reference: Evaluation) -> KnownOutcome:
-    assert found.footprint is not None and reference.footprint is not None
-    ours, default = found.footprint, reference.footprint
+    ours, default = found.result, reference.result
     return KnownOutcome(_ratio(ours.ram, default.ram), _ratio(ours.sum, default.sum))
 
 

@@ -121,7 +121,7 @@ class _Structure:
         })  # fmt: skip
 
     def has_skips_around_enlargements(self) -> bool:
-        """Tell whether a concatenation or element-wise operator joins an enlarged value and one of a layer."""
+        """Return whether a concatenation or element-wise operator joins an enlarged value and one of a layer."""
         for each in self._operations:
             if each.kind not in ("concat", "element-wise"):
                 continue
@@ -152,12 +152,12 @@ class _Structure:
         return sum(self._computed[read] for read in each.reads) > 1
 
     def _is_weighting(self, value: int) -> bool:
-        """Tell whether a value is a softmax of a product of computed values, by way of light operators."""
+        """Return whether a value is a softmax of a product of computed values, by way of light operators."""
         found = self._back_to(value, ("softmax",))
         return found is not None and bool(self._nearest[self._inputs + found] & self._joining)
 
     def _reuses_weights(self) -> bool:
-        """Tell whether a layer reads, by way of others, the result of a layer of the same weights."""
+        """Return whether a layer reads, by way of others, the result of a layer of the same weights."""
         uses: dict[frozenset[object], int] = {}
         for number, each in self._heavy():
             weights = self._weights(each)
@@ -167,7 +167,7 @@ class _Structure:
         return False
 
     def _cells(self) -> Iterator[bool]:
-        """Tell of each addition whether it is a step of a gated cell (LSTM, GRU), whose layers are products.
+        """Return for each addition whether it is a step of a gated cell (LSTM, GRU), whose layers are products.
 
         c' = sigmoid · c + sigmoid · tanh             h' = sigmoid · h + (1 − sigmoid) · tanh
         """
@@ -179,7 +179,7 @@ class _Structure:
                 yield any(self._back_to(read, ("tanh",)) is not None for gate in gates for read in gate.reads)
 
     def _is_gated(self, product: Operation) -> bool:
-        """Tell whether an operand is a sigmoid whose nearest layers are products."""
+        """Return whether an operand is a sigmoid whose nearest layers are products."""
         found = [self._back_to(read, ("sigmoid",)) for read in product.reads]
         near = [self._nearest[self._inputs + number] for number in found if number is not None]
         return any(each and not each & ~self._products for each in near)
@@ -216,7 +216,7 @@ class _Structure:
 
 
 def _planar(each: Operation) -> bool:
-    """Tell whether a convolution's result has planes of more than one pixel."""
+    """Return whether a convolution's result has planes of more than one pixel."""
     return max(each.shape[2:], default=1) > 1
 
 

@@ -104,7 +104,7 @@ def _name(call: relax.Call, module: IRModule) -> str:
 
 
 def _depthwise(call: relax.Call) -> bool:
-    """Tell whether a convolution's groups read one channel each; its weights are (outputs, channels a group, …)."""
+    """Return whether a convolution's groups read one channel each; its weights are (outputs, channels a group, …)."""
     if getattr(call.attrs, "groups", 1) < 2 or len(call.args) < 2:
         return False
     shape = _shape(call.args[1].ty)

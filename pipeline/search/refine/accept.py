@@ -64,6 +64,12 @@ def refine_winner(
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
     evaluator = trace.evaluator
+
+    def refine_one(best: Evaluation) -> Refinement:
+        if evaluator.objective != "ram":
+            return Refinement(best, (), 0.0, "", {})
+        return refine(evaluator, splitter, best, extra_compute, rungs)
+
     if evaluator.objective == "ram":
         choices, complete = _choose_by_ram(trace, splitter, extra_compute)
     else:
@@ -72,9 +78,9 @@ def refine_winner(
     for choice in sorted(choices, key=lambda each: each.rank):
         ablation: tuple[Worth, ...] = ()
         if trace.short:
-            refinement = _refine(evaluator, splitter, remove_idle(evaluator, choice.found), extra_compute, rungs)
+            refinement = refine_one(remove_idle(evaluator, choice.found))
         else:
-            refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
+            refinement, ablation = _shortest(evaluator, choice, refine_one)
         failures |= refinement.failures
         if evaluator.objective == "ram" and extra_compute:
             for further in (try_growth, try_costlier):
@@ -106,31 +112,13 @@ def _choose_by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None
 
 
 def _shortest(
-    evaluator: Evaluator, splitter: Splitter, choice: _Choice, extra_compute: float | None, rungs: Ordered[float]
+    evaluator: Evaluator, choice: _Choice, refine_one: Callable[[Evaluation], Refinement]
 ) -> tuple[Refinement, tuple[Worth, ...]]:
     """Minimise and refine a choice, at the objective that was reached."""
-    refinement, ablation = _minimise(evaluator, splitter, choice, extra_compute, rungs)
+    best, ablation = minimise(evaluator, choice.found)
+    refinement = refine_one(best)
     if refinement.best.key != choice.found.key and refinement.best.cost[0] != choice.reached:
         # the search compares its own states: a shorter sequence to another state must reach the same objective
-        refinement, ablation = _minimise(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
+        best, ablation = minimise(evaluator, choice.found, same_state=True)
+        refinement = refine_one(best)
     return refinement, ablation
-
-
-def _minimise(
-    evaluator: Evaluator,
-    splitter: Splitter,
-    choice: _Choice,
-    extra_compute: float | None,
-    rungs: Ordered[float],
-    same_state: bool = False,
-) -> tuple[Refinement, tuple[Worth, ...]]:
-    best, ablation = minimise(evaluator, choice.found, same_state)
-    return _refine(evaluator, splitter, best, extra_compute, rungs), ablation
-
-
-def _refine(
-    evaluator: Evaluator, splitter: Splitter, best: Evaluation, extra_compute: float | None, rungs: Ordered[float]
-) -> Refinement:
-    if evaluator.objective != "ram":
-        return Refinement(best, (), 0.0, "", {})
-    return refine(evaluator, splitter, best, extra_compute, rungs)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Ordered
 
-from ...memory import Footprint
 from ...passes.program.order import Order
 from ..effort import WINNER
 from ..evaluate.costs import Costs, costs_task
@@ -66,7 +65,7 @@ def alternatives(
 
 def cost_point(attempt: Attempt, costs: Costs) -> CostPoint:
     """Return the point of a candidate for `tradeoff.choose`."""
-    footprint, sequence = _footprint(attempt.evaluation), attempt.evaluation.sequence
+    footprint, sequence = attempt.evaluation.result, attempt.evaluation.sequence
     most = footprint.weights + costs.most_code
     return CostPoint(
         attempt.lever,
@@ -99,7 +98,7 @@ def _within_time(
 
 def _peak(state: Evaluation, plan: SplitPlan) -> int:
     """Estimate the ram of a state by a split plan."""
-    whole = _footprint(state)
+    whole = state.result
     return plan.bound + whole.ram - whole.arena
 
 
@@ -132,12 +131,12 @@ def _states(trace: Trace) -> list[Evaluation]:
     """Return the exact states of fewest bytes in all tensors, as many as the effort allows: errors of others are unknown."""
     states = [each for group in trace.finalists() for each in group if not each.loss]
     most = SPLIT if trace.evaluator.effort.over(WINNER) else STATES
-    return sorted(states, key=lambda each: (_footprint(each).sum, each.score))[:most]
+    return sorted(states, key=lambda each: (each.result.sum, each.score))[:most]
 
 
 def _worth_splitting(found: Ordered[tuple[Attempt, Costs]], ram: int) -> list[Evaluation]:
     """Return states too large for the limit, but faster than all that fit, the fastest first."""
-    fitting = [costs.cycles for attempt, costs in found if _footprint(attempt.evaluation).ram <= ram]
+    fitting = [costs.cycles for attempt, costs in found if attempt.evaluation.result.ram <= ram]
     faster = [
         (costs.cycles, attempt.evaluation)
         for attempt, costs in found
@@ -148,7 +147,7 @@ def _worth_splitting(found: Ordered[tuple[Attempt, Costs]], ram: int) -> list[Ev
 
 def _reorder(evaluator: Evaluator, state: Evaluation, ram: int) -> Evaluation:
     """Return a state in a better order if it exceeds the limit, and its floor does not."""
-    found = _footprint(state)
+    found = state.result
     if found.ram <= ram or found.ram - found.arena + found.floor > ram:
         return state
     return evaluator.with_order(state, Order(by="best"))
@@ -156,7 +155,7 @@ def _reorder(evaluator: Evaluator, state: Evaluation, ram: int) -> Evaluation:
 
 def _plans(splitter: Splitter, state: Evaluation, ram: int, extra_compute: float | None) -> list[SplitPlan]:
     """Return plans as coarse as the limit allows, and with repeats too if `extra_compute` is given."""
-    whole = _footprint(state)
+    whole = state.result
     allowed = ram - (whole.ram - whole.arena)
     sizes = [int(slack * allowed) for slack in SLACK]
     known = splitter.plans(state)
@@ -189,8 +188,3 @@ def _count(
 def _lever_of(refinement: Refinement) -> str:
     """Name the refinement step that led to the least ram."""
     return next((each.lever for each in refinement.tried if each.evaluation is refinement.best), "share")
-
-
-def _footprint(evaluation: Evaluation) -> Footprint:
-    assert evaluation.footprint is not None
-    return evaluation.footprint

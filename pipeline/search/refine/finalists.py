@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from ...memory import Footprint
 from ...passes.program.order import Order
 from ..effort import FINALISTS
 from ..evaluate.evaluation import Evaluation, Evaluator
@@ -81,7 +80,7 @@ class _Race:
         self._evaluator, self._splitter, self._below = evaluator, splitter, below
         self._best: tuple[Evaluation, Evaluation] | None = None
         self._left_out: list[Evaluation] = []
-        self._kernels = max(KERNELS, sum(_footprint(each).kernels for each in finalists) // PART)
+        self._kernels = max(KERNELS, sum(each.result.kernels for each in finalists) // PART)
 
     def take(self, finalist: Evaluation, tried: Iterable[Evaluation]) -> None:
         """Record refinements of a finalist, if better than the best so far."""
@@ -95,7 +94,7 @@ class _Race:
     def limit(self) -> float:
         """Return the ram in bytes to get below."""
         if self._best is not None:
-            return _footprint(self._best[1]).ram
+            return self._best[1].result.ram
         return math.inf if self._below is None else self._below
 
     @property
@@ -107,7 +106,7 @@ class _Race:
         complete = not self._going(self._left_out, self.limit)
         if self._best is None:
             return Lowest(None, 0, complete)
-        return Lowest(self._best[0], _footprint(self._best[1]).ram, complete)
+        return Lowest(self._best[0], self._best[1].result.ram, complete)
 
     def reorder(self, finalists: Sequence[Evaluation]) -> None:
         """Reorder whole kernels by search, with their sharing and without any."""
@@ -121,8 +120,8 @@ class _Race:
                 self.take(each, [tried])
 
     def _orders(self, finalist: Evaluation) -> Iterator[Arrangement]:
-        whole = _footprint(finalist)
-        *sharing, _ = _arrangement(finalist)
+        whole = finalist.result
+        *sharing, _ = finalist.arrangement
         if whole.arena > whole.floor and whole.ram - whole.arena + whole.floor < self.limit:
             yield (*sharing, Order(by="best"))
         if sharing and finalist.least + whole.workspace < self.limit:
@@ -133,7 +132,7 @@ class _Race:
         looked_at: list[_Looked] = []
         for wave in _waves(finalists):
             going = self._going(wave, self.reach)
-            enough = sum(_footprint(each).kernels for each, _ in looked_at) >= self._kernels
+            enough = sum(each.result.kernels for each, _ in looked_at) >= self._kernels
             if looked_at and (enough or self._evaluator.effort.over(FINALISTS)):
                 self._left_out += going
                 continue
@@ -172,7 +171,7 @@ class _Race:
 def _estimate_ram(looked_at: _Looked) -> int:
     """Estimate the ram of a finalist with splits, before memory is shared."""
     finalist, plans = looked_at
-    whole = _footprint(finalist)
+    whole = finalist.result
     return min(plan.nbytes for plan in plans) + whole.ram - whole.arena
 
 
@@ -180,12 +179,3 @@ def _waves(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     waiting = iter(items)
     while wave := list(islice(waiting, WAVE)):
         yield wave
-
-
-def _arrangement(evaluation: Evaluation) -> Arrangement:
-    return evaluation.passes[len(evaluation.module_passes) :]
-
-
-def _footprint(evaluation: Evaluation) -> Footprint:
-    assert evaluation.footprint is not None
-    return evaluation.footprint

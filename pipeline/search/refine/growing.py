@@ -71,11 +71,11 @@ def _acceptable(
         if limit is None:
             limit = _CYCLES * (counted[-1] or 0)
         for each, cycles in zip(tried, counted):
-            if _ram(each) > _MORE * least:
+            if each.result.ram > _MORE * least:
                 return
             if cycles is not None and cycles <= limit:
-                least = min(least, _ram(each))
-                yield _Grown(_ram(each) * cycles, refinement.taken(Attempt(GROW, each, plan.extra_compute)))
+                least = min(least, each.result.ram)
+                yield _Grown(each.result.ram * cycles, refinement.taken(Attempt(GROW, each, plan.extra_compute)))
 
 
 def _try(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
@@ -83,11 +83,6 @@ def _try(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> 
     growing = splitter.growing(plan, _PARTS, _WORTH)
     while grown := list(islice(growing, _AT_ONCE)):
         splitter.reduce(grown)
-        lower = [each for each in splitter.best_of(found, grown, below) if each is not None and _ram(each) < below]
+        lower = [each for each in splitter.best_of(found, grown, below) if each is not None and each.result.ram < below]
         if lower:
             yield lower
-
-
-def _ram(evaluation: Evaluation) -> int:
-    assert evaluation.footprint is not None
-    return evaluation.footprint.ram

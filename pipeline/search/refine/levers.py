@@ -10,9 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...memory import Footprint
 from ...memory.streaming.rematerialise import GLANCED_STEPS
-from ...passes.base import ModulePass
 from ...passes.program.order import Order
 from ...passes.sequence.sequence import specs_of
 from ..effort import WINNER
@@ -40,7 +38,7 @@ class Refinement:
     @property
     def ram(self) -> int:
         """Return the ram in bytes."""
-        return _footprint(self.best).ram
+        return self.best.result.ram
 
     def taken(self, attempt: Attempt) -> Refinement:
         """Return the refinement with an attempt of lower ram."""
@@ -64,8 +62,7 @@ class Attempt(NamedTuple):
 
 def lever_of(lever: str, best: Evaluation, extra_compute: float) -> Lever:
     """Return the refinement step that left `best` as the best candidate."""
-    passes = specs_of(each for each in best.passes if not isinstance(each, ModulePass))
-    return Lever(lever, _footprint(best).arena, extra_compute, passes)
+    return Lever(lever, best.result.arena, extra_compute, specs_of(best.arrangement))
 
 
 def refine(
@@ -135,10 +132,10 @@ class _Refiner:
         if tried is not None and tried.footprint is None:
             self.failures["; ".join(specs_of(tried.passes))] = tried.failure
         elif tried is not None:
-            assert tried.footprint is not None
             self.tried.append(Attempt(lever, tried, extra_compute))
-            least = None if self._best is None else _footprint(self._best).ram
-            if least is None or tried.footprint.ram < least or (lever == "share" and tried.footprint.ram == least):
+            least = None if self._best is None else self._best.result.ram
+            ram = tried.result.ram
+            if least is None or ram < least or (lever == "share" and ram == least):
                 self._best, self.extra_compute = tried, extra_compute
         if self._best is not None:
             self.levers.append(lever_of(lever, self._best, self.extra_compute))
@@ -168,18 +165,13 @@ class _Refiner:
     @property
     def arena(self) -> int:
         assert self._best is not None
-        return _footprint(self._best).arena
+        return self._best.result.arena
 
     @property
     def ram(self) -> int:
         assert self._best is not None
-        return _footprint(self._best).ram
+        return self._best.result.ram
 
     def result(self, reason: str) -> Refinement:
         assert self._best is not None
         return Refinement(self._best, tuple(self.levers), self.extra_compute, reason, self.failures, tuple(self.tried))
-
-
-def _footprint(evaluation: Evaluation) -> Footprint:
-    assert evaluation.footprint is not None
-    return evaluation.footprint

@@ -54,7 +54,7 @@ class SplitPlan:
 
     @property
     def cut(self) -> bool:
-        """Tell whether sums are cut."""
+        """Return whether sums are cut."""
         return CutSums() in self.before
 
     @cached_property
@@ -109,12 +109,11 @@ class SplitPlan:
         return [(*self.fewest.passes, *after) for _, after in self.fewest.sharings[:2]]
 
     def promises(self, found: Evaluation, ram: float) -> bool:
-        """Tell whether bounds allow less than `ram`, and a smaller arena than `found`.
+        """Return whether bounds allow less than `ram`, and a smaller arena than `found`.
 
         The kernels of `found` are whole, `ram` is in bytes. The order is searched if the floor leaves it open.
         """
-        assert found.footprint is not None
-        whole = found.footprint
+        whole = found.result
         allowed = ram - (whole.ram - whole.arena - whole.workspace)
         if self.bound >= whole.arena:
             return False

@@ -175,7 +175,7 @@ class Splitter:
             yield from _within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts))
 
     def enlarge_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
-        """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""
+        """Stream at least `fewest` rows at a time in every region of a plan; None if one cannot."""
         paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
         path = enlarge_groups(paths, Partition(plan.regions, plan.nbytes, paths.count, True), fewest)
         if path is None:

@@ -69,14 +69,14 @@ def _around_peak(trace: Trace) -> None:
 
 
 def _is_least(trace: Trace) -> bool:
-    """Tell whether the best arena equals the inputs, or the outputs, alone: no kernels are smaller."""
-    assert trace.best is not None and trace.best.footprint is not None
+    """Return whether the best arena equals the inputs, or the outputs, alone: no kernels are smaller."""
+    assert trace.best is not None
     program = trace.evaluator.scorer.program(specs_of(trace.best.module_passes))
     least = max(
         sum(aligned(program.buffers[buffer].nbytes, ALIGNMENT) for buffer in buffers)
         for buffers in (program.input_buffers(), program.output_buffers())
     )
-    return trace.best.footprint.arena <= least and not trace.best.footprint.workspace
+    return trace.best.result.arena <= least and not trace.best.result.workspace
 
 
 def _closure(trace: Trace) -> tuple[list[Prefix], bool]:

@@ -119,11 +119,11 @@ class Trace:
 
     @property
     def finished(self) -> bool:
-        """Tell whether the limits are reached or the goal is met."""
+        """Return whether the limits are reached or the goal is met."""
         return self.evaluator.count >= self._most or self.evaluator.effort.over(SEARCH) or self.fits
 
     def may_end_before(self, candidates: int) -> bool:
-        """Tell whether the search may end within so many candidates, so that their order matters."""
+        """Return whether the search may end within so many candidates, so that their order matters."""
         return self.limits.goal is not None or self.evaluator.count + candidates > self._most
 
     @property
@@ -135,7 +135,7 @@ class Trace:
 
     @property
     def fits(self) -> bool:
-        """Tell whether the best so far meets the goal."""
+        """Return whether the best so far meets the goal."""
         if self.limits.goal is None or self.best is None or self.best.footprint is None:
             return False
         found, goal = self.best.footprint, self.limits.goal

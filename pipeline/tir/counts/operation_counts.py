@@ -211,7 +211,7 @@ class _Counter:
 
 
 def _is_straight(stmt: Stmt) -> bool:
-    """Tell whether a statement is straight-line code once its loops are unrolled and vectorized."""
+    """Return whether a statement is straight-line code once its loops are unrolled and vectorized."""
     if isinstance(stmt, For):
         unrolled = int(stmt.kind) in (VECTORIZED, UNROLLED) or (
             isinstance(stmt.extent, IntImm) and int(stmt.extent) == 1

@@ -1,4 +1,4 @@
-"""Tell products of tensors from other reductions without a schedule: most kernels that reduce are convolutions."""
+"""Distinguish products of tensors from other reductions without a schedule: most kernels that reduce are convolutions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REDUCE = 2
 
 
 def multiplies_tensors(kernel: PrimFunc) -> bool:
-    """Tell whether a reduction of `kernel` walks two tensors, however its producers are inlined; False if unknown."""
+    """Return whether a reduction of `kernel` walks two tensors, however its producers are inlined; False if unknown."""
     try:
         blocks = blocks_of(kernel)
     except Unknown:

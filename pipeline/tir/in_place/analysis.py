@@ -66,7 +66,7 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
 
 
 def is_kept(kernel: PrimFunc, operand: int, result: Var, shift: int) -> bool:
-    """Tell whether an operand `shift` bytes into a result has elements that are read for other places of it."""
+    """Return whether an operand `shift` bytes into a result has elements that are read for other places of it."""
     source, written = kernel.params[operand], [each for each in stores(kernel.body) if each.buffer.same_as(result)]
     found = [(store, load) for store in written for load in masked_loads(store) if load[0].source.same_as(source)]
     flat = flat_shift(found)
@@ -131,7 +131,7 @@ class _Kernel:
         return tuple(Overlay(number, place, shift) for (number, place), shift in found.items())
 
     def _is_direct(self) -> bool:
-        """Tell whether all data goes from operands to results, none through an internal buffer."""
+        """Return whether all data goes from operands to results, none through an internal buffer."""
         return all(any(load.source.same_as(each) for each in self.operands) for _, (load, _) in self.loads) and all(
             any(store.buffer.same_as(each) for each in self.results) for store in self.stores
         )
@@ -198,12 +198,12 @@ def _only_copies(store: Store) -> bool:
 
 
 def takes_address(store: Store) -> bool:
-    """Tell whether a store touches memory beyond its own elements: takes an address or passes a buffer."""
+    """Return whether a store touches memory beyond its own elements: takes an address or passes a buffer."""
     return any(takes_addresses(expr) for expr in (store.value, *store.indices))
 
 
 def takes_addresses(part: object) -> bool:
-    """Tell whether any call in an expression or a statement takes an address or passes a buffer."""
+    """Return whether any call in an expression or a statement takes an address or passes a buffer."""
     found: list[bool] = []
 
     def call(each: Call) -> None:
@@ -277,12 +277,12 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
 
 
 def _depends_on_data(store: Store) -> bool:
-    """Tell whether data decides if a store takes place."""
+    """Return whether data decides if a store takes place."""
     return any(isinstance(each, TensorLoad) for condition, _ in store.masks for each in walk(condition))
 
 
 def _is_plain(param: Var) -> bool:
-    """Tell whether a parameter is a compact buffer of known dtype and shape."""
+    """Return whether a parameter is a compact buffer of known dtype and shape."""
     kind = param.ty
     if not hasattr(kind, "strides"):
         return False
@@ -292,7 +292,7 @@ def _is_plain(param: Var) -> bool:
 
 
 def _same_size(operand: Var, result: Var) -> bool:
-    """Tell whether an element of one buffer can replace an element of the other."""
+    """Return whether an element of one buffer can replace an element of the other."""
     one, other = str(operand.ty.dtype), str(result.ty.dtype)
     return one == other or (DTYPE_BYTES[one] == DTYPE_BYTES[other] and "bool" not in (one, other))
 

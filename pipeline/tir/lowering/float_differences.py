@@ -48,7 +48,7 @@ def _is_term(expr: Expr, total: Expr) -> bool:
 
 
 def _equal(one: Expr, other: Expr) -> bool:
-    """Tell whether two values are the same once their indices are simplified."""
+    """Return whether two values are the same once their indices are simplified."""
     if type(one) is not type(other):
         return False
     reads = [[load.source for load in loads(each)] for each in (one, other)]

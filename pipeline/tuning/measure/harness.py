@@ -49,7 +49,7 @@ class Harness(ABC):
         """Return the results of a call; None if it fails, or writes anything else."""
 
     def agrees(self, schedule: Schedule) -> bool:
-        """Tell whether a schedule computes the rules' results, up to the order of sums, and nothing else."""
+        """Return whether a schedule computes the rules' results, up to the order of sums, and nothing else."""
         found = self._results(schedule)
         return found is not None and self._expected is not None and all(map(close, found, self._expected))
 

@@ -33,7 +33,7 @@ def random_operands(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray |
 
 
 def close(one: np.ndarray, other: np.ndarray, tolerance: float = _TOLERANCE) -> bool:
-    """Tell whether two results agree up to the order of sums: within `tolerance` of the largest magnitude."""
+    """Return whether two results agree up to the order of sums: within `tolerance` of the largest magnitude."""
     if one.dtype.kind not in "f" and one.dtype.name != "bfloat16":
         return bool((one == other).all())
     # 16-bit floats have three digits

@@ -167,7 +167,7 @@ class NodeView:
         return self.model.dims(self.node.output[0])
 
     def is_integer(self, number: int) -> bool:
-        """Tell whether an operand is of a known integer dtype."""
+        """Return whether an operand is of a known integer dtype."""
         from onnx import helper
 
         element = self.model.element(self.operand(number)) if self.operand(number) else 0

@@ -1,4 +1,4 @@
-"""Tell whether every implementation computes a quantised model's integers alike, so that they have to be equal.
+"""Return whether every implementation computes a quantised model's integers alike, so that they have to be equal.
 
 Integer layers, quantisation, and float operators that IEEE 754 rounds correctly give the same numbers everywhere. A sum
 of floats in another order, or an approximated function, may round to the next integer: one unit apart is not an error then.
@@ -37,19 +37,19 @@ _CHOICES = frozenset(
 
 
 def rounds_nothing(model: onnx.ModelProto) -> bool:
-    """Tell whether every implementation computes the same numbers: no sum of floats, no approximated function."""
+    """Return whether every implementation computes the same numbers: no sum of floats, no approximated function."""
     exact = _INTEGER_LAYERS | _ELEMENTWISE | _MOVES | _CHOICES
     return all(node.op_type in exact for node in model.graph.node)
 
 
 def is_quantised(model: onnx.ModelProto) -> bool:
-    """Tell whether some layer computes on integers, or rounds to them."""
+    """Return whether some layer computes on integers, or rounds to them."""
     graphs = (model.graph, *loop_bodies(model.graph))
     return any(node.op_type in _INTEGER_LAYERS | _QUANTISES for graph in graphs for node in graph.node)
 
 
 def has_exact_integers(model: onnx.ModelProto) -> bool:
-    """Tell whether all numbers that `model` quantises are the same in every implementation.
+    """Return whether all numbers that `model` quantises are the same in every implementation.
 
     Floats after the last quantisation do not count: they are compared as floats. Those of a loop may be quantised in its
     next iteration.

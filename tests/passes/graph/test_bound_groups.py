@@ -121,7 +121,7 @@ def test_the_count_is_that_of_the_inlined_kernel():
 def test_groups_of_ordinary_size_stay_as_they_are():
     from tvm import relax
 
-    from passfit.passes.graph.bound_groups import bound_groups
+    from passfit.passes.graph.bound_groups import bounded_groups
     from passfit.passes.sequence.catalogue import parse_spec
 
     from ...kernels.programs import module_of
@@ -130,4 +130,4 @@ def test_groups_of_ordinary_size_stay_as_they_are():
     for spec in ("legalize", "fold-constant"):
         module = parse_spec(spec).apply(module)
     grouped = relax.transform.FuseOps()(relax.transform.AnnotateTIROpPattern()(module))
-    assert bound_groups(grouped).same_as(grouped)
+    assert bounded_groups(grouped).same_as(grouped)

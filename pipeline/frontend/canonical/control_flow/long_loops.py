@@ -36,7 +36,7 @@ CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
 
 def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
-    """Tell whether a loop of so many iterations is kept."""
+    """Return whether a loop of so many iterations is kept."""
     operators = [node.op_type for node in all_nodes(body)]
     size = len(operators) + INNER * sum(each in LOOPS for each in operators)
     return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG
@@ -52,7 +52,7 @@ class LoopKeeper:
         self.body, self.build, self._constants, self._types, self._opset = body, build, constants, types, opset
 
     def knows(self, names: Iterable[str]) -> bool:
-        """Tell whether the shapes of these values, and of all the body reads from outside, are known."""
+        """Return whether the shapes of these values, and of all the body reads from outside, are known."""
         read = (*filter(None, names), *read_from_outside(self.body))
         return all(name in self._types and static_shape(self._types[name]) is not None for name in read)
 

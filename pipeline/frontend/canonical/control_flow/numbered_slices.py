@@ -52,7 +52,7 @@ def numbered_slices(
 
 
 def is_read(graph: onnx.GraphProto, name: str) -> bool:
-    """Tell whether a graph or a subgraph reads a value or returns it."""
+    """Return whether a graph or a subgraph reads a value or returns it."""
     return any(value.name == name for value in graph.output) or any(name in reads(node) for node in graph.node)
 
 

@@ -86,7 +86,7 @@ def _whole_numbers(replacement: Replacement | None) -> np.ndarray | None:
 
 
 def _inserts_several(node: ir.Node) -> bool:
-    """Tell whether an Unsqueeze has several axes, which ONNX's evaluator inserts one after the other as they come."""
+    """Return whether an Unsqueeze has several axes, which ONNX's evaluator inserts one after the other as they come."""
     if node.op_type != "Unsqueeze":
         return False
     if "axes" in node.attributes:
@@ -96,7 +96,7 @@ def _inserts_several(node: ir.Node) -> bool:
 
 
 def _is_half_range(node: ir.Node) -> bool:
-    """Tell whether a node counts in 16-bit floats, for which ONNX Runtime has no kernel."""
+    """Return whether a node counts in 16-bit floats, for which ONNX Runtime has no kernel."""
     return (
         node.op_type == "Range"
         and node.inputs[0] is not None
@@ -105,7 +105,7 @@ def _is_half_range(node: ir.Node) -> bool:
 
 
 def _is_plain_cast(node: ir.Node) -> bool:
-    """Tell whether a node turns integers or truth values into integers, where every implementation wraps."""
+    """Return whether a node turns integers or truth values into integers, where every implementation wraps."""
     if node.op_type != "Cast" or node.inputs[0] is None:
         return False
     given, wanted = node.inputs[0].dtype, node.outputs[0].dtype

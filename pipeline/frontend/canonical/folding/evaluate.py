@@ -15,6 +15,7 @@ from ..read_onnx import NEWEST
 
 if TYPE_CHECKING:
     import onnx
+    import onnxruntime
 
 #: the file version of the graphs, with all dtypes of that set
 _IR = 10
@@ -46,21 +47,17 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
 
     failures = (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException)
     onnxruntime.set_default_logger_severity(4)  # it warns of old attributes past the options of a session
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # errors are raised as exceptions
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", min(opset, NEWEST))], ir_version=_IR)
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = open_session(model.SerializeToString())
     except failures as error:
-        return _first(error)
+        return first_line(error)
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | str:
         try:
             results = session.run(None, dict(inputs))
         except (*failures, RuntimeError) as error:  # of a dtype that numpy lacks
-            return _first(error)
+            return first_line(error)
         if not all(isinstance(value, (np.ndarray, np.generic)) for value in results):
             return "a result is not a tensor"
         return [np.asarray(value) for value in results]
@@ -68,12 +65,25 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
     return run
 
 
-def _first(error: Exception) -> str:
+def open_session(model: bytes, *, optimized: bool = False) -> onnxruntime.InferenceSession:
+    """Load a model in ONNX Runtime, silent and on one thread; `optimized` lets it fuse and reorder."""
+    import onnxruntime
+
+    level = onnxruntime.GraphOptimizationLevel
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors are raised as exceptions
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, without its full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _traps(node: onnx.NodeProto, constants: Sequence[onnx.TensorProto]) -> bool:
-    """Tell whether a node divides integers by 0 or, perhaps, the smallest one by -1."""
+    """Return whether a node divides integers by 0 or, perhaps, the smallest one by -1."""
     from onnx import numpy_helper
 
     if node.op_type not in _DIVIDES or len(node.input) != 2:

@@ -1,9 +1,8 @@
 """Fold constants and shape arithmetic, inline local functions, resolve `If`s with a constant condition.
 
 onnxscript's folder does the work (canonicalise.py compares it with other libraries); ONNX Runtime computes
-(constant_folder.py). It gets told the nodes to fold: a constant that would grow the model is left to be computed, so that
-a later pass can weigh it. Quantised constants are never made floats: integer layers are told by them, and kernels
-dequantise the others.
+(constant_folder.py). Nodes whose constants would grow the model stay: a later pass can weigh them. Quantised constants
+stay integers: layer patterns match on them, and kernels dequantise the others.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from .constant_subgraphs import fitting_parts, nbytes
+from .evaluate import first_line
 
 if TYPE_CHECKING:
     import onnx
@@ -47,7 +47,7 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
         common.TopologicalSortPass()(graph_model)
         return ir.serde.serialize_model(graph_model)
     except (ValueError, RuntimeError) as error:
-        raise ModelError(f"The nodes of the model cannot be put in order: {_first(error)}.", _AGAIN) from error
+        raise ModelError(f"The nodes of the model cannot be put in order: {first_line(error)}.", _AGAIN) from error
 
 
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -75,7 +75,7 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             changed |= ConstantFolder(folds)(graph_model).modified
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelError(
-                f"A constant part of the model cannot be computed: {_first(error.__cause__ or error)}.", _AGAIN
+                f"A constant part of the model cannot be computed: {first_line(error.__cause__ or error)}.", _AGAIN
             ) from error
         if not changed:
             break
@@ -117,7 +117,7 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
 
 
 def _worth(node: onnx_ir.Node) -> bool:
-    """Tell whether folding one node with constant inputs hardly grows the model.
+    """Return whether folding one node with constant inputs hardly grows the model.
 
     Its results may outgrow the constants that vanish with it by `GROWTH` bytes. Numbers are always quantised.
     """
@@ -128,14 +128,14 @@ def _worth(node: onnx_ir.Node) -> bool:
 
 
 def _is_random(node: onnx_ir.Node) -> bool:
-    """Tell whether a node may give other results each time, as a Dropout that trains."""
+    """Return whether a node may give other results each time, as a Dropout that trains."""
     return node.op_type in _RANDOM or (
         node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None
     )
 
 
 def _computes_on_nothing(node: onnx_ir.Node) -> bool:
-    """Tell whether a node has a result although its operand has no elements.
+    """Return whether a node has a result although its operand has no elements.
 
     empty_tensors.py computes it as ONNX Runtime does.
     """
@@ -145,10 +145,6 @@ def _computes_on_nothing(node: onnx_ir.Node) -> bool:
     return any(
         value.shape is not None and value.shape.is_static() and 0 not in value.shape.numpy() for value in node.outputs
     )
-
-
-def _first(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _quiet() -> None:

@@ -44,7 +44,7 @@ class Activation(NamedTuple):
         return build.node(self.name, value, **numbers)
 
     def takes(self, number: str) -> bool:
-        """Tell whether the activation takes an "alpha" or "beta"."""
+        """Return whether the activation takes an "alpha" or "beta"."""
         return _KNOWN[self.name][number == "beta"] is not None
 
 

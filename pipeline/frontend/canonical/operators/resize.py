@@ -77,7 +77,7 @@ def _reads_alike(
     dtype: np.dtype,
     opset: int,
 ) -> bool:
-    """Tell whether TVM, given the sizes of all dimensions, takes the elements that ONNX Runtime takes.
+    """Return whether TVM, given the sizes of all dimensions, takes the elements that ONNX Runtime takes.
 
     It computes in single precision, and takes the quotient of the sizes for the scale.
     """

@@ -35,7 +35,7 @@ class OldForm:
     build: NodeBuilder
 
     def crosses(self, since: int) -> bool:
-        """Tell whether set `since`, in which the operator changed, lies between both sets."""
+        """Return whether set `since`, in which the operator changed, lies between both sets."""
         return self.version < since <= self.wanted
 
     def input(self, place: int) -> str:

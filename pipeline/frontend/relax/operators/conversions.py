@@ -17,7 +17,7 @@ _WIDE = ("int32", "int64", "uint32", "uint64")
 
 
 def narrows_floats(data: relax.Expr, dtype: str) -> bool:
-    """Tell whether a conversion makes integers of floats."""
+    """Return whether a conversion makes integers of floats."""
     return "float" in str(data.ty.dtype) and "int" in dtype
 
 

@@ -46,7 +46,7 @@ def block_transposes(kernel: PrimFunc, machine: Machine) -> PrimFunc | None:
 
 
 def _transposes(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel of one block has a transposed operand, of any size."""
+    """Return whether a kernel of one block has a transposed operand, of any size."""
     schedule = new_schedule(kernel)
     try:
         block, _ = only_block(schedule)

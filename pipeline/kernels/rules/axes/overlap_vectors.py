@@ -62,7 +62,7 @@ class Wide:
 
     @property
     def is_long(self) -> bool:
-        """Tell whether weights are repacked in blocks of whole vectors."""
+        """Return whether weights are repacked in blocks of whole vectors."""
         return _BLOCKS * (self.rounded - self.extent) <= self.extent
 
     def of(self, machine: Machine) -> Machine:
@@ -201,7 +201,7 @@ def _walked(
 
 
 def _used_as_value(blocks: Sequence[SBlock], axes: Sequence[Var]) -> bool:
-    """Tell whether a value depends on one of `axes` other than by an index."""
+    """Return whether a value depends on one of `axes` other than by an index."""
 
     def load(each: TensorLoad) -> Expr:
         return tirx.const(0, str(each.source.ty.dtype))
@@ -211,7 +211,7 @@ def _used_as_value(blocks: Sequence[SBlock], axes: Sequence[Var]) -> bool:
 
 
 def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
-    """Tell whether the result depends on an operand of its size other than through a reduction."""
+    """Return whether the result depends on an operand of its size other than through a reduction."""
     steps = [block.body for block in blocks if block.init is None]
     reached, read = [result], []
     while reached:

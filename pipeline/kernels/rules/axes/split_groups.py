@@ -228,7 +228,7 @@ def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
 
 
 def _reads_inside(store: BufferStore, moved: Sequence[Var], analyzer: sym.Analyzer) -> bool:
-    """Tell whether all reads of a sum are inside their tensors, also for elements that are not stored.
+    """Return whether all reads of a sum are inside their tensors, also for elements that are not stored.
 
     Indices that none of `moved`, the axes of groups, occurs in are as they were.
     """

@@ -100,7 +100,7 @@ def _reads(schedule: Schedule, reader: SBlockRV, block: SBlockRV) -> bool:
 
 
 def _is_plain(block: SBlock) -> bool:
-    """Tell whether a block writes one element, at its axes, and reads columns side by side."""
+    """Return whether a block writes one element, at its axes, and reads columns side by side."""
     store = block.body
     if not isinstance(store, BufferStore) or has_condition(store.value) or not store.indices:
         return False

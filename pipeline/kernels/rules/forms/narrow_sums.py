@@ -55,7 +55,7 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
 
 
 def _covers(block: SBlock, shape: Sequence[int]) -> bool:
-    """Tell whether the axes of a block's result are its own dimensions, each once; one element needs no axis."""
+    """Return whether the axes of a block's result are its own dimensions, each once; one element needs no axis."""
     extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
     axes = [index for index in block.body.indices if isinstance(index, Var)]
     found = [extents.get(index) if isinstance(index, Var) else 1 for index in block.body.indices]

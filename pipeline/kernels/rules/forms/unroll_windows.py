@@ -47,7 +47,7 @@ def _elements(block: SBlock) -> int:
 
 
 def _is_window(block: SBlock, sums: Set[Var]) -> bool:
-    """Tell whether a reduction combines one operand, as a pooling does, and none of the `sums`."""
+    """Return whether a reduction combines one operand, as a pooling does, and none of the `sums`."""
     store = block.body
     read = {load.source for load in loads(store.value)} - {store.buffer}
     return type(store.value).__name__ in COMBINED and len(read) == 1 and not read & sums

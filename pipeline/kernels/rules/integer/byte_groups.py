@@ -143,7 +143,7 @@ class _Groups(ByteColumns):
 
     @property
     def _single(self) -> bool:
-        """Tell whether a filter is a single unit: its values stay for all blocks."""
+        """Return whether a filter is a single unit: its values stay for all blocks."""
         return self.repack.units == 1
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:

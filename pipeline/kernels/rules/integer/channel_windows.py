@@ -126,7 +126,7 @@ class ChannelWindows(PaddedData):
         raise Unknown("no axis moves both factors")
 
     def _side_by_side(self) -> bool:
-        """Tell whether channels are neighbours in the data, the weight and the result."""
+        """Return whether channels are neighbours in the data, the weight and the result."""
         f = Var("f", "int64")
         own = {var: int64(0) for var in self.axes} | {self.f: f}
         _, _, indices = self.result(tirx.const(0, "int32"), own)

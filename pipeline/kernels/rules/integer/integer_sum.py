@@ -184,7 +184,7 @@ class IntegerSum:
         return tap, stride, step
 
     def starts_at(self, first: Expr) -> bool:
-        """Tell whether windows may start at a column, counted in the data: only at its first one."""
+        """Return whether windows may start at a column, counted in the data: only at its first one."""
         return isinstance(first, IntImm) and int(first) == 0
 
     def _check_epilogue(self) -> None:
@@ -214,7 +214,7 @@ class IntegerSum:
 
 
 def _plain(padding: SBlock) -> bool:
-    """Tell whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
+    """Return whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
     axes, indices = padding.iter_vars, padding.body.indices
     return len(axes) == len(indices) and all(
         index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))

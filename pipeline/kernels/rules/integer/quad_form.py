@@ -71,7 +71,7 @@ class QuadForm(IntegerSum):
         return c, next(place for place, index in enumerate(self.weight.indices) if c.same_as(index))
 
     def _stores(self) -> tuple[bool, bool]:
-        """Tell whether neighbouring places are neighbours in the result, and whether it holds bytes."""
+        """Return whether neighbouring places are neighbours in the result, and whether it holds bytes."""
         x, f = Var("x", "int64"), Var("f", "int64")
         own = {var: int64(0) for var in self.axes} | {self.x: x, self.f: f}
         _, value, indices = self.result(tirx.const(0, "int32"), own)

@@ -74,7 +74,7 @@ class _Small(LineBuffer):
         return kernel_of(self.original.params, [stmt], [self.acc], self.original.attrs)
 
     def _skips_padding(self) -> bool:
-        """Tell whether sums are the same without padding: a factor 0, or the start of a pooling."""
+        """Return whether sums are the same without padding: a factor 0, or the start of a pooling."""
         assert self.padding is not None
         update, start = self.window.body, self.window.init.value
         if has_skippable_padding(self.window, [self.padding]):

@@ -118,7 +118,7 @@ def _used(expr: Expr, bound: Mapping[Var, Expr]) -> set[Var]:
 
 
 def _only_sums(stmt: Stmt, nest: list[For], bound: Mapping[Var, Expr]) -> bool:
-    """Tell whether each store adds to an element that no loop of the nest chooses."""
+    """Return whether each store adds to an element that no loop of the nest chooses."""
     found: list[bool] = []
     own = {each.loop_var for each in nest}
 
@@ -130,7 +130,7 @@ def _only_sums(stmt: Stmt, nest: list[For], bound: Mapping[Var, Expr]) -> bool:
 
 
 def _adds(store: BufferStore) -> bool:
-    """Tell whether a store adds to its own element."""
+    """Return whether a store adds to its own element."""
     total = store.value
     if type(total).__name__ != "Add" or not isinstance(total.a, TensorLoad):
         return False

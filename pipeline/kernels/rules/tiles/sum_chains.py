@@ -150,7 +150,7 @@ class _Chains:
 
 
 def _sums(part: Stmt) -> bool:
-    """Tell whether a part of a tile is the nest of a sum."""
+    """Return whether a part of a tile is the nest of a sum."""
     try:
         block = _block(part)
     except Unknown:

@@ -132,7 +132,7 @@ def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
 
 
 def _apart(block: SBlock, one: Expr, other: Expr) -> bool:
-    """Tell whether some spatial axis moves one factor alone."""
+    """Return whether some spatial axis moves one factor alone."""
     axes = [axis.var for axis in block.iter_vars if int(axis.iter_type) == 0 and int(axis.dom.extent) > 1]
     return any(uses(one, axis) != uses(other, axis) for axis in axes)
 
@@ -233,7 +233,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
 
 
 def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
-    """Tell whether a vector along `lane` may be read in part.
+    """Return whether a vector along `lane` may be read in part.
 
     Where padding is skipped, a condition may depend on a lane if it holds for whole vectors, or for none of one.
     """
@@ -245,7 +245,7 @@ def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
 
 
 def _conflicts(apart: int, count: int) -> bool:
-    """Tell whether `count` results, `apart` elements from each other, compete for places in caches.
+    """Return whether `count` results, `apart` elements from each other, compete for places in caches.
 
     Those of a small result meet again in the next cache, soon enough.
     """

@@ -27,14 +27,14 @@ def conditions(operand: Expr) -> list[Expr]:
 
 
 def is_far(operand: Expr, lane: Var) -> bool:
-    """Tell whether each step through a contiguous weight leaves the lines fetched ahead."""
+    """Return whether each step through a contiguous weight leaves the lines fetched ahead."""
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
     return int(operand.source.ty.shape[-1]) * 4 >= _FAR
 
 
 def is_ragged(extent: int | None) -> bool:
-    """Tell whether vectors start anywhere in lines of the cache: those of a long axis that holds no whole lines."""
+    """Return whether vectors start anywhere in lines of the cache: those of a long axis that holds no whole lines."""
     return extent is not None and extent % _LINE != 0 and extent > _FAR_LINES * _LINE
 
 
@@ -48,7 +48,7 @@ def reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
 
 
 def slides(operand: Expr, axis: Var) -> bool:
-    """Tell whether an index is more than the axis alone, as in a sliding window."""
+    """Return whether an index is more than the axis alone, as in a sliding window."""
     return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)
 
 
@@ -81,7 +81,7 @@ def repacked_load(operand: Expr, lane: Var, extent: int, repackable: tuple[Var, 
 
 
 def _is_shifted(index: Expr, lane: Var, unit: int) -> bool:
-    """Tell whether an index is `lane`, or behind it by whole units: a slice of a weight."""
+    """Return whether an index is `lane`, or behind it by whole units: a slice of a weight."""
     if isinstance(index, Add) and isinstance(index.b, IntImm) and int(index.b) % unit == 0:
         index = index.a
     return lane.same_as(index)
@@ -94,7 +94,7 @@ def moved_by(operand: Expr, lane: Var) -> TensorLoad | None:
 
 
 def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
-    """Tell whether a sum steps from page to page of a large buffer: nothing is fetched ahead."""
+    """Return whether a sum steps from page to page of a large buffer: nothing is fetched ahead."""
     for load in loads(operand):
         shape = [int(extent) for extent in load.source.ty.shape]
         width = DTYPE_BYTES[str(load.source.ty.dtype)]

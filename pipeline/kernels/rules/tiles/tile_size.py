@@ -196,7 +196,7 @@ def _held(groups: int, rows: int, shared: bool) -> int:
 
 
 def _broadcasts(machine: Machine) -> bool:
-    """Tell whether a scalar takes a vector register of its own."""
+    """Return whether a scalar takes a vector register of its own."""
     return machine.lanes > 1 and not machine.by_element
 
 

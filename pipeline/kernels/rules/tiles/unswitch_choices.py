@@ -99,7 +99,7 @@ class _Nest:
 
     @property
     def copies(self) -> bool:
-        """Tell whether the block stores each element at its own axes."""
+        """Return whether the block stores each element at its own axes."""
         return are_axes(self.block, self.block.body.indices)
 
 

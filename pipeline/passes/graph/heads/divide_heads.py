@@ -89,7 +89,7 @@ class _Divider(relax.PyExprMutator):
         return part if shape_of(part) == shape else self.builder_.emit(relax.op.reshape(part, shape))
 
     def _is_product(self, expr: relax.Expr) -> bool:
-        """Tell whether a tensor is a product of two that are computed, in another order of its axes."""
+        """Return whether a tensor is a product of two that are computed, in another order of its axes."""
         value = self.values.get(expr, expr)
         name = str(getattr(getattr(value, "op", None), "name", ""))
         if name in ("relax.reshape", "relax.permute_dims"):

@@ -41,7 +41,7 @@ class _Axis:
 
     @property
     def permuted(self) -> bool:
-        """Tell whether phases do not meet the tap of their own number first."""
+        """Return whether phases do not meet the tap of their own number first."""
         return self.stride > 1 and self.dilation > 1
 
     @property

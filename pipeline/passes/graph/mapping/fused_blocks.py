@@ -119,7 +119,7 @@ class FusedBlocks:
         )
 
     def _lies_in_result(self, place: Place) -> bool:
-        """Tell whether `vector_reduction` computes a costly value once, in the place of the result."""
+        """Return whether `vector_reduction` computes a costly value once, in the place of the result."""
         block, readers = self._blocks[place], self._readers[place]
         if block.operations < FUNCTION_COST or len(readers) < 2:
             return False
@@ -217,7 +217,7 @@ class FusedBlocks:
         return frozenset(value for value, same in own.get(self.result, {}).items() if same)
 
     def _reads_in_time(self, place: Place, dims: tuple[frozenset[int], ...]) -> bool:
-        """Tell whether a kept block reads its elements before any is written over.
+        """Return whether a kept block reads its elements before any is written over.
 
         In each iteration of the loops it is in, the result takes the place of no others.
         """

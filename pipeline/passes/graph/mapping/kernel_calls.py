@@ -136,7 +136,7 @@ class _Reader:
         return tuple(value for (value,) in found) if all(len(each) == 1 for each in found) else None
 
     def is_placed(self, number: int, binding: relax.VarBinding) -> bool:
-        """Tell whether a call only copies computed values, each to one place of its result."""
+        """Return whether a call only copies computed values, each to one place of its result."""
         reads = self.reads[number] or ()
         computed = all(self.reads[each] is not None for each in reads)
         kernel = self.kernels[number]

@@ -136,7 +136,7 @@ def _results_by_rules(module: IRModule) -> frozenset[Var]:
 
 
 def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
-    """Tell whether rules might not take the group: it has more than one reduction, or a product amid index maps."""
+    """Return whether rules might not take the group: it has more than one reduction, or a product amid index maps."""
     if len(group) == 1:
         return False
     reducing = _reducing(called, group)

@@ -69,7 +69,7 @@ def _bindings_to_repeat(module: IRModule) -> dict[Var, relax.VarBinding]:
 
 
 def widens(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel makes a wider number of each 8-bit one, and does no more."""
+    """Return whether a kernel makes a wider number of each 8-bit one, and does no more."""
     *operands, result = kernel.params
     if not operands or not _is_simple(kernel):
         return False
@@ -79,7 +79,7 @@ def widens(kernel: PrimFunc) -> bool:
 
 
 def unpacks(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel makes several 8-bit numbers of each one, and does no more."""
+    """Return whether a kernel makes several 8-bit numbers of each one, and does no more."""
     *operands, result = kernel.params
     if not operands or not _is_simple(kernel):
         return False
@@ -88,7 +88,7 @@ def unpacks(kernel: PrimFunc) -> bool:
 
 
 def _is_simple(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel is one block that stores cheap values, and sums nothing."""
+    """Return whether a kernel is one block that stores cheap values, and sums nothing."""
     blocks: list[SBlock] = []
     tvm_ffi.structural_walk(kernel.body, (SBlock, blocks.append))
     inner = [block for block in blocks if block.name_hint != "root"]

@@ -141,11 +141,11 @@ class Dataflow:
         return dtype_of(expr)
 
     def same_type(self, one: relax.Expr, other: relax.Expr) -> bool:
-        """Tell whether two tensors have one static shape and one dtype."""
+        """Return whether two tensors have one static shape and one dtype."""
         return self.shape(one) == self.shape(other) is not None and dtype_of(one) == dtype_of(other) != ""
 
     def fits(self, array: np.ndarray, expr: relax.Expr) -> bool:
-        """Tell whether an array has the static shape and the dtype of a tensor."""
+        """Return whether an array has the static shape and the dtype of a tensor."""
         return array.shape == self.shape(expr) and str(array.dtype) == dtype_of(expr)
 
     def fields(self, expr: relax.Expr) -> tuple[relax.Expr, ...]:
@@ -194,7 +194,7 @@ class Dataflow:
         return relax.const(value, dtype)
 
     def is_variable(self, expr: relax.Expr) -> bool:
-        """Tell whether an operand is computed, or a parameter: no constant."""
+        """Return whether an operand is computed, or a parameter: no constant."""
         return isinstance(expr, relax.Var) and self.constant(expr) is None
 
     def identity(self, expr: relax.Expr) -> relax.Expr:
@@ -212,18 +212,18 @@ class Dataflow:
         return tuple(dict.fromkeys(self._users.get(self.variable(expr).__chandle__(), ())))
 
     def is_output(self, expr: relax.Expr) -> bool:
-        """Tell whether the function returns a variable."""
+        """Return whether the function returns a variable."""
         return isinstance(expr, relax.Var) and self.variable(expr).__chandle__() in self._outputs
 
     def is_shared(self, expr: relax.Expr) -> bool:
-        """Tell whether several operands read a constant object, so that another form of it would be a second one."""
+        """Return whether several operands read a constant object, so that another form of it would be a second one."""
         value = self.value(expr)
         while isinstance(value, relax.Call) and self.operator(value) in _MOVES:
             value = self.value(value.args[0])
         return self._reads[value.__chandle__()] > 1
 
     def same(self, one: relax.Expr, other: relax.Expr) -> bool:
-        """Tell whether two operands are one variable, or constants of the same bytes."""
+        """Return whether two operands are one variable, or constants of the same bytes."""
         if (
             isinstance(one, relax.Var)
             and isinstance(other, relax.Var)

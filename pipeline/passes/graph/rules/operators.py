@@ -33,10 +33,10 @@ COMMUTATIVE = LATTICE | _relax("add multiply bitwise_xor")
 
 
 def is_float(dtype: str) -> bool:
-    """Tell whether a dtype holds floating-point numbers."""
+    """Return whether a dtype holds floating-point numbers."""
     return dtype.startswith(("float", "bfloat"))
 
 
 def is_integer(dtype: str) -> bool:
-    """Tell whether a dtype holds whole numbers, which wrap around; booleans are none."""
+    """Return whether a dtype holds whole numbers, which wrap around; booleans are none."""
     return dtype.startswith(("int", "uint"))

@@ -1,4 +1,4 @@
-"""Give variables of a Relax module new values of equal type, and drop the values no longer read.
+"""Assign new values of equal type to variables of a Relax module; drop the values no longer read.
 
 Bindings that read no replaced value stay the same objects, so the cost is that of the change, not of the graph.
 """
@@ -137,7 +137,7 @@ def _nested_calls(expr: relax.Expr) -> list[relax.Expr]:
 
 
 def _reads(expr: relax.Expr, variables: Mapping[relax.Var, relax.Expr]) -> bool:
-    """Tell whether an expression reads one of `variables`."""
+    """Return whether an expression reads one of `variables`."""
     if isinstance(expr, relax.Var):
         return expr in variables
     if isinstance(expr, relax.Call):

@@ -89,7 +89,7 @@ class RunProducts(PaddedData):
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
     def starts_at(self, first: Expr) -> bool:
-        """Tell whether windows may start at a column: any one of data that is not padded, as rows of a matrix do."""
+        """Return whether windows may start at a column: any one of data that is not padded, as rows of a matrix do."""
         return super().starts_at(first) or self.padding is None
 
     def _check_run(self) -> None:

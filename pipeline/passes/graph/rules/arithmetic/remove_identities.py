@@ -109,7 +109,7 @@ def _neutral(call: Call, graph: Dataflow) -> Expr | None:
 
 
 def _reverses(call: Call, graph: Dataflow) -> bool:
-    """Tell whether a slice runs backwards."""
+    """Return whether a slice runs backwards."""
     if graph.operator(call) != "relax.strided_slice" or len(call.args) < 5:
         return False
     return any(int(step) < 0 for step in graph.value(call.args[4]).fields)

@@ -146,7 +146,7 @@ def _simplify_constants(name: str, call: Call, graph: Dataflow) -> Expr | None:
 
 
 def _is_power_of_two(array: np.ndarray) -> bool:
-    """Tell whether all values, and their reciprocals, are normal powers of two."""
+    """Return whether all values, and their reciprocals, are normal powers of two."""
     if array.dtype.kind != "f":  # bfloat16 is of a kind of its own
         return False
     mantissa, exponent = np.frexp(array)

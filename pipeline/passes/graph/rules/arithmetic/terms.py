@@ -66,7 +66,7 @@ def terms_of(call: Call, graph: Dataflow, operators: Sequence[str]) -> list[Term
 
 
 def is_inner(expr: Expr, graph: Dataflow, operators: Sequence[str], depth: int) -> bool:
-    """Tell whether a value, `depth` operators below the top of a nest, is one of its operators."""
+    """Return whether a value, `depth` operators below the top of a nest, is one of its operators."""
     if graph.operator(expr) not in operators or graph.shape(expr) is None:
         return False
     return depth == 0 or (depth < DEPTH and graph.uses(expr) == 1)

@@ -122,7 +122,7 @@ _SHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze", "relax.nn.batc
 
 
 def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
-    """Tell whether scaling the first operand of a call scales its result alike."""
+    """Return whether scaling the first operand of a call scales its result alike."""
     name = operator_of(call)
     if name in _POSITIVE:
         return bool((scale.values >= 0).all()) and _meets_data(call)
@@ -134,7 +134,7 @@ def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
 
 
 def _meets_data(call: relax.Call) -> bool:
-    """Tell whether no window of a maximum covers padding alone, whose value does not scale."""
+    """Return whether no window of a maximum covers padding alone, whose value does not scale."""
     if "max_pool" not in operator_of(call):
         return True
     attrs = call.attrs

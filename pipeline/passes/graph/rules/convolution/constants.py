@@ -83,7 +83,7 @@ def _evaluate(call: relax.Expr, known: dict[relax.Var, np.ndarray], graph: Dataf
 
 
 def is_constant(expr: relax.Expr, graph: Dataflow) -> bool:
-    """Tell whether an expression is a constant, or a view of one, of a float dtype."""
+    """Return whether an expression is a constant, or a view of one, of a float dtype."""
     return _origin(expr, graph) is not None and dtype_of(expr) in FLOATS
 
 
@@ -107,7 +107,7 @@ class ConstantReaders:
                     self._readers[origin.value] += 1
 
     def owned(self, expr: relax.Expr) -> bool:
-        """Tell whether one call alone reads this constant or view of a constant."""
+        """Return whether one call alone reads this constant or view of a constant."""
         while True:
             if self._graph.uses(expr) != 1:
                 return False

@@ -105,7 +105,7 @@ def taps(extent: int, size: int, results: int, stride: int, dilation: int, befor
 
 
 def _meets(start: int, stride: int, count: int, extent: int) -> bool:
-    """Tell whether one of the positions 0, stride … (`count` of them) is in [start, start + extent)."""
+    """Return whether one of the positions 0, stride … (`count` of them) is in [start, start + extent)."""
     place = max(-(-start // stride), 0)
     return place < count and place * stride < start + extent
 

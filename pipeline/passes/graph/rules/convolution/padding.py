@@ -34,7 +34,7 @@ class Padding:
         return tuple(self.before[axis] for axis in axes), tuple(self.after[axis] for axis in axes)
 
     def is_below(self, graph: Dataflow) -> bool:
-        """Tell whether no element of the data lies under the value around it."""
+        """Return whether no element of the data lies under the value around it."""
         return self.value == -math.inf or (self.value <= 0 and _is_never_negative(self.data, graph))
 
 

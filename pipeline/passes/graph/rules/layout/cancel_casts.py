@@ -66,7 +66,7 @@ def _compare(name: str, call: Call, graph: Dataflow) -> Expr | None:
 
 
 def holds(wide: str, narrow: str) -> bool:
-    """Tell whether a dtype holds every value of another one exactly."""
+    """Return whether a dtype holds every value of another one exactly."""
     if wide == narrow:
         return True
     if narrow == "bool":

@@ -58,10 +58,10 @@ class _Reshapes:
     def is_free(self, key: Shape, call: Call | None, graph: Dataflow) -> bool:
         return call is not None and graph.shape(call) == key
 
-    def moved(self, value: Expr, key: Shape, shape: Shape, graph: Dataflow) -> Expr:
+    def move(self, value: Expr, key: Shape, shape: Shape, graph: Dataflow) -> Expr:
         return graph.op.reshape(value, shape)
 
-    def composed(self, value: Expr, key: Shape, call: Call, graph: Dataflow) -> Expr:
+    def compose(self, value: Expr, key: Shape, call: Call, graph: Dataflow) -> Expr:
         return value if graph.shape(call) == key else graph.op.reshape(value, graph.shape(call))
 
     def through(self, call: Call, keys: Mapping[Var, Shape], graph: Dataflow) -> Shape | None:
@@ -74,7 +74,7 @@ class _Reshapes:
         arrays = [array for each in graph.tensors(call) if (array := graph.constant(each)) is not None]
         return key if all(_undo_reshape(array, shape, key) is not None for array in arrays) else None
 
-    def computed(self, call: Call, keys: Mapping[Var, Shape], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+    def compute(self, call: Call, keys: Mapping[Var, Shape], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
         key, shape = keys[operands(call, graph)[0]], graph.static_shape(call)
         arrays = [(graph.constant(each), each) for each in graph.tensors(call)]
         return graph.like(

@@ -8,6 +8,7 @@ Moved through element-wise operators, reductions, softmax, concatenations, slice
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ..operators import ELEMENTWISE, REDUCTIONS
@@ -61,20 +62,17 @@ class _Transposes:
     def key(self, call: Call, graph: Dataflow) -> Axes | None:
         return graph.axes(call) if graph.operator(call) == _TRANSPOSE and graph.shape(call) is not None else None
 
-    def weight(self, shape: Axes) -> int:
-        size = 1
-        for extent in shape:
-            size *= extent
-        return size
+    def weight(self, shape: tuple[int, ...]) -> int:
+        return math.prod(shape)
 
     def is_free(self, key: Axes, call: Call | None, graph: Dataflow) -> bool:
         axes = _compose(key, graph.axes(call)) if call is not None else key
         return list(axes) == sorted(axes)
 
-    def moved(self, value: Expr, key: Axes, shape: Axes, graph: Dataflow) -> Expr:
+    def move(self, value: Expr, key: Axes, shape: Axes, graph: Dataflow) -> Expr:
         return _transpose(value, key, graph)
 
-    def composed(self, value: Expr, key: Axes, call: Call, graph: Dataflow) -> Expr:
+    def compose(self, value: Expr, key: Axes, call: Call, graph: Dataflow) -> Expr:
         return _transpose(value, _compose(key, graph.axes(call)), graph)
 
     def through(self, call: Call, keys: Mapping[Var, Axes], graph: Dataflow) -> Axes | None:
@@ -96,7 +94,7 @@ class _Transposes:
             return tuple(sorted(kept).index(axis) for axis in kept)
         return None
 
-    def computed(self, call: Call, keys: Mapping[Var, Axes], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+    def compute(self, call: Call, keys: Mapping[Var, Axes], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
         name, op, key = graph.operator(call), graph.op, keys[operands(call, graph)[0]]
         if name in ELEMENTWISE:
             return graph.like(call, [_undo_transpose(each, key, before, graph) for each in graph.tensors(call)])
@@ -119,7 +117,7 @@ class _Transposes:
 
 
 def _constants_fit(call: Call, rank: int, graph: Dataflow) -> bool:
-    """Tell whether each constant operand can be transposed: its rank is that of the result, or less."""
+    """Return whether each constant operand can be transposed: its rank is that of the result, or less."""
     flat = [each for argument in call.args for each in (graph.fields(argument) or (argument,))]
     return all(len(graph.shape(each) or ()) <= rank for each in flat if graph.constant(each) is not None)
 

@@ -89,7 +89,7 @@ def _compose(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
 
 
 def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:
-    """Tell whether slices that alone `read` a value take fewer elements than it has, or its channels one by one."""
+    """Return whether slices that alone `read` a value take fewer elements than it has, or its channels one by one."""
     shape = graph.shape(expr) or ()
     taken, whole = sum(read.values()), prod(shape)
     return 0 < taken < whole or (
@@ -143,7 +143,7 @@ def _read(expr: Expr, graph: Dataflow) -> dict[Ranges, int]:
 
 
 def _are_channels(read: Mapping[Ranges, int], shape: Sequence[int]) -> bool:
-    """Tell whether ranges are consecutive channels, together all of them."""
+    """Return whether ranges are consecutive channels, together all of them."""
     if len(read) < 2 or any(len(ranges) != 1 or ranges[0].axis != 1 or ranges[0].step != 1 for ranges in read):
         return False
     bounds = sorted((each.begin, each.end) for (each,) in read)
@@ -151,7 +151,7 @@ def _are_channels(read: Mapping[Ranges, int], shape: Sequence[int]) -> bool:
 
 
 def _is_convolved(expr: Expr, graph: Dataflow) -> bool:
-    """Tell whether a value is an ungrouped convolution by unshared constants, or element-wise over one."""
+    """Return whether a value is an ungrouped convolution by unshared constants, or element-wise over one."""
     from ..convolution.geometry import CONVOLUTIONS
 
     call = graph.value(expr)

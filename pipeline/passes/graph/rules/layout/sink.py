@@ -32,20 +32,20 @@ class Movement(Protocol):
     def through(self, call: Call, keys: Mapping[Var, Key], graph: Dataflow) -> Key | None:
         """Return the key of a call computed on operands before they are moved; None if that is not the same."""
 
-    def computed(self, call: Call, keys: Mapping[Var, Key], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+    def compute(self, call: Call, keys: Mapping[Var, Key], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
         """Return the call on its operands as they were before they were moved."""
 
-    def moved(self, value: Expr, key: Key, shape: tuple[int, ...], graph: Dataflow) -> Expr:
+    def move(self, value: Expr, key: Key, shape: tuple[int, ...], graph: Dataflow) -> Expr:
         """Return a value of the region as it is read outside, in `shape`."""
 
-    def composed(self, value: Expr, key: Key, call: Call, graph: Dataflow) -> Expr:
+    def compose(self, value: Expr, key: Key, call: Call, graph: Dataflow) -> Expr:
         """Return `call`, a movement of a value of the region, computed from the value before it was moved."""
 
     def weight(self, shape: tuple[int, ...]) -> int:
         """Return the cost of a movement to `shape`."""
 
     def is_free(self, key: Key, call: Call | None, graph: Dataflow) -> bool:
-        """Tell whether reading a value of the region needs no movement: outside, or by the movement `call`."""
+        """Return whether reading a value of the region needs no movement: outside, or by the movement `call`."""
 
 
 def sink(graph: Dataflow, movement: Movement) -> dict[Var, Expr]:
@@ -153,7 +153,7 @@ class _Region:
         return total
 
     def _leaves(self, var: Var) -> bool:
-        """Tell whether a value of the region is read outside of it by anything but a movement."""
+        """Return whether a value of the region is read outside of it by anything but a movement."""
         outside = (user for user in self.graph.users(var) if user not in self.inside and user not in self.sources)
         return self.graph.is_output(var) or any(True for _ in outside)
 
@@ -165,10 +165,10 @@ class _Region:
         for var in self.order:
             if var not in self.inside:
                 continue
-            before[var] = movement.computed(self.inside[var], self.keys, before, graph)
+            before[var] = movement.compute(self.inside[var], self.keys, before, graph)
             if self._leaves(var):
-                found[var] = movement.moved(before[var], self.keys[var], graph.static_shape(var), graph)
+                found[var] = movement.move(before[var], self.keys[var], graph.static_shape(var), graph)
             for user in self.graph.users(var):
                 if user in self.sources:
-                    found[user] = movement.composed(before[var], self.keys[var], graph.value(user), graph)
+                    found[user] = movement.compose(before[var], self.keys[var], graph.value(user), graph)
         return found

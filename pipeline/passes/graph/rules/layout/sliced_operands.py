@@ -155,7 +155,7 @@ def _narrow(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry, R
 
 
 def _is_taken_apart(call: Call, graph: Dataflow) -> bool:
-    """Tell whether the data of a convolution is computed, and slices alone read it besides."""
+    """Return whether the data of a convolution is computed, and slices alone read it besides."""
     data = call.args[0]
     others = [user for user in graph.users(data) if not graph.value(user).same_as(call)]
     return bool(graph.operator(data)) and all(
