@@ -117,6 +117,8 @@ def _factor(wanted: Constraint, avoid: frozenset[float]) -> Constraint:
         return wanted.within(-most, most, avoid=avoid)
     if low == -math.inf:
         return wanted.within(low, math.inf if high > 0 else 0, avoid=avoid)
+    if high < 0:  # of factors with opposite signs, which are not told apart here
+        return wanted.within(-math.inf, math.inf, avoid=avoid)
     least = 0.0 if low <= 0 else max(1.0, math.sqrt(low))
     return wanted.within(least, max(least, math.sqrt(high)) if math.isfinite(high) else high, avoid=avoid)
 
