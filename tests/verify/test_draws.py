@@ -419,12 +419,6 @@ def test_arguments_lie_in_the_domain_through_quantisation():
     run(model)
 
 
-def test_a_product_that_must_be_negative_leaves_its_factors_open():
-    nodes = [node("Mul", ["x", "y"], ["m"]), node("Add", ["m", "c"], ["s"]), node("Asin", ["s"], ["z"])]
-    model = graph(nodes, {"x": (F, [9]), "y": (F, [9])}, ("z",), {"c": np.float32(3)})
-    assert run(model, finite=False)
-
-
 def test_categories_are_drawn_from_those_that_an_encoder_knows():
     encoder = one("OneHotEncoder", {"x": (L, [9, 1])}, domain="ai.onnx.ml", cats_int64s=[7, 8, 9])
     assert {int(each) for inputs, _ in run(encoder) for each in inputs["x"].flat} == {7, 8, 9}

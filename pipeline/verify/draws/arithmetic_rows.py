@@ -103,24 +103,28 @@ def multiply(node: NodeView, wanted: Constraint, number: int) -> Constraint | No
         return wanted.within(-math.inf, math.inf, avoid=zero)
     other = limits_of(node, 1 - number)
     if other is None:
-        return _factor(wanted, zero)
+        return _factor(wanted, zero, number)
     scaled = _scaled(wanted, *other)
     largest = max(1.0, *map(abs, other))
     return replace(scaled or wanted.within(-math.inf, math.inf), magnitude=_PRODUCT / largest)
 
 
-def _factor(wanted: Constraint, avoid: frozenset[float]) -> Constraint:
-    """Constrain each of two factors, so that their product is as wanted."""
+def _factor(wanted: Constraint, avoid: frozenset[float], number: int) -> Constraint:
+    """Constrain each of two factors, so that their product is as wanted: of a negative one, the second is negative."""
     low, high = wanted.low, wanted.high
-    if low < 0 < high and math.isfinite(min(-low, high)) and not math.isinf(low):
+    if high <= 0:
+        low, high = _root_range(-high, -low)
+        return wanted.within(*((low, high) if number == 0 else (-high, -low)), avoid=avoid)
+    if low < 0 and (low == -math.inf or math.isfinite(high)):
         most = math.sqrt(min(-low, high))
         return wanted.within(-most, most, avoid=avoid)
-    if low == -math.inf:
-        return wanted.within(low, math.inf if high > 0 else 0, avoid=avoid)
-    if high < 0:  # of factors with opposite signs, which are not told apart here
-        return wanted.within(-math.inf, math.inf, avoid=avoid)
-    least = 0.0 if low <= 0 else max(1.0, math.sqrt(low))
-    return wanted.within(least, max(least, math.sqrt(high)) if math.isfinite(high) else high, avoid=avoid)
+    return wanted.within(*_root_range(max(low, 0.0), high), avoid=avoid)
+
+
+def _root_range(low: float, high: float) -> tuple[float, float]:
+    """Return a range of positive numbers, each product of two of which is from `low` to `high`; neither is negative."""
+    least = 0.0 if low == 0 else max(1.0, math.sqrt(low)) if math.isinf(high) else math.sqrt(low)
+    return least, math.sqrt(high)
 
 
 def _scaled(wanted: Constraint, low: float, high: float) -> Constraint | None:
