@@ -38,6 +38,7 @@ def toolchain(params: Params) -> str:
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
     for name, target in catalogue.readable(needed=params.targets).items():
         write_json(OUT / "targets" / f"{name}.json", asdict(target))
+    (OUT / "settings").mkdir(parents=True, exist_ok=True)  # DVC asks for it, of a repo without models too
     for model, name in declared(params):
         write_settings(params, model, name)
     counted = f"models: {len(params.models)}, targets: {len(params.targets)}"

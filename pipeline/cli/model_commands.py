@@ -15,7 +15,10 @@ from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptio
 from .output import print_table, show_report
 
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
-Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="write the results to this folder", parser=options.folder, metavar="<path>"),
+]
 Packages = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import typer
 
@@ -21,6 +22,13 @@ def number(value: float | None) -> float | None:
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is not a number.")
     return value
+
+
+def folder(text: str) -> Path:
+    """Read the path of a folder; an empty one, as of an unset variable, is not this folder. Raises typer.BadParameter."""
+    if not text:
+        raise typer.BadParameter("it is empty. This folder is called '.'.")
+    return Path(text)
 
 
 def shapes(items: Iterable[str] | None) -> dict[str, tuple[int, ...]]:

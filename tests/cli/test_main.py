@@ -90,6 +90,7 @@ def test_every_command_has_help(passfit: Passfit, command: str):
         ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--seed", "-1"),
         ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--max-extra-compute", "-0.1"),
         ("compile", "m.onnx", "--target", "rpi4", "--out", "o", "--max-extra-compute", "25%"),
+        ("compile", "m.onnx", "--target", "rpi4", "--out", ""),
         ("compile", "m.onnx", "--target", "rpi4", "--out", "o", "--max-extra-compute", "nan"),
         ("explain",),
         ("targets", "rpi4"),

@@ -30,6 +30,20 @@ def test_it_writes_versions_and_the_facts_of_every_target(repo):
     assert set(versions) == {*PACKAGES, "passfit-source"}
     board = json.loads((repo / "out" / "targets" / "our-board.json").read_text())
     assert (board["name"], board["ram"]) == ("our-board", 64 * 1024 * 1024)
+    assert (repo / "out" / "settings").is_dir()  # DVC refuses a stage without its output
+
+
+def test_a_malformed_board_is_left_out_unless_it_is_a_target(repo):
+    boards = "boards: {mine: {base: rpi4, ram: lots}}\n"
+    (repo / "params.yaml").write_text(f"{boards}targets: {{our-board: {{}}}}\n")
+    done = run(repo)
+    assert done.returncode == 0 and "left out: Target 'mine' in params.yaml" in done.stderr
+    assert {"our-board", "rpi4"} <= {file.stem for file in (repo / "out" / "targets").iterdir()} and not (
+        repo / "out" / "targets" / "mine.json"
+    ).exists()
+    (repo / "params.yaml").write_text(f"{boards}targets: {{mine: {{}}}}\n")
+    done = run(repo)
+    assert done.returncode == 2 and "Target 'mine' in params.yaml" in done.stderr
 
 
 def test_it_writes_the_same_bytes_again(repo):

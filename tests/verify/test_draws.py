@@ -429,3 +429,8 @@ def test_arguments_lie_in_the_domain_through_quantisation():
         {"x": (F, [60]), "b": (TensorProto.UINT8, [60])}, ("y", "z"), {"scale": np.float32(0.02), "zero": np.uint8(100)},
     )  # fmt: skip
     run(model)
+
+
+def test_categories_are_drawn_from_those_that_an_encoder_knows():
+    encoder = one("OneHotEncoder", {"x": (L, [9, 1])}, domain="ai.onnx.ml", cats_int64s=[7, 8, 9])
+    assert {int(each) for inputs, _ in run(encoder) for each in inputs["x"].flat} == {7, 8, 9}
