@@ -3,6 +3,7 @@
     statement:  max(arithmetic / rate, loads / rate, stores / rate, all / width, steps of a sum × latency,
                     bytes from beyond a cache / its bandwidth)
     kernel:     max(sum of its statements, bytes of operands and results / bandwidth) + call
+                the bandwidth of the second cache in a loop whose tensors fit it
 
 Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009; the ceilings are those of instruction-level parallelism. A
 model ranks candidates of one model on one target. It is not a clock: caches, prefetching and register spills are left out.
@@ -53,7 +54,8 @@ class Core:
 
     `latency` is the cycles of a dependent multiply-add; `window` the instructions in flight, which run side by side if
     independent. `cached` and `memory` are sustained bytes per cycle, of the last cache, with `cache` bytes, and beyond;
-    `refill` is that into the first cache, of FIRST_CACHE bytes. `call` is the cycles of a kernel's call.
+    `refill` is that into the first cache, of FIRST_CACHE bytes, from a second one of `second` bytes. `call` is the cycles of
+    a kernel's call.
     """
 
     arithmetic: float
@@ -67,6 +69,7 @@ class Core:
     memory: float
     refill: float
     call: float = 50.0
+    second: int = 0
 
 
 #: by architecture, a typical core of the catalogue: Haswell, Cortex-A72, Cortex-A8, Cortex-M4, a core of rv32imc, SiFive U74.
@@ -74,7 +77,7 @@ class Core:
 #: tables (2022); Intel, Optimization Reference Manual (2023), sustained bandwidths; Arm, Cortex-A72 Software Optimization
 #: Guide (2015); Cortex-A8 TRM, ch. 16; Cortex-M4 TRM, ch. 3.3; SiFive, U74 manual (21G1)
 CORES = {
-    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=18, memory=4, refill=48),
+    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=18, memory=4, refill=48, second=1 << 20),
     "aarch64": Core(1, 1, 1, 3, latency=7, window=128, cache=1 << 20, cached=8, memory=2, refill=8),
     "arm": Core(0.5, 1, 1, 2, latency=9, window=8, cache=1 << 18, cached=8, memory=1, refill=4),
     "thumb": Core(1, 0.5, 1, 1, latency=2, window=1, cache=1 << 18, cached=4, memory=4, refill=4, call=20),
@@ -89,12 +92,10 @@ def core_of(architecture: str) -> Core:
     return CORES.get(architecture, _OTHER)
 
 
-def kernel_cycles(work: KernelWork, core: Core) -> float:
-    """Return the cycles of one call of a kernel."""
-    return (
-        max(sum(_statement_cycles(each, core) for each in work.statements), least_cycles(0, work.nbytes, core))
-        + core.call
-    )
+def kernel_cycles(work: KernelWork, core: Core, near: bool = False) -> float:
+    """Return the cycles of one call of a kernel; `near` if its operands are in the second cache, from a trip before."""
+    moved = work.nbytes / max(core.refill, core.cached) if near else least_cycles(0, work.nbytes, core)
+    return max(sum(_statement_cycles(each, core) for each in work.statements), moved) + core.call
 
 
 def least_cycles(arithmetic: float, nbytes: int, core: Core) -> float:

@@ -35,6 +35,13 @@ def test_one_chain_of_sums_waits_for_each_and_many_short_ones_overlap():
     assert kernel_cycles(KernelWork((many,), 0), core) == 1000 / core.arithmetic + core.call
 
 
+@given(_KERNELS, st.sampled_from(sorted(CORES)))
+def test_operands_that_are_near_take_no_more_time(work, name):
+    core = CORES[name]
+    assert kernel_cycles(work, core, near=True) <= kernel_cycles(work, core)
+    assert core.second <= core.cache
+
+
 def test_every_architecture_of_the_catalogue_has_a_core():
     assert {target.architecture for target in load_catalogue(None).values()} <= set(CORES)
     assert core_of("unknown") in CORES.values()

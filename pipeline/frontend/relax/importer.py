@@ -17,6 +17,7 @@ from ..canonical.node_builder import attributes_of
 from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop, joins_of
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
+from .operators.bounded_gather import GATHERS, clipped_indices, convert_bounded_gather
 from .operators.conversions import convert_to_integers, narrows_floats
 from .operators.dynamic_quantisation import convert_dynamic_quantisation
 from .operators.extremes import EXTREMES, convert_extreme
@@ -55,6 +56,7 @@ class NodeImporter(ONNXGraphImporter):
             for value in (*graph.value_info, *graph.output)
         }
         self._joins = joins_of(graph, self._shapes)
+        self._clipped = clipped_indices(graph)
         try:
             return super().from_onnx(graph, opset)
         finally:
@@ -98,6 +100,11 @@ class NodeImporter(ONNXGraphImporter):
             return convert_loop(self.bb, inputs, self.node, self._import, self._joins)
         if op_name == "Concat" and self.node is not None and self.node.input[0] in self._joins:
             return inputs[0]
+        if op_name in GATHERS and self.node is not None and self.node.input[1] in self._clipped:
+            bounds, axis = self._clipped[self.node.input[1]], attributes_of(self.node).get("axis", 0)
+            taken = convert_bounded_gather(self.bb, op_name, inputs[0], inputs[1], axis, bounds)
+            if taken is not None:
+                return taken
         if op_name in INTEGER:
             return convert_integer(self.bb, op_name, inputs, attrs)
         if op_name in NARROW_WEIGHTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,9 @@ from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes, rearranged
 from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
+from ...program import Loop, Program
 from ...targets import Target
+from ...targets.cycles import core_of
 from ...tir.counts.most_code import most_code
 from ...tir.counts.operation_counts import predicted_cycles
 from ...tir.memoise import structural_hash
@@ -51,7 +53,7 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
         lowered, after = scorer.begun(specs, arrangement)
         planned, _ = apply_program_passes(lowered, (), scorer.planned)
         own = partial(_kernel_costs, target=target)
-        costs = figures_of_schedules(planned, scorer.summaries, f"costs {target.architecture}", own)
+        costs = figures_of_schedules(planned, scorer.summaries, f"costs far and near {target.architecture}", own)
         program = put_slices_in_place(rearranged(planned.program, after))
     except Exception as error:
         if failure_of(error) is None:
@@ -60,18 +62,34 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
     private = repackable_parameters(planned.program)
     # each distinct kernel once for each set of operands read in place
     bodies = {
-        (structural_hash(planned.kernels[each.kernel]), private[each.kernel], each.in_place): costs[each.kernel][1]
+        (structural_hash(planned.kernels[each.kernel]), private[each.kernel], each.in_place): costs[each.kernel][2]
         for each in (variant_of(owner, step) for owner, step, _ in program.calls())
     }
     return Costs(
-        cycles=round(sum(costs[step.kernel][0] * runs for _, step, runs in program.calls())),
+        cycles=round(
+            sum(
+                costs[call.step.kernel][near] * call.runs
+                for call, near in zip(program.calls(), near_calls(program, core_of(target.architecture).second))
+            )
+        ),
         most_code=code_of_calls(sum(1 for _ in program.calls())) + sum(bodies.values()),
     )
 
 
-def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, int]:
-    """Return the cycles of a call of a scheduled kernel, and a bound of its code in bytes."""
-    return predicted_cycles(kernel, target), most_code(kernel, target.machine)
+def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[bool]:
+    """Tell for each of `calls` whether its operands are in the cache: a loop around it, all of whose tensors fit, runs again."""
+    for step in program.steps:
+        if isinstance(step, Loop):
+            fits = sum(tensor.nbytes for tensor in step.body.tensors) <= cache
+            yield from near_calls(step.body, cache, around or (step.trips > 1 and fits))
+        else:
+            yield around
+
+
+def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, float, int]:
+    """Return the cycles of a call of a scheduled kernel, with operands from far and from near, and a bound of its code."""
+    far, near = (predicted_cycles(kernel, target, each) for each in (False, True))
+    return far, near, most_code(kernel, target.machine)
 
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:

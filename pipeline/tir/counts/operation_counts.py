@@ -97,10 +97,10 @@ def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]
     return KernelWork(tuple(map(add_traffic, counted)), nbytes)
 
 
-def predicted_cycles(kernel: PrimFunc, target: Target) -> float:
+def predicted_cycles(kernel: PrimFunc, target: Target, near: bool = False) -> float:
     """Return the cycles of one call of a scheduled kernel on `target`, by the model in `targets/cycles.py`."""
     core = core_of(target.architecture)
-    return kernel_cycles(kernel_work(kernel, target.machine, core), core)
+    return kernel_cycles(kernel_work(kernel, target.machine, core), core, near)
 
 
 def operations_of_elements(kernel: PrimFunc) -> float:

@@ -1,0 +1,149 @@
+"""Read the trees of `ai.onnx.ml` as tables by node: siblings side by side, deep trees first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Attributes = dict[str, Any]
+#: tests of a branch as ONNX's operators, in the order of their numbers in operator set 5
+TESTS = {
+    "BRANCH_LEQ": "LessOrEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterOrEqual", "BRANCH_GT": "Greater",
+    "BRANCH_EQ": "Equal",
+}  # fmt: skip
+#: the test that fails where it holds
+_OPPOSITE = "BRANCH_NEQ"
+#: modes of operator set 5 by number; a value is a member if it equals one of a list
+_MODES = (*TESTS, _OPPOSITE, "BRANCH_MEMBER")
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Tables by node of all trees; the first rows are the roots of trees of these depths.
+
+    `missing` tells the nodes at which NaN goes where the test holds, `given` the number of a node in the file.
+    """
+
+    modes: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    holds: np.ndarray
+    missing: np.ndarray
+    given: np.ndarray
+    depths: np.ndarray
+
+
+def tables(
+    roots: Sequence[int] | None,
+    modes: Sequence[str],
+    feature: Any,
+    threshold: Any,
+    holds: Any,
+    fails: Any,
+    missing: Any,
+) -> Trees | str:
+    """Put siblings side by side, deep trees first; return the reason if there is no such form."""
+    kinds, itself = np.asarray(modes), np.arange(len(modes))
+    opposite = kinds == _OPPOSITE  # NaN equals nothing: it goes where this test holds, whatever `missing` says
+    kinds, missing = (
+        np.where(opposite, "BRANCH_EQ", kinds),
+        None if missing is None else np.asarray(missing, bool) & ~opposite,
+    )
+    holds, fails = np.where(opposite, fails, holds), np.where(opposite, holds, fails)
+    if strange := sorted(set(kinds) - TESTS.keys() - {"LEAF"}):
+        return f"its branches are {', '.join(strange)}"
+    leaf = kinds == "LEAF"
+    holds, fails = (np.where(leaf, itself, np.asarray(each, np.int64)) for each in (holds, fails))
+    if roots is None:
+        roots = np.setdiff1d(itself, np.concatenate([holds[~leaf], fails[~leaf]]))
+    depth = np.zeros(len(modes), np.int64)
+    for _ in range(len(modes) + 1):
+        depth, before = np.where(leaf, 0, 1 + np.maximum(depth[holds], depth[fails])), depth
+        if (depth == before).all():
+            break
+    else:
+        return "its branches go round in a circle"
+    heads = np.asarray(roots, np.int64)
+    level = heads[np.argsort(-depth[heads], kind="stable")]
+    depths, given, following, rows = depth[level], [level], [], len(level)
+    while len(level):
+        inner = ~leaf[level]
+        start = rows - len(level)
+        following.append(np.where(inner, rows + 2 * (np.cumsum(inner) - inner), start + np.arange(len(level)) - 1))
+        level = np.stack([holds[level[inner]], fails[level[inner]]], axis=1).reshape(-1)
+        given.append(level)
+        rows += len(level)
+    of = np.concatenate(given)
+    numbers = np.asarray(threshold)
+    return Trees(
+        modes=kinds[of],
+        feature=np.where(leaf[of], 0, np.asarray(feature, np.int64)[of]),
+        threshold=np.where(leaf[of], np.asarray(np.nan, numbers.dtype), numbers[of]),
+        holds=np.concatenate(following),
+        missing=missing[of] & ~leaf[of] if missing is not None else np.zeros(rows, bool),
+        given=of,
+        depths=depths,
+    )
+
+
+def numbers_of(attributes: Attributes, name: str) -> np.ndarray | None:
+    """Return an attribute that is a list of floats or, as doubles, a tensor; None if it is neither."""
+    from onnx import numpy_helper
+
+    if tensor := attributes.get(f"{name}_as_tensor"):
+        return numpy_helper.to_array(tensor)
+    return np.asarray(attributes[name], np.float32) if attributes.get(name) else None
+
+
+def tables_by_tree(attributes: Attributes) -> tuple[Trees | str, dict[tuple[int, int], int]]:
+    """Read the tables of an ensemble, or the reason if it has no such form; and the rows of nodes by tree and number."""
+    keys = list(zip(attributes["nodes_treeids"], attributes["nodes_nodeids"]))
+    number = {key: index for index, key in enumerate(keys)}
+    holds, fails = (
+        [number.get((tree, to), 0) for (tree, _), to in zip(keys, attributes[f"nodes_{side}nodeids"])]
+        for side in ("true", "false")
+    )
+    missing = attributes.get("nodes_missing_value_tracks_true")
+    values = numbers_of(attributes, "nodes_values")
+    modes, feature = attributes["nodes_modes"], attributes["nodes_featureids"]
+    return tables(None, modes, feature, values, holds, fails, missing or None), number
+
+
+def branches_then_leaves(attributes: Attributes, leaves: int) -> list[list[Any]]:
+    """Return a row of `tables` for each branch and leaf of operator set 5, which numbers them apart.
+
+    A test for members of a set is a chain of tests for each member. The members of all sets are a list, with NaN after each.
+    """
+    from onnx import numpy_helper
+
+    modes, thresholds = (numpy_helper.to_array(attributes[f"nodes_{name}"]) for name in ("modes", "splits"))
+    count = len(modes)
+    holds, fails = (
+        [
+            to + count * bool(leaf)
+            for to, leaf in zip(attributes[f"nodes_{side}nodeids"], attributes[f"nodes_{side}leafs"])
+        ]
+        for side in ("true", "false")
+    )
+    missing = attributes.get("nodes_missing_value_tracks_true") or [0] * count
+    rows = [
+        list(row)
+        for row in zip(
+            (_MODES[mode] for mode in modes), attributes["nodes_featureids"], thresholds, holds, fails, missing
+        )
+    ]
+    rows += [["LEAF", 0, 0.0, 0, 0, 0] for _ in range(leaves)]
+    members = numpy_helper.to_array(attributes["membership_values"]) if "membership_values" in attributes else []
+    ends = np.flatnonzero(np.isnan(members))
+    sets = iter(np.split(members, ends))
+    for row in [row for row in rows if row[0] == "BRANCH_MEMBER"]:
+        values = [value for value in next(sets) if value == value] or [np.nan]
+        row[0], row[2] = "BRANCH_EQ", values[0]
+        for value in values[1:]:
+            further = [*row[:2], value, *row[3:]]
+            row[4], row = len(rows), further
+            rows.append(further)
+    return rows

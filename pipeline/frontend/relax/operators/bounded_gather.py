@@ -1,0 +1,62 @@
+"""Convert a Gather whose indices a Clip bounds: none counts from the end, and none needs a check.
+
+Its kernel joins its neighbours: FuseOps takes one with computed indices for opaque, unless it says otherwise. Others stay
+kernels of their own, whose indices are checked as they are read.
+
+Imports TVM: only imported once a graph is made.
+"""
+
+from __future__ import annotations
+
+import onnx
+from onnx import numpy_helper
+from tvm import relax, te, topi
+from tvm.ir import Expr
+
+GATHERS = frozenset({"Gather", "GatherElements"})
+#: TVM's kind of a kernel whose every result is computed from elements alone
+_INJECTIVE = 2
+
+
+def clipped_indices(graph: onnx.GraphProto) -> dict[str, tuple[int, int]]:
+    """Return the bounds of the results of Clips of integers."""
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    found = {}
+    for node in graph.node:
+        if node.op_type == "Clip" and len(node.input) == 3 and {*node.input[1:]} <= constants.keys():
+            low, high = (numpy_helper.to_array(constants[name]) for name in node.input[1:])
+            if low.dtype.kind == "i":
+                found[node.output[0]] = int(low), int(high)
+    return found
+
+
+def convert_bounded_gather(
+    builder: relax.BlockBuilder,
+    operator: str,
+    data: relax.Expr,
+    indices: relax.Expr,
+    axis: int,
+    bounds: tuple[int, int],
+) -> relax.Expr | None:
+    """Emit the kernel; None if the bounds are not those of the axis."""
+    rank = len(data.ty.shape)
+    if not 0 <= bounds[0] <= bounds[1] < int(data.ty.shape[axis]):
+        return None
+    kernel = _taken if operator == "Gather" else _gathered
+    made = builder.call_te(
+        kernel, data, indices, axis % rank, primfunc_name_hint="take", primfunc_attrs={"op_pattern": _INJECTIVE}
+    )
+    return builder.emit(made)
+
+
+def _taken(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
+    rank = len(indices.shape)
+
+    def element(*places: Expr) -> Expr:
+        return data[(*places[:axis], indices[places[axis : axis + rank]], *places[axis + rank :])]
+
+    return te.compute((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), element, name="T_take")
+
+
+def _gathered(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
+    return topi.gather(data, axis, indices)
