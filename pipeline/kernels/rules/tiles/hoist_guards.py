@@ -19,11 +19,9 @@ from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, IntImm, P
 from tvm.tirx.analysis import undefined_vars
 
 from ....tir.index_grid import Unknown
-from ....tir.rolled_loops import ROLLED
+from ....tir.rolled_loops import MOST_SUMS, ROLLED
 
 _SERIAL, _UNROLLED = 0, 3
-#: most sums, of all steps, of a loop that LLVM unrolls as a whole
-_UNROLLED_SUMS = 32
 
 
 def hoist_guards(kernel: PrimFunc) -> PrimFunc:
@@ -40,7 +38,7 @@ def hoist_places(kernel: PrimFunc) -> PrimFunc:
     Loops that LLVM unrolls are left, as it moves their remainders by itself (measured: 0.45 × the time of 7 taps of 8 sums,
     1.02 × that of 2 taps of 12).
     """
-    return _interchanged(kernel, _UNROLLED_SUMS, _axes)
+    return _interchanged(kernel, MOST_SUMS, _axes)
 
 
 def _interchanged(kernel: PrimFunc, most: int, axes: Callable[[Stmt], Mapping[Var, Expr]]) -> PrimFunc:
