@@ -13,8 +13,8 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 ROLLED = "passfit.rolled"
 #: most steps of a loop that LLVM unrolls as a whole
 MOST_STEPS = 16
-#: most sums, of all steps, of such a loop: a larger one stays, with the remainders in it (measured: 24 and 56)
-MOST_SUMS = 32
+#: most places in a ring, of all steps and rows, of such a loop: a larger one stays, with the remainders in it (seen: 12, 20)
+MOST_PLACES = 16
 _SERIAL = 0
 
 

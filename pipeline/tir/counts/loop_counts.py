@@ -14,7 +14,7 @@ from tvm.ir import Expr, Var
 from tvm.tirx import IntImm
 
 from ...targets import Machine
-from ..rolled_loops import MOST_SUMS
+from ..rolled_loops import MOST_PLACES
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = range(4)
 #: an unrolled loop with a branch in each step, which only the call of a kernel decides: its steps share no loads
@@ -84,10 +84,12 @@ def accesses(loops: Sequence[CountedLoop], vectors: Sequence[int], moves: Sequen
     return total
 
 
-def unrolled_by_llvm(loops: Sequence[CountedLoop], vectors: Sequence[int]) -> tuple[CountedLoop, ...]:
-    """Mark the innermost serial loop as unrolled if LLVM does so: what each of its steps needs is hoisted."""
+def unrolled_by_llvm(loops: Sequence[CountedLoop], moves: Sequence[int]) -> tuple[CountedLoop, ...]:
+    """Mark the innermost serial loop as unrolled, if LLVM does so beside what `moves` changes: its steps' values are hoisted."""
     inner = max((number for number, loop in enumerate(loops) if loop.kind == SERIAL and loop.extent > 1), default=None)
-    if inner is None or math.prod(vectors[inner:]) > MOST_SUMS:
+    if inner is None:
+        return tuple(loops)
+    if math.prod(loop.extent for loop, move in zip(loops[inner:], moves[inner:]) if move) > MOST_PLACES:
         return tuple(loops)
     return (*loops[:inner], replace(loops[inner], kind=UNROLLED), *loops[inner + 1 :])
 

@@ -213,8 +213,9 @@ class _Counter:
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
         indices = [index for each in (store, *read) for index in each.indices]
         addresses += everywhere * (DIVISION * strides.divisions(indices) + strides.conditions(store.value))
-        unrolled = unrolled_by_llvm(loops, vectors)
-        wrapped = sum(accesses(unrolled, vectors, moves) for moves in strides.wrapped(indices, self._number))
+        wrapped = sum(
+            accesses(unrolled_by_llvm(loops, moves), vectors, moves) for moves in strides.wrapped(indices, self._number)
+        )
         addresses += (DIVISION * wrapped + branches(loops, vectors)) * place.share
         arithmetic = instructions(store.value) * everywhere
         for each, cost in long_instructions(

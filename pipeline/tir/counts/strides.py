@@ -70,7 +70,7 @@ class Strides:
         if number is None:
             return []
         return [
-            [int(depends(each, loop.var, self._bound)) for loop in self._loops]
+            [int(loop.extent > 1 and depends(each, loop.var, self._bound)) for loop in self._loops]
             for each in _divisions(indices)
             if depends(each, number, self._bound) and not self._is_uneven(each)
         ]
