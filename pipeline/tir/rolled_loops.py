@@ -13,6 +13,8 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 ROLLED = "passfit.rolled"
 #: most steps of a loop that LLVM unrolls as a whole
 MOST_STEPS = 16
+#: most places in a ring, of all steps and rows, of such a loop: a larger one stays, with the remainders in it (seen: 12, 20)
+MOST_PLACES = 16
 _SERIAL = 0
 
 

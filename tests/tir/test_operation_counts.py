@@ -10,6 +10,7 @@ from tvm import te
 from tvm.script import tirx as T
 
 from passfit.frontend.relax.checked import checked
+from passfit.kernels.rules.tiles.hoist_guards import hoist_places
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
 from passfit.tir.counts.instructions import DIVISION
@@ -325,3 +326,38 @@ def test_neighbours_read_as_one_integer_are_one_load(dtype):
         for operand, value in ((bytes_, of_bytes), (words, lambda i, j: words[i, j]))
     ]
     assert found == [5 * 2, 5 * 2, 5 * 16, 5 * 16]
+
+
+@T.prim_func(private=True, s_tir=True)
+def in_ring(
+    number: T.int32, x: T.Buffer((12, 8), "float32"), w: T.Buffer((8, 9), "float32"), y: T.Buffer((4,), "float32")
+):
+    for c in range(8):
+        for k in range(9):
+            for j in T.unroll(4):
+                y[j] = y[j] + x[(T.max(T.min(number, 5), 0) + j + k) % 12, c] * w[c, k]
+
+
+def test_each_row_of_a_tile_has_its_own_place_in_a_ring_until_the_loop_that_moves_it_is_outside():
+    (inside,), (outside,) = (kernel_work(each, AVX2).statements for each in (in_ring, hoist_places(in_ring)))
+    assert inside.control == 8 * 9 + DIVISION * 8 * 9 * 4
+    assert outside.control == 8 * 9 + DIVISION * 9 * 4
+
+
+@T.prim_func(private=True, s_tir=True)
+def guarded(
+    number: T.int32, x: T.Buffer((8, 9), "float32"), w: T.Buffer((8, 8), "float32"), y: T.Buffer((4, 8), "float32")
+):
+    for c in range(8):
+        for j in T.unroll(4):
+            if T.max(T.min(number, 5), 0) + j < 7:
+                for v in T.vectorized(8):
+                    y[j, v] = y[j, v] + x[c, T.max(T.min(number, 5), 0) + j] * w[c, v]
+
+
+def test_rows_with_a_guard_each_share_no_loads():
+    """Each row loads the weights; 21 of 24 rows of the six calls are inside. Sums stay in registers from call to call."""
+    (statement,) = kernel_work(guarded, AVX2).statements
+    inside = 21 / 24
+    assert statement.loads == pytest.approx(inside * (8 * 4 + 8 * 4 + 4 / 6))
+    assert statement.control == pytest.approx(inside * (8 + 8 * 4))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm.ir import Expr, Var
 from tvm.tirx import IntImm
 
 from ...targets import Machine
+from ..rolled_loops import MOST_PLACES
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = range(4)
+#: an unrolled loop with a branch in each step, which only the call of a kernel decides: its steps share no loads
+BRANCHED = 4
 #: instructions of the end of an iteration: increment and branch, half of them unrolled away
 _CONTROL = 1
 #: largest stride at which LLVM loads whole vectors and shuffles them; beyond, it loads element by element
@@ -75,10 +78,26 @@ def accesses(loops: Sequence[CountedLoop], vectors: Sequence[int], moves: Sequen
                 continue
             shuffled = loop.extent if stride is None or stride not in _SHUFFLED else count * stride
             total *= min(shuffled, loop.extent)
-        elif stride != 0 or not hoisted:
+        elif stride != 0 or not hoisted or loop.kind == BRANCHED:
             total *= loop.extent
-            hoisted = hoisted and loop.kind == UNROLLED
+            hoisted = hoisted and loop.kind in (UNROLLED, BRANCHED)
     return total
+
+
+def unrolled_by_llvm(loops: Sequence[CountedLoop], moves: Sequence[int]) -> tuple[CountedLoop, ...]:
+    """Mark the innermost serial loop as unrolled, if LLVM does so beside what `moves` changes: its steps' values are hoisted."""
+    inner = max((number for number, loop in enumerate(loops) if loop.kind == SERIAL and loop.extent > 1), default=None)
+    if inner is None:
+        return tuple(loops)
+    if math.prod(loop.extent for loop, move in zip(loops[inner:], moves[inner:]) if move) > MOST_PLACES:
+        return tuple(loops)
+    return (*loops[:inner], replace(loops[inner], kind=UNROLLED), *loops[inner + 1 :])
+
+
+def branches(loops: Sequence[CountedLoop], vectors: Sequence[int]) -> float:
+    """Count the branches of the innermost branched loop."""
+    last = max((number for number, loop in enumerate(loops) if loop.kind == BRANCHED), default=None)
+    return 0.0 if last is None else float(math.prod(vectors[: last + 1]))
 
 
 def loop_ends(loops: Sequence[CountedLoop], vectors: Sequence[int]) -> float:
@@ -97,7 +116,7 @@ def independent_sums(loops: Sequence[CountedLoop], vectors: Sequence[int], moves
     for loop, count, stride in reversed(list(zip(loops, vectors, moves))):
         if loop.extent == 1:
             continue
-        if loop.kind not in (VECTORIZED, UNROLLED):
+        if loop.kind not in (VECTORIZED, UNROLLED, BRANCHED):
             return total if stride == 0 else total * loop.extent
         total *= count if stride != 0 else 1
     return total
@@ -107,7 +126,7 @@ def dependent_steps(loops: Sequence[CountedLoop], moves: Sequence[int | None]) -
     """Count the dependent steps of one sum: iterations of inner serial loops that do not move the accumulator."""
     total = 1
     for loop, stride in reversed(list(zip(loops, moves))):
-        if loop.extent > 1 and loop.kind not in (VECTORIZED, UNROLLED):
+        if loop.extent > 1 and loop.kind not in (VECTORIZED, UNROLLED, BRANCHED):
             if stride != 0:
                 break
             total *= loop.extent

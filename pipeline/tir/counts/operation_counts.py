@@ -6,7 +6,9 @@
                 for v in vectorized 8: acc[j, v] += x[k, i, v] * w[j]
 
 Neighbours in memory that are read as one integer are one load. A load from one of two places, by position, chooses its address first: an instruction for each place. Conditions on the
-innermost loop are evaluated in each iteration, and so are quotients and remainders that move by no constant step.
+innermost loop are evaluated in each iteration, and so are quotients and remainders that move by no constant step. What the
+number of a call decides, rows of a ring and guards of rows, is hoisted, but never known before: each row of a tile has a
+remainder and a branch of its own, and rows with branches share no loads.
 Divisions and functions are hoisted as loads are. Accumulators that no inner serial loop moves stay in registers. What
 LLVM vectorizes by itself counts as vectorized: innermost loops whose stores are contiguous and whose loads move a few
 elements at most, except sums.
@@ -33,16 +35,19 @@ from ..row_window import calls_of
 from .cache_traffic import CacheTraffic, StatementNest, StridedAccess
 from .instructions import DIVISION, instructions, long_instructions, widest
 from .loop_counts import (
+    BRANCHED,
     SERIAL,
     UNROLLED,
     VECTORIZED,
     CountedLoop,
     accesses,
+    branches,
     dependent_steps,
     executions,
     extent_of,
     independent_sums,
     loop_ends,
+    unrolled_by_llvm,
     vectorized_by_llvm,
     vectors_of,
 )
@@ -77,7 +82,7 @@ class _Counted:
 @memoise_by_structure
 def instructions_of(kernel: PrimFunc, machine: Machine) -> tuple[StatementWork, ...]:
     """Count the instructions of one call of a scheduled kernel on `machine`, statement by statement; no bytes."""
-    return tuple(each.work for each in _Counter(machine).of(kernel.body, _all_calls(kernel)))
+    return tuple(each.work for each in _Counter(machine, kernel).of(kernel.body, _all_calls(kernel)))
 
 
 @memoise_by_structure
@@ -85,7 +90,7 @@ def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]
     """Count the instructions of a call of a scheduled kernel, and the bytes for the caches of `core`."""
     place = _all_calls(kernel)
     nbytes = round(place.share * sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType)))
-    counted = _Counter(machine).of(kernel.body, place)
+    counted = _Counter(machine, kernel).of(kernel.body, place)
     traffic = CacheTraffic([nest for each in counted for nest in each.nests])
 
     def add_traffic(each: _Counted) -> StatementWork:
@@ -117,8 +122,10 @@ def _all_calls(kernel: PrimFunc) -> _Place:
 class _Counter:
     """Walk a kernel's statements."""
 
-    def __init__(self, machine: Machine):
+    def __init__(self, machine: Machine, kernel: PrimFunc):
         self._machine = machine
+        called = calls_of(kernel)
+        self._number = None if called is None else called[0]
 
     def of(self, stmt: Stmt, place: _Place) -> list[_Counted]:
         if isinstance(stmt, BufferStore):
@@ -135,11 +142,21 @@ class _Counter:
             return self._block(stmt, place)
         if isinstance(stmt, IfThenElse):
             share = _share(stmt.condition, place)
-            then = _Place(place.loops, place.bound, place.share * share, place.registers)
+            then = _Place(self._branched(stmt.condition, place), place.bound, place.share * share, place.registers)
             other = _Place(place.loops, place.bound, place.share * (1 - share), place.registers)
             return self.of(stmt.then_case, then) + (self.of(stmt.else_case, other) if stmt.else_case else [])
         body = getattr(stmt, "body", None)
         return self.of(body, place) if isinstance(body, Stmt) else []
+
+    def _branched(self, condition: Expr, place: _Place) -> tuple[CountedLoop, ...]:
+        """Mark the unrolled loops that a condition depends on, if the number of a call decides it: a branch for each row."""
+        bound = dict(place.bound)
+        if self._number is None or not depends(condition, self._number, bound):
+            return place.loops
+        return tuple(
+            replace(loop, kind=BRANCHED) if loop.kind == UNROLLED and depends(condition, loop.var, bound) else loop
+            for loop in place.loops
+        )
 
     def _block(self, stmt: SBlockRealize, place: _Place) -> list[_Counted]:
         block = stmt.block
@@ -198,6 +215,10 @@ class _Counter:
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
         indices = [index for each in (store, *read) for index in each.indices]
         addresses += everywhere * (DIVISION * strides.divisions(indices) + strides.conditions(store.value))
+        wrapped = sum(
+            accesses(unrolled_by_llvm(loops, moves), vectors, moves) for moves in strides.wrapped(indices, self._number)
+        )
+        addresses += (DIVISION * wrapped + branches(loops, vectors)) * place.share
         arithmetic = instructions(store.value) * everywhere
         for each, cost in long_instructions(
             store.value, lanes if any(loop.kind == VECTORIZED for loop in loops) else 1

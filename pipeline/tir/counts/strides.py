@@ -60,13 +60,20 @@ class Strides:
 
     def divisions(self, indices: Iterable[Expr]) -> int:
         """Count the different quotients and remainders that the innermost loop moves by no constant step."""
-        divisions = {
-            structural_hash(each): each
-            for index in indices
-            for each in walk(index)
-            if isinstance(each, (FloorDiv, FloorMod))
-        }
-        return sum(map(self._is_uneven, divisions.values()))
+        return sum(map(self._is_uneven, _divisions(indices)))
+
+    def wrapped(self, indices: Iterable[Expr], number: Var | None) -> list[list[int]]:
+        """Return by loop whether it changes a quotient or remainder that the `number` of a call decides too.
+
+        One such list for each, 1 or 0 a loop: no step of theirs is known before the call. Those of `divisions` are left out.
+        """
+        if number is None:
+            return []
+        return [
+            [int(loop.extent > 1 and depends(each, loop.var, self._bound)) for loop in self._loops]
+            for each in _divisions(indices)
+            if depends(each, number, self._bound) and not self._is_uneven(each)
+        ]
 
     def conditions(self, value: Expr) -> int:
         """Count the different comparisons by position in `value` that the innermost loop decides."""
@@ -88,6 +95,12 @@ class Strides:
         first, *steps = np.broadcast_to(values, self._grid.shape)
         once, whole = np.array(steps[: self._count]) - first, np.array(steps[self._count :]) - first
         return [int(move) if even else None for move, even in zip(once, whole == once * self._steps)]
+
+
+def _divisions(indices: Iterable[Expr]) -> list[Expr]:
+    """Return the different quotients and remainders in indices."""
+    found = (each for index in indices for each in walk(index) if isinstance(each, (FloorDiv, FloorMod)))
+    return list({structural_hash(each): each for each in found}.values())
 
 
 def drop_loads(index: Expr) -> Expr:
