@@ -52,7 +52,7 @@ from passfit.passes.sequence.replay import lower_by_sequence, schedule_sequence
 from passfit.passes.sequence.sequence import Sequence, read_sequence
 from passfit.targets import Target, get_target, host_libc, zig_cc
 from passfit.tir.row_window import tensors_of
-from passfit.verify.cases import Case, with_plain_sums
+from passfit.verify.cases import Case, add_plain_sums
 from passfit.verify.compare import compare
 from passfit.verify.runner import numpy_dtype
 from passfit.verify.settings import VerifySettings
@@ -162,7 +162,7 @@ def _compare(
     try:
         compare(outputs, cases, tolerance)
     except NumericError:  # raised again unless the order of sums explains the difference
-        compare(outputs, with_plain_sums(imported.onnx, cases, given=imported.given), tolerance)
+        compare(outputs, add_plain_sums(imported.onnx, cases, given=imported.given), tolerance)
 
 
 def _lowered(imported: api.ImportedModel, sequence: Sequence, target: Target) -> Lowered:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.write import comparison_kept, write_footprint, write_library, write_manifest, write_search
+from .artifacts.write import (
+    comparison_kept,
+    earlier_removed,
+    write_footprint,
+    write_library,
+    write_manifest,
+    write_search,
+)
 from .errors import ConfigError
 from .fit.fit_model import fit as fit
 from .frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load, port_names
@@ -22,7 +29,7 @@ from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
-from .support.aside import aside
+from .support.background import background
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
@@ -119,7 +126,7 @@ def optimize(
 
     With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
     another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
-    the store, made beside the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
+    the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix, outputs=outputs)
@@ -127,7 +134,7 @@ def optimize(
 
         graph, ports = imported.graph, port_names(imported.onnx)
         tasks = [default_code_task(graph, target, *ports)] if compiled_next and shared_store().on_disk else []
-        with aside(*tasks) as results:
+        with background(*tasks) as results:
             result, front = find_sequence(imported, target, budget, search, progress, results.all)
             results.all()
         not_run, exact = Measured(ran=False, how="not-run: optimized, not compiled"), not result.sequence.lossy
@@ -211,7 +218,10 @@ def compile_imported(
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
     cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
-    with result_folder(out) as folder, aside(default_code, cases) as results, comparison_kept(out):
+    with (
+        earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
+        comparison_kept(out),
+    ):  # fmt: skip
 
         def write(
             built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None
@@ -221,7 +231,7 @@ def compile_imported(
             return write_library(imported, built, plan, target, budget, compared_with, code, measured, defects, place)
 
         def first(plan: PassSequence) -> str:
-            (place := folder.with_name("first")).mkdir()  # beside the files of the library that is built at last
+            (place := folder.with_name("first")).mkdir()  # next to the files of the library that is built at last
             report = write(
                 built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place
             )
@@ -304,7 +314,7 @@ def profile_kernels(
     outputs: Outputs = (),
     progress: Progress = silent,
 ) -> dict:
-    """Time every kernel inside the library, beside its roofline; write kernels.json to `out`, and return its content.
+    """Time every kernel inside the library, next to its roofline; write kernels.json to `out`, and return its content.
 
     Without `sequence`, a sequence is searched for first; `tuning` is a tuning.json of `tune`. Raises ModelError, SequenceError,
     ToolchainError, OutputError; ConfigError if this machine does not run the target natively.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from passfit.artifacts.places import REMAKE, compile_dir, kept_footprint, parse_result
-from passfit.memory.files.footprint_file import kept_text
+from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import Params
 from passfit.stages._common import budget_of, run_stage, target_of
 from passfit.stages._lines import fits_line
@@ -21,7 +21,7 @@ def footprint(params: Params, model: str, target: str) -> str:
     result = parse_result(read_text(place, REMAKE), str(place), model, target).within(budget, device.ram, device.flash)
     kept = kept_footprint(model, target)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    write_text(kept, kept_text(result))
+    write_text(kept, text_for_git(result))
     return fits_line(result, device.ram, device.flash)
 
 

@@ -29,14 +29,14 @@ from passfit.targets.catalogue import load_catalogue
 
 
 def toolchain(params: Params) -> str:
-    """Write out/toolchain.json, out/targets/NAME.json for every known target, and out/settings/MODEL/TARGET/."""
+    """Write out/toolchain.json, out/targets/NAME.json for every target it can read, and out/settings/MODEL/TARGET/."""
     catalogue = load_catalogue(Path())
     check_targets(params, catalogue)
     if params.models:
         check_models(params.models, Path("dvc.yaml"))
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
-    for name, target in catalogue.items():
+    for name, target in catalogue.readable(needed=params.targets).items():
         write_json(OUT / "targets" / f"{name}.json", asdict(target))
     for model, name in declared(params):
         write_settings(params, model, name)

@@ -1,4 +1,4 @@
-"""Write the canonical ONNX of a model, with the model as given and its origin beside it."""
+"""Write the canonical ONNX of a model, with the model as given and its origin next to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def import_model_file(
     package: str = "",
     outputs: Outputs = (),
 ) -> onnx.ModelProto:
-    """Write the canonical ONNX of a model to `out`; beside it the model as given, and its origin to origin.json.
+    """Write the canonical ONNX of a model to `out`; next to it the model as given, and its origin to origin.json.
 
     `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
     """

@@ -19,10 +19,10 @@ def footprint_report(
     defects: tuple[Defect, ...] = (),
     slow: tuple[SlowKernel, ...] = (),
 ) -> FootprintReport:
-    """Report `best` beside `baseline`, whose code is in bytes, with the limits of `budget` or of the device.
+    """Report `best` next to `baseline`, whose code is in bytes, with the limits of `budget` or of the device.
 
     `defects` are those of better plans, `slow` are its slow kernels.
-    A quantised model is reported beside its float twin too.
+    A quantised model is reported next to its float twin too.
     """
     from ..search.evaluate.beside_floats import beside_floats
 

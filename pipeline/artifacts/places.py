@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 REMAKE = "Run `dvc repro`."
 
 
-#: the record of an import, beside the canonical model: see `origin`
+#: the record of an import, next to the canonical model: see `origin`
 ORIGIN = "origin.json"
-#: the model as given, beside the canonical model
+#: the model as given, next to the canonical model
 GIVEN = "given.onnx"
 #: the arena of a library, and that of the same kernels in the order given, nothing shared or split
 PLAN, PLAN_BEFORE = "plan.json", "plan-before.json"
 #: times of the kernels of a library, by the stage `kernels` or `passfit profile --kernels`
 KERNELS = "kernels.json"
-#: the record of a tuning, beside tuning.json
+#: the record of a tuning, next to tuning.json
 ASKED = "asked.json"
 
 
@@ -33,7 +33,7 @@ def canonical_model(model: str) -> Path:
 
 
 def given_model(model: str) -> Path:
-    """Return the path of the model as given, beside the canonical one, relative to the repo."""
+    """Return the path of the model as given, next to the canonical one, relative to the repo."""
     return canonical_model(model).with_name(GIVEN)
 
 

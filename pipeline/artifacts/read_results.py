@@ -79,10 +79,10 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
     found = read_folder(repo / compile_dir(model, device.name))
     judged = report.within(params.budget(model, device.name), device.ram, device.flash)
     capacity = Capacity(device.ram, device.flash)
-    return replace(with_kernels(repo, found), footprint=judged, capacity=capacity)
+    return replace(add_kernel_times(repo, found), footprint=judged, capacity=capacity)
 
 
-def with_kernels(repo: Path, result: Result) -> Result:
+def add_kernel_times(repo: Path, result: Result) -> Result:
     """Add the kernel times of the stage `kernels` in `repo` to a result without its own."""
     return result if result.kernels else replace(result, kernels=_object(repo / kernels_file(*result.pair)))
 

@@ -106,7 +106,7 @@ class _Files:
     def result(self, report: FootprintReport) -> Result:
         """Add measurements, plan and sequence to a footprint, if they can be read."""
         folder = compile_dir(report.model, report.target)
-        report = self._measured(report, folder / _FOOTPRINT)
+        report = self._add_measurements(report, folder / _FOOTPRINT)
         plan, sequence = (self._read(folder / name) for name in (PLAN, _SEQUENCE))
         try:
             saved = None if plan is None else parse_plan(plan, str(folder / PLAN))
@@ -114,7 +114,7 @@ class _Files:
             saved = None
         return Result(report, None if sequence is None else tuple(json.loads(sequence)["passes"]), saved)
 
-    def _measured(self, report: FootprintReport, place: Path) -> FootprintReport:
+    def _add_measurements(self, report: FootprintReport, place: Path) -> FootprintReport:
         """Add the times and errors of the library to the copy of its footprint that git keeps."""
         text = self._read(place)
         try:

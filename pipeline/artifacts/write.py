@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 #: errors of a refused library, in the folder it would have gone to
 COMPARISON = "comparison.json"
+_OF_SEARCHES = ("search.json", "trajectory.json", "front.json")
 
 
 def write_search(
@@ -91,6 +92,30 @@ def comparison_kept(out: Path) -> Iterator[None]:
     place.unlink(missing_ok=True)
 
 
+@contextmanager
+def earlier_removed(out: Path) -> Iterator[None]:
+    """Remove the files of an earlier result in `out` that the block's result lacks, such as a library of another name.
+
+    They are those that manifest.json records, as they were written; searches stay.
+    """
+    before = _recorded(out)
+    try:
+        yield
+    finally:
+        for name in before.keys() - _recorded(out).keys() - set(_OF_SEARCHES):
+            if (file := out / name).is_file() and digest_of(file) == before[name]:
+                file.unlink(missing_ok=True)
+
+
+def _recorded(out: Path) -> dict[str, str]:
+    """Return the digests by name of the files in `out` that its manifest records; none without a manifest."""
+    try:
+        files = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["files"].items()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {name: digest for name, digest in files if Path(name).name == name}
+
+
 def write_footprint(report: FootprintReport, folder: Path) -> None:
     """Write footprint.json to `folder`."""
     from ..memory import write_report
@@ -110,7 +135,7 @@ def write_library(
     defects: tuple[Defect, ...],
     folder: Path,
 ) -> FootprintReport:
-    """Write sequence.json, footprint.json and the plans beside a library; return its report.
+    """Write sequence.json, footprint.json and the plans next to a library; return its report.
 
     `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
     """
@@ -133,7 +158,7 @@ def write_library(
 def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
     """Move a library built during its search to `out`, over an earlier search; say so."""
     move_files(folder, out)
-    for name in ("search.json", "trajectory.json", "front.json"):
+    for name in _OF_SEARCHES:
         (out / name).unlink(missing_ok=True)
     return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 

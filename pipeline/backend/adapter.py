@@ -45,7 +45,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
         Open shapes take those of the values. If the model is refused, inputs are frozen to their values: first those
         that say shapes and axes. Raises Unsupported, and BackendCrash for a bug.
         """
-        values = self._by_name(inputs)
+        values = self._name_inputs(inputs)
         shapes = {} if self.static else {name: value.shape for name, value in values.items()}
         refusals: list[PassfitError] = []
         for frozen in _frozen_choices(values):
@@ -59,7 +59,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
             return tuple(results[name] for name in self._results)
         raise Unsupported(refusals[0].what, refusals[0].hint) from refusals[0]
 
-    def _by_name(self, inputs: Any) -> dict[str, np.ndarray]:
+    def _name_inputs(self, inputs: Any) -> dict[str, np.ndarray]:
         if isinstance(inputs, np.ndarray):
             inputs = [inputs]
         values = inputs if isinstance(inputs, Mapping) else dict(zip(self._names, inputs, strict=False))

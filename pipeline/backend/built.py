@@ -28,7 +28,7 @@ NAME = "model"
 
 
 @dataclass(frozen=True)
-class Port:
+class ArrayPort:
     """Input or output: its name, shape, and dtype in words of the program."""
 
     name: str
@@ -46,8 +46,8 @@ class Built:
     """Shared library at `path`, with its ports in order."""
 
     path: Path
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ArrayPort, ...]
+    outputs: tuple[ArrayPort, ...]
 
 
 def build(
@@ -87,7 +87,10 @@ def link_lowered(lowered: Lowered, workspace: int, folder: Path, objects: Sequen
     else:
         path = link_quickly(lowered, plan, workspace, target, place)
     inputs, outputs = (
-        tuple(Port(port.name, program.tensors[port.tensor].shape, program.tensors[port.tensor].dtype) for port in ports)
+        tuple(
+            ArrayPort(port.name, program.tensors[port.tensor].shape, program.tensors[port.tensor].dtype)
+            for port in ports
+        )
         for ports in (program.inputs, program.outputs)
     )
     return Built(path, inputs, outputs)

@@ -55,7 +55,7 @@ class Worker:
 
         Raises the PassfitError it raises; BackendCrash for any other exception, and for the death of the process.
         """
-        given, results = _pipes(self._started())
+        given, results = _pipes(self._start())
         _send(given.fileno(), pickle.dumps((function, arguments)))
         kind, value = pickle.loads(_receive(results.fileno()))
         if kind == "refused":
@@ -77,7 +77,7 @@ class Worker:
             results.close()
             self._process = None
 
-    def _started(self) -> subprocess.Popen:
+    def _start(self) -> subprocess.Popen:
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, "-c", f"from {__name__} import main; main()"]
             pipe = subprocess.PIPE
@@ -87,7 +87,7 @@ class Worker:
 
 
 def _pipes(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes]]:
-    assert process.stdin is not None and process.stdout is not None  # by `_started`
+    assert process.stdin is not None and process.stdout is not None  # by `_start`
     return process.stdin, process.stdout
 
 
@@ -112,11 +112,11 @@ def check_import(folder: Path, model: bytes) -> None:
 
 def outputs_of(_folder: Path, built: Built, inputs: dict) -> dict:
     """Run a library: a function for `Worker.ask`."""
-    return _loaded(built).run(inputs)
+    return _load(built).run(inputs)
 
 
 @lru_cache(64)
-def _loaded(built: Built) -> Any:
+def _load(built: Built) -> Any:
     from .built import LoadedLibrary
 
     return LoadedLibrary(built)

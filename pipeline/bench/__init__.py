@@ -1,1 +1,1 @@
-"""Compare all search strategies on a folder of graphs, beside published results: `rebench`, `rebench_table`."""
+"""Compare all search strategies on a folder of graphs, next to published results: `rebench`, `rebench_table`."""

@@ -60,7 +60,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Graph:
+class BenchGraph:
     """Results of all searches on one graph.
 
     `start` is the sum of all tensors of the file, `ideal` a lower bound on that of any program (see
@@ -100,10 +100,10 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FolderComparison:
     """Graphs of a folder, compared and refused."""
 
-    graphs: tuple[Graph, ...]
+    graphs: tuple[BenchGraph, ...]
     refused: tuple[Refused, ...] = ()
 
 
@@ -115,7 +115,7 @@ def rebench(
     seeds: int = 3,
     check: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Comparison:
+) -> FolderComparison:
     """Compare the strategies on every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
     is none."""
     from ..passes.sequence.failures import failure_of
@@ -123,7 +123,7 @@ def rebench(
     files = sorted(folder.glob("*.onnx"))
     if not files:
         raise ModelError(f"There is no .onnx file in '{folder}'.", "Give a folder of ONNX graphs.")
-    published = _published(folder / "published.json")
+    published = _read_published(folder / "published.json")
     graphs, refused = [], []
     for done, file in enumerate(files):
         progress(file.name, done, len(files))
@@ -133,7 +133,7 @@ def rebench(
             if not isinstance(error, PassfitError) and failure_of(error) is None:
                 raise
             refused.append(Refused(file.stem, reason_of(error)))
-    return Comparison(tuple(graphs), tuple(refused))
+    return FolderComparison(tuple(graphs), tuple(refused))
 
 
 def reason_of(error: Exception) -> str:
@@ -144,7 +144,9 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
-def _graph(file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]) -> Graph:
+def _graph(
+    file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
+) -> BenchGraph:
     from ..frontend.imported_model import load
     from ..search.search import OBJECTIVES
     from ..search.strategies import STRATEGIES
@@ -163,9 +165,9 @@ def _graph(file: Path, target: Target, evaluations: int, seeds: int, check: bool
                 if check and strategy == OURS:
                     checks.append(_check(file, target, objective, result))
     default = result.baseline
-    return Graph(
+    return BenchGraph(
         file.stem, imported.start.sum, least_sum(imported.onnx), default.ram, default.sum,
-        tuple(found), tuple(checks), _relaxed(imported, target, evaluations, found), published,
+        tuple(found), tuple(checks), _relaxed_sum(imported, target, evaluations, found), published,
     )  # fmt: skip
 
 
@@ -197,7 +199,7 @@ def _found(strategy: str, objective: str, seed: int, result: SearchResult, secon
     )  # fmt: skip
 
 
-def _relaxed(imported: ImportedModel, target: Target, evaluations: int, found: list[Found]) -> int:
+def _relaxed_sum(imported: ImportedModel, target: Target, evaluations: int, found: list[Found]) -> int:
     """Return the least sum with float16 allowed, also in outputs, as in the published winners."""
     from .half_outputs import half_outputs
 
@@ -222,7 +224,7 @@ def _check(file: Path, target: Target, objective: str, result: SearchResult) -> 
     return Check(objective, measured.how, measured.max_rel_error, measured.ram, report.best.ram)
 
 
-def _published(path: Path) -> dict[str, dict[str, float]]:
+def _read_published(path: Path) -> dict[str, dict[str, float]]:
     """Read the published reduction of the sum per graph and method, in %; empty without the file."""
     if not path.is_file():
         return {}

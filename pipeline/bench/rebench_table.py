@@ -7,16 +7,16 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
-from .rebench import OURS, SEEDED, Comparison, Found, Graph
+from .rebench import OURS, SEEDED, BenchGraph, FolderComparison, Found
 
 
-def as_json(comparison: Comparison) -> dict:
+def as_json(comparison: FolderComparison) -> dict:
     """Return the object of rebench.json: bytes, seconds, and percent for published reductions."""
     graphs = [asdict(graph) | {"better": [asdict(each) for each in graph.better]} for graph in comparison.graphs]
     return {"graphs": graphs, "refused": [asdict(each) for each in comparison.refused]}
 
 
-def markdown(comparison: Comparison, command: str) -> str:
+def markdown(comparison: FolderComparison, command: str) -> str:
     """Format the whole report; `command` reproduces it."""
     graphs, refused = comparison.graphs, comparison.refused
     title = f"# {len(graphs)} graphs, every strategy\n\n`{command}`\n"
@@ -29,7 +29,7 @@ def markdown(comparison: Comparison, command: str) -> str:
     return "\n".join([title, *parts]).rstrip("\n") + "\n"
 
 
-def verdicts(graphs: Sequence[Graph]) -> list[str]:
+def verdicts(graphs: Sequence[BenchGraph]) -> list[str]:
     """Summarise the comparison, one finding a line."""
     over = f"over {len(graphs)} graphs"
     lines = [
@@ -53,7 +53,7 @@ def verdicts(graphs: Sequence[Graph]) -> list[str]:
     return lines
 
 
-def _better(graphs: Sequence[Graph]) -> list[str]:
+def _better(graphs: Sequence[BenchGraph]) -> list[str]:
     """List better runs of other strategies: graph, objective, strategy, bytes saved."""
     found = []
     for graph in graphs:
@@ -66,7 +66,7 @@ def _better(graphs: Sequence[Graph]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _strategies(graphs: Sequence[Graph]) -> str:
+def _strategies(graphs: Sequence[BenchGraph]) -> str:
     rows = []
     for strategy in _strategies_of(graphs):
         runs = [each for graph in graphs for each in graph.found if each.strategy == strategy]
@@ -93,12 +93,12 @@ def _strategies(graphs: Sequence[Graph]) -> str:
     return _table(titles, rows)
 
 
-def _references(graphs: Sequence[Graph]) -> str:
+def _references(graphs: Sequence[BenchGraph]) -> str:
     rows = [
-        ("tvm-default, fused, as TVM does it", f"{_mean(lambda graph: _reduced(graph.default_sum, graph), graphs):.1f} %"),
+        ("tvm-default, fused, as TVM does it", f"{_mean(lambda graph: _reduction(graph.default_sum, graph), graphs):.1f} %"),
         ("bound: inputs that results depend on, and results that differ", f"{_mean(_ideal, graphs):.1f} %"),
         ("ours by the published rules: outputs may become float16",
-         f"{_mean(lambda graph: _reduced(graph.relaxed, graph), graphs):.1f} %"),
+         f"{_mean(lambda graph: _reduction(graph.relaxed, graph), graphs):.1f} %"),
     ]  # fmt: skip
     known = [graph for graph in graphs if graph.published]
     for method in dict.fromkeys(method for graph in known for method in graph.published):
@@ -107,7 +107,7 @@ def _references(graphs: Sequence[Graph]) -> str:
     return _table(("reference", "sum: mean reduction"), rows)
 
 
-def _per_graph(graphs: Sequence[Graph]) -> str:
+def _per_graph(graphs: Sequence[BenchGraph]) -> str:
     strategies = _strategies_of(graphs)
     rows = []
     for graph in graphs:
@@ -115,9 +115,9 @@ def _per_graph(graphs: Sequence[Graph]) -> str:
         rows.append(
             (
                 graph.name,
-                *(f"{_reduced(_median(graph.of(each, 'sum'), 'sum'), graph):.1f}" for each in strategies),
+                *(f"{_reduction(_median(graph.of(each, 'sum'), 'sum'), graph):.1f}" for each in strategies),
                 f"{_ideal(graph):.1f}",
-                f"{_reduced(graph.relaxed, graph):.1f}",
+                f"{_reduction(graph.relaxed, graph):.1f}",
                 f"{graph.published['Transfer']:.1f}" if "Transfer" in graph.published else "–",
                 f"{_share(_best(graph, 'ram'), graph.default_ram):.3f}",
                 f"{ours.seconds:.2f}",
@@ -134,7 +134,7 @@ def _table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _strategies_of(graphs: Sequence[Graph]) -> list[str]:
+def _strategies_of(graphs: Sequence[BenchGraph]) -> list[str]:
     return list(dict.fromkeys(each.strategy for graph in graphs for each in graph.found))
 
 
@@ -142,7 +142,7 @@ def _median(found: Sequence[Found], objective: str) -> float:
     return statistics.median(getattr(each, objective) for each in found)
 
 
-def _best(graph: Graph, objective: str) -> float:
+def _best(graph: BenchGraph, objective: str) -> float:
     return _median(graph.of(OURS, objective), objective)
 
 
@@ -151,53 +151,53 @@ def _share(nbytes: float, whole: int) -> float:
     return nbytes / whole if whole else 1.0
 
 
-def _reduced(nbytes: float, graph: Graph) -> float:
+def _reduction(nbytes: float, graph: BenchGraph) -> float:
     return 100 * (1 - _share(nbytes, graph.start))
 
 
-def _ideal(graph: Graph) -> float:
-    return _reduced(graph.ideal, graph)
+def _ideal(graph: BenchGraph) -> float:
+    return _reduction(graph.ideal, graph)
 
 
-def _sum_reduction(strategy: str) -> Callable[[Graph], float]:
-    return lambda graph: _reduced(_median(graph.of(strategy, "sum"), "sum"), graph)
+def _sum_reduction(strategy: str) -> Callable[[BenchGraph], float]:
+    return lambda graph: _reduction(_median(graph.of(strategy, "sum"), "sum"), graph)
 
 
-def _sum_ratio(strategy: str) -> Callable[[Graph], float]:
+def _sum_ratio(strategy: str) -> Callable[[BenchGraph], float]:
     return lambda graph: _share(_median(graph.of(strategy, "sum"), "sum"), graph.start)
 
 
-def _ram_ratio(strategy: str) -> Callable[[Graph], float]:
+def _ram_ratio(strategy: str) -> Callable[[BenchGraph], float]:
     return lambda graph: _share(_median(graph.of(strategy, "ram"), "ram"), graph.default_ram)
 
 
-def _mean(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:
+def _mean(figure: Callable[[BenchGraph], float], graphs: Sequence[BenchGraph]) -> float:
     return statistics.mean(figure(graph) for graph in graphs)
 
 
-def _geo(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:
+def _geo(figure: Callable[[BenchGraph], float], graphs: Sequence[BenchGraph]) -> float:
     """Return the geometric mean; figures below 1e-6 count as 1e-6."""
     return math.exp(statistics.mean(math.log(max(figure(graph), 1e-6)) for graph in graphs))
 
 
-def _spread(graphs: Sequence[Graph], strategy: str) -> str:
+def _spread(graphs: Sequence[BenchGraph], strategy: str) -> str:
     """Format the lowest and highest mean reduction over the seeds."""
     if strategy not in SEEDED:
         return "–"
     seeds = sorted({each.seed for graph in graphs for each in graph.of(strategy, "sum")})
     means = [
         statistics.mean(
-            _reduced(each.sum, graph) for graph in graphs for each in graph.of(strategy, "sum") if each.seed == seed
+            _reduction(each.sum, graph) for graph in graphs for each in graph.of(strategy, "sum") if each.seed == seed
         )
         for seed in seeds
     ]
     return f"{min(means):.1f}–{max(means):.1f} %"
 
 
-def _median_seconds(graphs: Sequence[Graph]) -> float:
+def _median_seconds(graphs: Sequence[BenchGraph]) -> float:
     return statistics.median(each.seconds for graph in graphs for each in graph.found if each.strategy == OURS)
 
 
-def _closed(graphs: Sequence[Graph]) -> str:
+def _closed(graphs: Sequence[BenchGraph]) -> str:
     ours = [each.closed for graph in graphs for each in graph.found if each.strategy == OURS]
     return f"{sum(ours)} of {len(ours)} searches"

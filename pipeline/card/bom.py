@@ -96,13 +96,13 @@ def _files(facts: Facts) -> Iterator[dict[str, Any]]:
             "hashes": _hashes(digest),
         }
         if name in _GOLDEN:
-            part["data"] = [{"type": "dataset", "name": name, "description": _of_golden(facts, name)}]
+            part["data"] = [{"type": "dataset", "name": name, "description": _describe_golden(facts, name)}]
         if name.endswith((".a", ".so", ".h")):
             part |= _licences(facts)
         yield part
 
 
-def _of_golden(facts: Facts, name: str) -> str:
+def _describe_golden(facts: Facts, name: str) -> str:
     cases, source = facts.golden.get("cases", 0), facts.golden.get("outputs_of", UNKNOWN)
     texts = {
         INPUTS: f"golden vectors: inputs of {cases} cases, drawn by seed {facts.manifest.get('made_from', {}).get('seed', 0)}",

@@ -115,7 +115,7 @@ def _devices(names: list[str] | None) -> list[Target]:
     from ..targets.catalogue import get_target, load_catalogue
 
     if not names:
-        return list(load_catalogue(Path()).values())
+        return list(load_catalogue(Path()).readable().values())
     return [get_target(name, Path()) for name in dict.fromkeys(names)]
 
 

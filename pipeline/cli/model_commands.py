@@ -118,7 +118,7 @@ def _build(
             search=search.settings(), verify=verify, progress=progress, **given.keywords(),
         )  # fmt: skip
     for kind in packages:
-        write_package(out, kind, out / "package" / kind)
+        write_package(out, kind, out / "package" / kind, over_any=True)
     show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
 
 

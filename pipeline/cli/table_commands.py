@@ -138,4 +138,4 @@ def targets(
     from ..report.catalogues import targets_table
     from ..targets.catalogue import load_catalogue
 
-    print_table(targets_table(load_catalogue(Path())))
+    print_table(targets_table(load_catalogue(Path()).readable()))

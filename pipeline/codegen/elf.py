@@ -22,7 +22,7 @@ _STT_FUNC = 2
 
 
 @dataclass(frozen=True)
-class Section:
+class ElfSection:
     """Section of an object: `size` in bytes, `flags` as in the ELF header (SHF_*)."""
 
     name: str
@@ -52,7 +52,7 @@ class ElfObject:
     `users` maps a symbol's name to the functions that refer to it, in file order.
     """
 
-    sections: tuple[Section, ...]
+    sections: tuple[ElfSection, ...]
     symbols: tuple[Symbol, ...]
     users: dict[str, tuple[str, ...]]
 
@@ -119,7 +119,7 @@ def read_object(data: _Bytes) -> ElfObject:
     return ElfObject(sections, symbols, _users(data, sections, symbols, wide))
 
 
-def sections_of(data: _Bytes) -> tuple[Section, ...]:
+def sections_of(data: _Bytes) -> tuple[ElfSection, ...]:
     """Return the sections of a little-endian object or program."""
     return _sections(data, data[4] == 2)
 
@@ -131,7 +131,7 @@ def _text(data: _Bytes, start: int) -> str:
     return read.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def _sections(data: _Bytes, wide: bool) -> tuple[Section, ...]:
+def _sections(data: _Bytes, wide: bool) -> tuple[ElfSection, ...]:
     table = struct.unpack_from("<Q", data, 0x28)[0] if wide else struct.unpack_from("<I", data, 0x20)[0]
     entry, count, names = struct.unpack_from("<3H", data, 0x3A if wide else 0x2E)
     form = "<IIQQQQIIQQ" if wide else "<10I"
@@ -140,10 +140,10 @@ def _sections(data: _Bytes, wide: bool) -> tuple[Section, ...]:
         count, names = first[5], first[6]
     rows = [struct.unpack_from(form, data, table + i * entry) for i in range(count)]
     strings = rows[names][4]
-    return tuple(Section(_text(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6], r[7]) for r in rows)
+    return tuple(ElfSection(_text(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6], r[7]) for r in rows)
 
 
-def _symbols(data: _Bytes, sections: tuple[Section, ...], wide: bool) -> tuple[Symbol, ...]:
+def _symbols(data: _Bytes, sections: tuple[ElfSection, ...], wide: bool) -> tuple[Symbol, ...]:
     found = []
     for table in (s for s in sections if s.kind == _SHT_SYMTAB):
         strings, size = sections[table.link].offset, 24 if wide else 16
@@ -157,7 +157,7 @@ def _symbols(data: _Bytes, sections: tuple[Section, ...], wide: bool) -> tuple[S
 
 
 def _users(
-    data: _Bytes, sections: tuple[Section, ...], symbols: tuple[Symbol, ...], wide: bool
+    data: _Bytes, sections: tuple[ElfSection, ...], symbols: tuple[Symbol, ...], wide: bool
 ) -> dict[str, tuple[str, ...]]:
     """Map each symbol to the functions whose code refers to it, by relocations."""
     functions: dict[int, list[Symbol]] = {}

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import OutputError, ToolchainError
 from ..program import Guard, Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
-from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
+from ..targets import Target, how_to_run, strip_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
 from .bare.float_functions import SOURCE, calls_float_functions
 from .check_loads import why_not_loadable
@@ -26,7 +26,7 @@ from .names import c_identifier, symbol
 from .shared import link_shared
 from .symbols import check_symbols, code_parts, unused_sections, uses_threads, uses_workspace
 from .template import render
-from .tensor_addresses import Block, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
+from .tensor_addresses import MemoryBlock, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -117,7 +117,7 @@ def write_library(
             code = code_parts(objects, program, identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
-                made.append(_shared(identifier, members, values, built, target))
+                made.append(_link_shared(identifier, members, values, built, target))
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
@@ -272,7 +272,7 @@ def _build(
     notes = (_STACK_NOTE,) if target.bare else ()
     for path, member in zip(kernel_objects, members):
         shutil.copyfile(path, folder / f"debug_{member}")
-        without_debug(f"debug_{member}", member, folder, (*unused_sections(read_object(path.read_bytes())), *notes))
+        strip_debug(f"debug_{member}", member, folder, (*unused_sections(read_object(path.read_bytes())), *notes))
     for file in sources:
         member = f"{identifier}_{file.split('.')[0]}.o"
         flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
@@ -282,7 +282,7 @@ def _build(
         compiled = f"tables_{member}" if tables else member
         zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
         if tables:
-            without_debug(compiled, member, folder, notes)
+            strip_debug(compiled, member, folder, notes)
         members.append(member)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members
@@ -303,7 +303,7 @@ def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], add
     return [file for file in sources if not file.endswith(".h")]
 
 
-def _shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
+def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
     """Link the shared library and load it once. Raises ToolchainError if this host cannot load it."""
     shared = link_shared(identifier, members, values["threads"], folder, target, values["timed"])
     reason = why_not_loadable(folder / shared, identifier)
@@ -315,7 +315,7 @@ def _shared(identifier: str, members: Sequence[str], values: dict, folder: Path,
     return shared
 
 
-def _write_weights(path: Path, weights: Sequence[np.ndarray], block: Block, addresses: TensorAddresses) -> None:
+def _write_weights(path: Path, weights: Sequence[np.ndarray], block: MemoryBlock, addresses: TensorAddresses) -> None:
     """Write the weights of a block to one file, each at its offset, zeros between."""
     with path.open("wb") as file:
         for number in block.weights:

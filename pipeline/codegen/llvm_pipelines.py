@@ -16,29 +16,29 @@ from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from ..tir.workspace import flattening_passes
-from .bare.integer_clamps import with_integer_clamps
-from .checks.guard_kernel import without_checks
+from .bare.integer_clamps import clamp_as_integers
+from .checks.guard_kernel import drop_checks
 from .expand.byte_runs import expand_byte_runs
-from .expand.half_conversions import with_half_conversions
-from .expand.moved_lanes import with_moved_lanes
-from .expand.narrow_results import with_narrow_results
+from .expand.half_conversions import expand_half_conversions
+from .expand.moved_lanes import expand_moved_lanes
+from .expand.narrow_results import expand_narrow_results
 from .expand.pair_products import expand_pair_products
 from .expand.quad_products import expand_quad_products
-from .expand.rolled_loops import with_rolled_loops
-from .expand.row_elements import with_row_elements
-from .expand.separate_products import with_separate_products
-from .expand.stack_buffers import with_stack_buffers
-from .expand.strided_loads import with_strided_loads
-from .expand.transposed_stores import with_transposed_stores
+from .expand.rolled_loops import hide_trip_counts
+from .expand.row_elements import expand_row_elements
+from .expand.separate_products import separate_products
+from .expand.stack_buffers import keep_on_stack
+from .expand.strided_loads import shuffle_strided_loads
+from .expand.transposed_stores import transpose_stores
 from .functions.raw_pointers import raw_pointers
-from .nan_extremes import with_nan_extremes
-from .vector_math import ready_for_vectors, with_vector_math
+from .nan_extremes import order_extremes
+from .vector_math import expand_vector_math, ready_for_vectors
 
 RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
-    expand_pair_products, expand_quad_products, expand_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
-    with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers, with_integer_clamps, with_nan_extremes,
+    expand_pair_products, expand_quad_products, expand_byte_runs, separate_products, expand_narrow_results, transpose_stores,
+    expand_moved_lanes, expand_row_elements, shuffle_strided_loads, keep_on_stack, clamp_as_integers, order_extremes,
 )  # fmt: skip
 
 
@@ -59,16 +59,16 @@ def lowering_passes() -> list[tvm.transform.Pass]:
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return ready_for_vectors(without_checks(function))
+    return ready_for_vectors(drop_checks(function))
 
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_rolled_loops(with_vector_math(with_half_conversions(function)))
+    return hide_trip_counts(expand_vector_math(expand_half_conversions(function)))
 
 
 @tirx.transform.prim_func_pass(opt_level=0)
-def _expanded(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
+def _expand(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
     return reduce(lambda found, rewrite: rewrite(found), _REWRITES, function)
 
 
@@ -77,7 +77,7 @@ def _raw() -> tuple[object, object, object]:
     passes = [_ready_for_vectors, *lowering_passes(), raw_pointers, tirx.transform.BF16StorageLegalize()]
     return (
         tvm.transform.Sequential(passes),
-        lambda: tvm.transform.Sequential([_vector_math, _expanded, on_host()]),
+        lambda: tvm.transform.Sequential([_vector_math, _expand, on_host()]),
         on_device,
     )
 
@@ -85,7 +85,7 @@ def _raw() -> tuple[object, object, object]:
 def _packed() -> tuple[object, object, object]:
     lower, on_host, on_device = get_tir_pipeline("default")
     lower = tvm.transform.Sequential([_ready_for_vectors, lower])
-    return lower, lambda: tvm.transform.Sequential([_vector_math, _expanded, on_host()]), on_device
+    return lower, lambda: tvm.transform.Sequential([_vector_math, _expand, on_host()]), on_device
 
 
 register_tir_pipeline(RAW, _raw)

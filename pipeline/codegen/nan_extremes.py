@@ -21,19 +21,19 @@ from tvm.ir import Expr, TensorLoad
 from tvm.tirx import Bind, BufferStore, FloatImm, Max, Min, PrimFunc, Stmt
 
 
-def with_nan_extremes(kernel: PrimFunc) -> PrimFunc:
+def order_extremes(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose extremes of floats treat NaN as above."""
 
-    def written(stmt: BufferStore | Bind) -> Stmt:
-        value = tvm_ffi.structural_map(stmt.value, ((Max, Min), partial(_ordered, stmt=stmt)))
+    def rewrite(stmt: BufferStore | Bind) -> Stmt:
+        value = tvm_ffi.structural_map(stmt.value, ((Max, Min), partial(_order, stmt=stmt)))
         if value.same_as(stmt.value):
             return stmt
         return Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), written)))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), rewrite)))
 
 
-def _ordered(extreme: Max | Min, stmt: BufferStore | Bind) -> Expr:
+def _order(extreme: Max | Min, stmt: BufferStore | Bind) -> Expr:
     """Return an extreme with its operands in order; those within it are done already."""
     kind, one, other = type(extreme), extreme.a, extreme.b
     if "float" not in str(extreme.ty.dtype) or _is_number(one):

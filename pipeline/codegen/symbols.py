@@ -46,13 +46,13 @@ def check_symbols(kernels: ElfObject, target: Target) -> None:
     for found in kernels.symbols:
         packed = _PACKED.fullmatch(found.name)
         if packed and found.section:
-            raise _refused(f"the function '{packed[1]}' of TVM's runtime", kernels.users.get(_PACKED_CALL, ()))
+            raise _refusal(f"the function '{packed[1]}' of TVM's runtime", kernels.users.get(_PACKED_CALL, ()))
     for name in kernels.undefined:
         if not _is_supplied(name, target):
-            raise _refused(f"the symbol '{name}'", kernels.users.get(name, ()))
+            raise _refusal(f"the symbol '{name}'", kernels.users.get(name, ()))
     for found in kernels.symbols:
         if _RUNTIME_POINTER.fullmatch(found.name) and found.section and found.name not in supplied:
-            raise _refused(f"'{found.name[2:]}' of TVM's runtime", kernels.users.get(found.name, ()))
+            raise _refusal(f"'{found.name[2:]}' of TVM's runtime", kernels.users.get(found.name, ()))
 
 
 def uses_workspace(kernels: ElfObject) -> bool:
@@ -107,7 +107,7 @@ def _is_supplied(name: str, target: Target) -> bool:
     return name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
 
 
-def _refused(what: str, users: tuple[str, ...]) -> ModelError:
+def _refusal(what: str, users: tuple[str, ...]) -> ModelError:
     who = f"Kernel '{users[0]}'" if users else "A kernel"
     return ModelError(
         f"{who} needs {what}, which a library without TVM lacks.",

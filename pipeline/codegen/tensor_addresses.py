@@ -21,10 +21,10 @@ _WEIGHT_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Block:
+class MemoryBlock:
     """Block of memory of a library: `name` is its C expression, such as `arena` or `weights_qspi`.
 
-    It has `nbytes`, and lies in the memory `region` of a device; an empty one is that which takes such data by default. A block
+    It has `nbytes`, and is in the memory `region` of a device; an empty one is that which takes such data by default. A block
     of weights holds those of the numbers in `weights`.
     """
 
@@ -53,8 +53,8 @@ class TensorAddresses:
     tensors: tuple[str, ...]
     weights: tuple[str, ...]
     weight_offsets: tuple[int, ...]
-    arenas: tuple[Block, ...]
-    weight_blocks: tuple[Block, ...]
+    arenas: tuple[MemoryBlock, ...]
+    weight_blocks: tuple[MemoryBlock, ...]
 
     @property
     def weight_bytes(self) -> int:
@@ -63,7 +63,7 @@ class TensorAddresses:
 
 
 def addresses_on(program: Program, plan: ArenaPlan, target: Target, code: int) -> TensorAddresses:
-    """Compute the addresses of a program's tensors in the memories of a target, beside `code` bytes of kernels."""
+    """Compute the addresses of a program's tensors in the memories of a target, along with `code` bytes of kernels."""
     if not target.bare:
         return tensor_addresses(program, plan)
     ram, flash = first_of(target.memories, "ram").name, first_of(target.memories, "flash").name
@@ -91,12 +91,12 @@ def tensor_addresses(program: Program, plan: ArenaPlan, first: str = "", homes: 
     return TensorAddresses(tuple(map(address, program.tensors)), weights, offsets, arenas, blocks)
 
 
-def _arenas(plan: ArenaPlan, first: str) -> tuple[Block, ...]:
+def _arenas(plan: ArenaPlan, first: str) -> tuple[MemoryBlock, ...]:
     if not plan.banks:
-        return (Block("arena", "", plan.arena),)
+        return (MemoryBlock("arena", "", plan.arena),)
     several = len(plan.banks) > 1
     return tuple(
-        Block(
+        MemoryBlock(
             f"arena_{c_identifier(bank.region)}" if several else "arena",
             "" if bank.region == first else bank.region,
             bank.size,
@@ -105,7 +105,7 @@ def _arenas(plan: ArenaPlan, first: str) -> tuple[Block, ...]:
     )
 
 
-def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[Block, ...], tuple[int, ...]]:
+def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[MemoryBlock, ...], tuple[int, ...]]:
     """Return the blocks of weights, the first memory's first, and the offset of each weight in its block."""
     offsets, ends = [], dict.fromkeys(homes or ("",), 0)
     inside: dict[str, list[int]] = {home: [] for home in ends}
@@ -115,7 +115,7 @@ def _weights(program: Program, homes: Sequence[str]) -> tuple[tuple[Block, ...],
         ends[home] += -(-weight.nbytes // _WEIGHT_ALIGNMENT) * _WEIGHT_ALIGNMENT
         inside[home].append(number)
     blocks = (
-        Block(f"weights_{c_identifier(home)}" if home else "weights", home, ends[home], tuple(inside[home]))
+        MemoryBlock(f"weights_{c_identifier(home)}" if home else "weights", home, ends[home], tuple(inside[home]))
         for home in sorted(ends)
     )
     return tuple(block for block in blocks if block.weights), tuple(offsets)

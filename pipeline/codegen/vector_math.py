@@ -61,34 +61,34 @@ register_op_attr(_ERF, "TCallEffectKind", 1)
 
 def ready_for_vectors(kernel: PrimFunc) -> PrimFunc:
     """Replace functions in a kernel, before vectorisation, by ones TVM's vectoriser supports."""
-    return kernel if _binds(kernel.body) else _renamed(kernel, "tirx.erf", _ERF)
+    return kernel if _binds(kernel.body) else _rename(kernel, "tirx.erf", _ERF)
 
 
-def with_vector_math(kernel: PrimFunc) -> PrimFunc:
+def expand_vector_math(kernel: PrimFunc) -> PrimFunc:
     """Expand calls of these functions on float32 in a lowered, vectorised kernel; keep all others."""
 
-    def written(stmt: BufferStore | Bind) -> Stmt:
+    def rewrite(stmt: BufferStore | Bind) -> Stmt:
         # a variable bound inside the expression is not available before its statement
         if not _contains(stmt.value, Call, _function) or _binds(stmt.value):
             return stmt
         registers = _Registers()
-        value = registers.written(stmt.value)
+        value = registers.rewrite(stmt.value)
         last = Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
         return SeqStmt([*registers.stmts, last])
 
-    kernel = kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), written)))
-    return _renamed(kernel, _ERF, "tirx.erf")
+    kernel = kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), rewrite)))
+    return _rename(kernel, _ERF, "tirx.erf")
 
 
-def _renamed(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
+def _rename(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
     """Replace calls of `function` on float32 by calls of `other`."""
 
-    def renamed(call: Call) -> Call:
+    def rename(call: Call) -> Call:
         if getattr(call.op, "name", "") != function or not str(call.ty.dtype).startswith("float32"):
             return call
         return Call(Op.get(other), call.args, ret_ty=call.ty)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, renamed)))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, rename)))
 
 
 def _binds(part: Stmt | Expr) -> bool:
@@ -113,14 +113,14 @@ class _Registers:
         self.stmts: list[Stmt] = []
         self._computed = list(around)
 
-    def written(self, expr: Expr) -> Expr:
+    def rewrite(self, expr: Expr) -> Expr:
         """Return `expr` with registers in place of function calls; `stmts` compute them."""
 
         def call(call: Call) -> Expr:
             if function := _function(call):
                 known = next((value for other, value in self._computed if tvm_ffi.structural_equal(other, call)), None)
                 if known is None:
-                    known = self.keep(function(self.keep(self.written(call.args[0])), self))
+                    known = self.keep(function(self.keep(self.rewrite(call.args[0])), self))
                     self._computed.append((call, known))
                 return known
             return self._choice(call) if is_choice(call) else call
@@ -137,9 +137,9 @@ class _Registers:
     def _choice(self, choice: Call) -> Expr:
         """Expand a choice; compute only the branch taken, since the other may read out of bounds."""
         condition, *branches = choice.args
-        condition = self.written(condition)
+        condition = self.rewrite(condition)
         then, otherwise = _Registers(self._computed), _Registers(self._computed)
-        values = [registers.written(value) for registers, value in zip((then, otherwise), branches, strict=True)]
+        values = [registers.rewrite(value) for registers, value in zip((then, otherwise), branches, strict=True)]
         for registers, holds in ((then, condition), (otherwise, tirx.Not(condition))):
             self.stmts += [each for each in registers.stmts if isinstance(each, AllocBuffer)]
             if stores := [each for each in registers.stmts if not isinstance(each, AllocBuffer)]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..codegen import symbol
 from ..codegen.bare.float_functions import SOURCE, calls_float_functions
 from ..codegen.bare.stack_sizes import stack_sizes
-from ..codegen.elf import SHF_ALLOC, SHF_WRITE, ElfObject, Section, read_object, sections_of, together
+from ..codegen.elf import SHF_ALLOC, SHF_WRITE, ElfObject, ElfSection, read_object, sections_of, together
 from ..codegen.library import compile_flags
 from ..codegen.symbols import check_symbols, unused_sections
 from ..support.temporary_folder import scratch_folder
@@ -45,7 +45,7 @@ class CompiledCode:
     stack: int
 
 
-def compiled_code(lowered: Lowered, target: Target) -> CompiledCode:
+def compile_code(lowered: Lowered, target: Target) -> CompiledCode:
     """Compile the kernels of a lowered, scheduled program. Raises ModelError, ToolchainError, OutputError."""
     from ..codegen.checks.guard_kernels import guard_kernels
     from ..codegen.functions.merge_kernels import merge_identical_kernels
@@ -64,7 +64,7 @@ def compiled_code(lowered: Lowered, target: Target) -> CompiledCode:
         contents = [path.read_bytes() for path in objects]
         found = together([read_object(each) for each in contents])
         check_symbols(found, target)
-        code = _linked(objects, list(kernels), found, target, folder) if kernels else 0
+        code = _link(objects, list(kernels), found, target, folder) if kernels else 0
         frame = max((nbytes for each in contents for nbytes in stack_sizes(each)), default=0)
     stack = _RUN + frame + _below(found.undefined, target)
     return CompiledCode(code + _OWN[target.architecture] + _CALL[target.architecture] * calls + POINTERS, stack)
@@ -77,7 +77,7 @@ def _below(called: Sequence[str], target: Target) -> int:
     return _COPY if called else 0
 
 
-def _linked(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, target: Target, folder: Path) -> int:
+def _link(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, target: Target, folder: Path) -> int:
     """Link kernels with the functions they call; return the bytes of text and read-only data."""
     files = [path.name for path in objects]
     if calls_float_functions(found.undefined):
@@ -97,7 +97,7 @@ def _read_only(found: ElfObject) -> int:
     return _bytes_of(each for each in found.sections if each.name not in dropped)
 
 
-def _bytes_of(sections: Iterable[Section]) -> int:
+def _bytes_of(sections: Iterable[ElfSection]) -> int:
     """Count the bytes of text and read-only data."""
     kept = (
         each

@@ -16,9 +16,9 @@ from ..support.progress import Progress, silent
 from ..support.step_limit import step_limit
 from ..targets import Target
 from .as_integers import as_integers, float_shares
-from .predict import EFFORT, Predictor
+from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlan, QuickPlans, quick_plans
-from .verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
+from .verdict import FitVerdict, Remedy, Sizes, TargetLimits, next_smaller, smallest_first, smallest_that_fits
 
 #: part of estimated sizes that might turn a verdict: sizes are computed then
 _CLOSE = 0.1
@@ -39,12 +39,12 @@ class FitReport:
     slowdown: float
     extra_compute: float
     whole: int
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[FitVerdict, ...]
     smallest: str | None
     next: str | None
     remedies: tuple[Remedy, ...]
 
-    def on(self, target: str) -> Verdict:
+    def on(self, target: str) -> FitVerdict:
         """Return the verdict on a target."""
         return next(each for each in self.verdicts if each.target == target)
 
@@ -96,13 +96,13 @@ def fit_model(
     Every target gets sizes of its own with `exact`, else as many as take seconds. Raises ModelError, SequenceError,
     ToolchainError, OutputError.
     """
-    limits = {each.name: Limits.of(each, budgets.get(each.name, Budget())) for each in targets}
+    limits = {each.name: TargetLimits.of(each, budgets.get(each.name, Budget())) for each in targets}
     ordered = sorted(targets, key=lambda each: (limits[each.name].ram, limits[each.name].flash, each.name))
     from ..search.evaluate.evaluation import uncompilable
 
     plans = quick_plans(imported, ordered[0], settings, progress)
     with step_limit("Predicting", imported.name):
-        predictor = Predictor(imported, plans.chosen, ordered[0], None if exact else EFFORT)
+        predictor = SizePredictor(imported, plans.chosen, ordered[0], None if exact else EFFORT)
         verdicts = []
         for number, target in enumerate(ordered):
             progress("predicting, targets", number, len(ordered))
@@ -118,24 +118,24 @@ def fit_model(
     )  # fmt: skip
 
 
-def _verdict(predictor: Predictor, target: Target, limits: Limits) -> Verdict:
+def _verdict(predictor: SizePredictor, target: Target, limits: TargetLimits) -> FitVerdict:
     """Return the verdict on a target; sizes of its own if an estimate leaves it open."""
     from ..passes.sequence.failures import failure_of
 
     try:
-        found = Verdict(target.name, predictor.sizes(target), limits)
+        found = FitVerdict(target.name, predictor.sizes(target), limits)
         if found.sizes.near and found.is_close(_CLOSE):
-            found = Verdict(target.name, predictor.own_sizes(target), limits)
+            found = FitVerdict(target.name, predictor.own_sizes(target), limits)
         return found
     except ModelError as error:
-        return Verdict(target.name, Sizes(0, 0, 0, 0), limits, error.what)
+        return FitVerdict(target.name, Sizes(0, 0, 0, 0), limits, error.what)
     except Exception as error:
         if (failure := failure_of(error)) is None:
             raise
-        return Verdict(target.name, Sizes(0, 0, 0, 0), limits, failure.reason)
+        return FitVerdict(target.name, Sizes(0, 0, 0, 0), limits, failure.reason)
 
 
-def _remedies(imported: ImportedModel, plans: QuickPlans, below: Verdict) -> list[Remedy]:
+def _remedies(imported: ImportedModel, plans: QuickPlans, below: FitVerdict) -> list[Remedy]:
     """Return changes with their sizes on a target that lacks memory; those that save none of it are left out."""
     found, sizes = [], below.sizes
 

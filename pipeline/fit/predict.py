@@ -4,7 +4,7 @@
                                   └─► compiled once for each processor ─► code, stack
 
 A target beyond the effort gets the sizes of the one before it that is most like it: the same processor, else the same
-architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are little beside
+architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are little compared with
 weights and arena, a bound of the code is scaled instead, and nothing is lowered. Both are marked as `near`.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..frontend.imported_model import ImportedModel
 from ..memory.validation.checked_plan import checked_plan
 from ..targets import Target
-from .compiled_code import DATA, CompiledCode, compiled_code
+from .compiled_code import DATA, CompiledCode, compile_code
 from .quick_plans import QuickPlan
 from .verdict import Sizes
 
@@ -32,7 +32,7 @@ _SMALL = 0.2
 #: code, relative to its bound (`tir/counts/most_code.py`): 0.085 to 0.107 for kws-int8, mtcnn-onet, wake-embedding, ocr-rec
 #: on a Cortex-M4; and bytes of stack: 72 to 588 were measured
 _OF_BOUND, _STACK = 0.095, 400
-#: bytes of ram, relative to those of stack, beside which the stack is little
+#: bytes of ram, relative to those of stack, compared with which the stack is little
 _BESIDE_STACK = 50
 #: bytes of code, relative to that of Cortex-M4: of six models (riscv32 0.7 to 3.4, x86_64 0.4 to 1.9), of one (aarch64),
 #: and taken like those (arm, riscv64)
@@ -47,7 +47,7 @@ class _Known:
     sizes: Sizes
 
 
-class Predictor:
+class SizePredictor:
     """Predict the sizes of one plan, `searched` for a target, on others.
 
     The order in which they are asked for decides which are computed; all are without a limit of effort.
@@ -68,15 +68,15 @@ class Predictor:
         if self._effort is None:
             return self.own_sizes(target)
         if self._is_little:
-            return self._modelled(target)
+            return self._model(target)
         base = self._nearest(target)
-        return self._computed(target, base) if base is None or self._affordable(target) else self._carried(base, target)
+        return self._compute(target, base) if base is None or self._affordable(target) else self._carry(base, target)
 
     def own_sizes(self, target: Target) -> Sizes:
         """Return the sizes computed for the target itself, whatever it takes."""
-        return self._computed(target, None)
+        return self._compute(target, None)
 
-    def _computed(self, target: Target, base: _Known | None) -> Sizes:
+    def _compute(self, target: Target, base: _Known | None) -> Sizes:
         """Return the sizes of scheduled and compiled kernels; with a `base`, its code may serve."""
         lowered, workspace = self._schedule(target)
         plan, weights = checked_plan(lowered.program, target), lowered.program.weight_bytes
@@ -92,12 +92,12 @@ class Predictor:
 
     @property
     def _is_little(self) -> bool:
-        """Tell whether code and stack are little beside weights and arena."""
+        """Tell whether code and stack are little compared with weights and arena."""
         return (
             _OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
         )
 
-    def _modelled(self, target: Target) -> Sizes:
+    def _model(self, target: Target) -> Sizes:
         """Return the sizes by the search alone: nothing is lowered again, nor compiled."""
         plan = self._plan
         arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
@@ -127,15 +127,15 @@ class Predictor:
         key = _processor(target)
         if key not in self._compiled:
             self._spent += len(lowered.kernels)
-            self._compiled[key] = compiled_code(lowered, target)
+            self._compiled[key] = compile_code(lowered, target)
         return self._compiled[key]
 
     def _code_like(self, base: _Known, target: Target, weights: int) -> CompiledCode | None:
         """Scale the code of a base if little depends on it, or the effort is spent; None where it is to be compiled."""
-        small = _scaled(base, target) < _SMALL * weights
+        small = _scale(base, target) < _SMALL * weights
         if _processor(target) in self._compiled or not (small or self._spent > (self._effort or 0)):
             return None
-        return CompiledCode(_scaled(base, target), _stack_like(base, target))
+        return CompiledCode(_scale(base, target), _stack_like(base, target))
 
     def _affordable(self, target: Target) -> bool:
         return target.machine in self._scheduled or self._spent <= (self._effort or 0)
@@ -154,10 +154,10 @@ class Predictor:
 
         return min(self._known, key=distance, default=None)
 
-    def _carried(self, base: _Known, target: Target) -> Sizes:
+    def _carry(self, base: _Known, target: Target) -> Sizes:
         weights = 0 if target.weights == "in-place" else base.sizes.weights
         return replace(
-            base.sizes, code=_scaled(base, target), stack=_stack_like(base, target), data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
+            base.sizes, code=_scale(base, target), stack=_stack_like(base, target), data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
         )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _processor(target: Target) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _scaled(base: _Known, target: Target) -> int:
+def _scale(base: _Known, target: Target) -> int:
     """Estimate the code on a target by that on another."""
     return round(base.sizes.code * _ratio(base.target, target))
 

@@ -38,14 +38,14 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Limits:
+class TargetLimits:
     """Most bytes of ram and flash that a library may take on a target: the budget, else the capacity."""
 
     ram: int
     flash: int
 
     @classmethod
-    def of(cls, target: Target, budget: Budget) -> Limits:
+    def of(cls, target: Target, budget: Budget) -> TargetLimits:
         """Return the limits of a target with a budget."""
         return cls(
             target.ram if budget.ram is None else budget.ram, target.flash if budget.flash is None else budget.flash
@@ -53,12 +53,12 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Predicted sizes of a model beside the limits of a target; `refused` says why it cannot be compiled for it."""
+class FitVerdict:
+    """Predicted sizes of a model next to the limits of a target; `refused` says why it cannot be compiled for it."""
 
     target: str
     sizes: Sizes
-    limits: Limits
+    limits: TargetLimits
     refused: str = ""
 
     @property
@@ -92,19 +92,19 @@ class Verdict:
         }
 
 
-def smallest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+def smallest_first(verdicts: Iterable[FitVerdict]) -> list[FitVerdict]:
     """Sort verdicts by ram limit, then by flash limit, then by name."""
     return sorted(verdicts, key=lambda each: (each.limits.ram, each.limits.flash, each.target))
 
 
-def smallest_that_fits(verdicts: Iterable[Verdict]) -> Verdict | None:
+def smallest_that_fits(verdicts: Iterable[FitVerdict]) -> FitVerdict | None:
     """Return the smallest target that holds the model; None if none does."""
     return next((each for each in smallest_first(verdicts) if each.fits), None)
 
 
-def next_smaller(verdicts: Iterable[Verdict]) -> Verdict | None:
+def next_smaller(verdicts: Iterable[FitVerdict]) -> FitVerdict | None:
     """Return the largest target below the smallest that fits, of all if none fits, that lacks memory; None without any."""
-    before: Verdict | None = None
+    before: FitVerdict | None = None
     for each in smallest_first(verdicts):
         if each.fits:
             break
@@ -121,6 +121,6 @@ class Remedy:
     ram: int
     flash: int
 
-    def fits(self, limits: Limits) -> bool:
+    def fits(self, limits: TargetLimits) -> bool:
         """Tell whether the change makes the model fit."""
         return self.ram <= limits.ram and self.flash <= limits.flash

@@ -38,7 +38,7 @@ from .canonical.control_flow.constant_sequences import replace_sequences
 from .canonical.control_flow.if_branches import select_branches
 from .canonical.control_flow.trip_count import complete_loops
 from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
-from .canonical.empty_tensors import without_empty_tensors
+from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, sort_nodes
 from .canonical.node_form import first_refused, form_of
 from .canonical.operators.fourier import state_sides
@@ -136,7 +136,7 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     replaced = replace_sequences(model)
     model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
     for change in (rewrite, canonical_recurrent):
-        model = fold(change(without_empty_tensors(infer_shapes(model))))
+        model = fold(change(replace_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import ConfigError
 from ..memory.footprint import Start
 from ..support.digests import digest_of
 from ..support.result_store import shared_store
 from .source.model_record import model_record
-from .source.provenance import Provenance, provenance, with_metadata
+from .source.provenance import Provenance, add_metadata, provenance
 from .source.side_files import side_files
 from .source.source import resolve_source
 
@@ -101,7 +102,10 @@ def load(
     """Import a model; `name` defaults to that of its file.
 
     `given` is the file as given, and `origin` its provenance, where `model` is the canonical file of an earlier import.
+    Raises ConfigError for a name that is none, ModelError for a model that cannot be read or compiled.
     """
+    if name is not None:
+        _check_name(name)
     from .given_model import given_model
     from .relax.to_relax import to_relax
 
@@ -110,8 +114,20 @@ def load(
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), shapes, fix, outputs)
     reference = given_model(resolve_source(str(model)), shapes, fix, outputs) if given is None else given_model(given)
-    origin = with_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
+    origin = add_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
     return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference, origin)
+
+
+def _check_name(name: str) -> None:
+    """Check that files may be called after a name. Raises ConfigError.
+
+    What C identifiers cannot hold is written `_` there: see `codegen/names.py`.
+    """
+    if not name.isprintable() or set(name) & set("/\\") or not any(map(str.isalnum, name)):
+        raise ConfigError(
+            f"{name!a} is not the name of a model.",
+            "Give letters and digits, with signs but / and \\ between; the folder is that of --out.",
+        )
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

@@ -55,14 +55,14 @@ def why_altered(
     Raises ConfigError for a malformed manifest.json or copy.
     """
     reason = (
-        _by_manifest(repo, result)
-        or (None if recorded is None else _by_lock(repo, result, recorded))
-        or _by_copy(repo, result, target, budget)
+        _compare_manifest(repo, result)
+        or (None if recorded is None else _compare_lock(repo, result, recorded))
+        or _compare_copy(repo, result, target, budget)
     )
     return None if reason is None else f"altered: {reason} {REMAKE}"
 
 
-def _by_manifest(repo: Path, result: FootprintReport) -> str | None:
+def _compare_manifest(repo: Path, result: FootprintReport) -> str | None:
     folder = compile_dir(result.model, result.target)
     place = folder / "manifest.json"
     manifest = decode(dict, read_text(repo / place, REMAKE), str(place), REMAKE)
@@ -78,7 +78,7 @@ def _by_manifest(repo: Path, result: FootprintReport) -> str | None:
     return None
 
 
-def _by_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> str | None:
+def _compare_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> str | None:
     """Compare the results of all steps of one library with dvc.lock."""
     model, target = result.model, result.target
     library = compile_dir(model, target)
@@ -108,7 +108,7 @@ def _is_recorded(place: Path, made: Mapping[str, Any]) -> bool:
     return f"{hashlib.md5(json.dumps(listing).encode()).hexdigest()}.dir" == made.get("md5")
 
 
-def _by_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget) -> str | None:
+def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget) -> str | None:
     """Compare a footprint with its copy, whose budget may be an earlier one; that of an earlier passfit holds all measurements."""
     place = kept_footprint(result.model, result.target)
     if not (repo / place).exists():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..artifacts.places import compile_dir
-from ..artifacts.read_results import read_folder, with_kernels
+from ..artifacts.read_results import add_kernel_times, read_folder
 from ..artifacts.revision import results_at_revision
 from ..errors import PassfitError
 from ..params.params import Params
@@ -41,7 +41,7 @@ def explanations(repo: Path, params: Params, failures: Iterable[Verdict], agains
     past = _past(repo, against) if grown and against is not None else {}
     found = []
     for (pair, quantity), verdicts in wanted.items():
-        result = with_kernels(repo, read_folder(repo / compile_dir(*pair)))
+        result = add_kernel_times(repo, read_folder(repo / compile_dir(*pair)))
         growth = any(each.limit_kind == "growth" for each in verdicts) and pair in past
         cause = growth_cause(compare(past[pair], result), quantity) if growth else _largest(result, quantity)
         found += [
@@ -85,7 +85,7 @@ def _largest(result: Result, quantity: str) -> str:
         return f"weights take {format_bytes(best.weights)}, code {format_bytes(best.code)}" + (
             f"; the largest parts: {', '.join(parts)}" if parts else ""
         )
-    named = ", ".join(_named(each.name, each.nbytes, each.nodes) for each in explained.alive[:_NAMED])
+    named = ", ".join(_name(each.name, each.nbytes, each.nodes) for each in explained.alive[:_NAMED])
     where = "" if explained.peak is None else f" is at {kernel_label(explained.peak.step, explained.peak.kernel)},"
     return f"the peak{where} of {format_bytes(explained.alive_bytes)}: {named}"
 
@@ -104,7 +104,7 @@ def _slowest(result: Result) -> str:
     return f"the kernels that take the most of its time: {', '.join(named)}"
 
 
-def _named(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
+def _name(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
     return f"{shorten(name, _ROOM)} {format_bytes(nbytes)}" + (f" of {nodes_in(nodes, _ROOM)}" if nodes else "")
 
 

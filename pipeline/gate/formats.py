@@ -73,7 +73,7 @@ def text(report: Report) -> str:
     """Format aligned columns without colour, alike on a terminal and in a pipe."""
     rows = [HEADER, *(_row(verdict) for verdict in report.verdicts)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
-    lines = ["  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
+    lines = ["  ".join(_align(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
     lines += ["", *(f"ERROR {problem}" for problem in report.problems)]
     lines += [f"{_word(verdict):5} {_who(verdict)}: {verdict.why}" for verdict in report.failures]
     lines += [f"why   {cause}" for cause in report.causes or ()]
@@ -134,7 +134,7 @@ def github(report: Report) -> str:
     """Format workflow commands: an error per failure, a warning per remark, then the summary."""
     lines = [f"::error title=passfit gate::{_message(problem)}" for problem in report.problems]
     lines += [
-        f"::error {_at(report, verdict)}title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
+        f"::error {_place_of(report, verdict)}title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
         for verdict in report.failures
     ]
     lines += [f"::notice title=passfit gate, why::{_message(cause)}" for cause in report.causes or ()]
@@ -197,7 +197,7 @@ def _check(verdict: Verdict) -> str:
     return "growth" if verdict.limit_kind == "growth" else "result"
 
 
-def _at(report: Report, verdict: Verdict) -> str:
+def _place_of(report: Report, verdict: Verdict) -> str:
     return "" if verdict.line is None else f"file={_property(report.file)},line={verdict.line},"
 
 
@@ -216,7 +216,7 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.model, verdict.target, _check(verdict) + grown, *sizes, _word(verdict))
 
 
-def _aligned(cell: str, width: int, column: int) -> str:
+def _align(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if 3 <= column <= 5 else cell.ljust(width)
 
 

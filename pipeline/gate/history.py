@@ -39,7 +39,7 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
     if unknown := check_revision(repo, revision, "--against"):
         return Past(problem=f"growth not checked: {unknown}")
     try:
-        then = _declared_at(repo, revision)
+        then = _read_declared(repo, revision)
     except ConfigError as error:
         return Past(problem=f"growth not checked: {error}")
     found: dict[Pair, FootprintReport] = {}
@@ -66,7 +66,7 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
     return Past(found, missing, tuple(new))
 
 
-def _declared_at(repo: Path, revision: str) -> tuple[set[str], set[str]]:
+def _read_declared(repo: Path, revision: str) -> tuple[set[str], set[str]]:
     """Return the models and targets declared by params.yaml at `revision`; none without the file."""
     text = git(repo, "show", f"{revision}:./{_PARAMS}")
     data = parse_yaml(text or "", f"{revision}:{_PARAMS}")

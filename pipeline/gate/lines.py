@@ -13,7 +13,7 @@ from .verdicts import Verdict
 _PARAMS = "params.yaml"
 
 
-def with_lines(repo: Path, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+def add_lines(repo: Path, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """Return the verdicts, failures with the line of params.yaml that declares the limit, the target or the model."""
     text = read_yaml_text(repo / _PARAMS)
     return tuple(

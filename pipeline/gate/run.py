@@ -17,12 +17,12 @@ from .explanations import explanations
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
-from .lines import file_in_git, with_lines
+from .lines import add_lines, file_in_git
 from .stale import why_stale
-from .verdicts import TOGETHER, Pair, Verdict, information, judge, no_data, notes, remarks, unchecked
+from .verdicts import TOGETHER, Pair, Verdict, information, judge, no_data, notes, remarks, unchecked_verdict
 
 if TYPE_CHECKING:
-    from ..targets import Target
+    from ..targets import Catalogue
 
 #: allowed growth with `--against` alone
 DEFAULT_MAX_GROWTH = "5%"
@@ -65,7 +65,7 @@ def run_gate(
     catalogue, results, broken = _judged(repo, params)
     past = results_at(repo, against, results) if against is not None else Past()
 
-    verdicts = with_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
+    verdicts = add_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
     problems = (past.problem,) if past.problem else ()
     said = (*remarks(results), *notes(verdicts), *past.new)
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
@@ -91,7 +91,7 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     }
 
 
-def _judged(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, FootprintReport], dict[Pair, Verdict]]:
+def _judged(repo: Path, params: Params) -> tuple[Catalogue, dict[Pair, FootprintReport], dict[Pair, Verdict]]:
     """Read the catalogue, the results that can be judged, and the verdicts on all others."""
     catalogue = _catalogue(repo)
     check_targets(params, catalogue)
@@ -101,14 +101,14 @@ def _judged(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, F
     return catalogue, *_results(repo, params, catalogue, pairs)
 
 
-def _catalogue(repo: Path) -> dict[str, Target]:
+def _catalogue(repo: Path) -> Catalogue:
     from ..targets import load_catalogue
 
     return load_catalogue(repo)
 
 
 def _results(
-    repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
+    repo: Path, params: Params, catalogue: Catalogue, pairs: list[Pair]
 ) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
     """Return the results that can be judged, and the verdicts on all others: missing, malformed, stale or altered.
 
@@ -130,13 +130,13 @@ def _results(
                 None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), recorded)
             )
         except PassfitError as error:
-            broken[model, target] = unchecked(model, target, "data", str(error))
+            broken[model, target] = unchecked_verdict(model, target, "data", str(error))
             continue
         since = f" The last run of {failed}" if failed else ""
         if stale is not None:
-            broken[model, target] = unchecked(model, target, "stale", stale + since)
+            broken[model, target] = unchecked_verdict(model, target, "stale", stale + since)
         elif altered is not None:
-            broken[model, target] = unchecked(model, target, "altered", altered + since)
+            broken[model, target] = unchecked_verdict(model, target, "altered", altered + since)
         else:
             found[model, target] = result
     return found, broken

@@ -83,7 +83,7 @@ def _search(repo: Path, params: Params, model: str, target: Target, manifest: Ta
     now = search_record(search_settings(params), budget, target, repo)
     changed = changes(was, {**now, "model": made.get("model")})
     if changed:
-        return f"{_listed('search', changed)} changed since the search"
+        return f"{_list('search', changed)} changed since the search"
     asked = _table(manifest, "asked") or manifest  # another plan may have been delivered
     if sequence is not None and sequence.get("passes") not in (manifest.get("passes"), asked.get("passes")):
         return f"its sequence differs from {_said(repo, file.with_name('sequence.json'))}"
@@ -95,14 +95,14 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
     now = verify_record(verify_settings(params), not manifest.get("exact", True), target)
     changed = changes(made, now)
     if changed:
-        return f"{_listed('verify', changed)} changed since it was compiled"
+        return f"{_list('verify', changed)} changed since it was compiled"
     file = repo / tuning_file(model, target.name)
     asked = _read(file.with_name(ASKED))
     if asked is None and file.is_file():
         return _missing(repo, file.with_name(ASKED))
     tuned = [] if asked is None else changes(asked, tune_record(params))
     if tuned:
-        return f"{_listed('tune', tuned)} changed since it was tuned"
+        return f"{_list('tune', tuned)} changed since it was tuned"
     tuning = read_tuning(file, target) if file.is_file() else None
     if tuning and (_table(manifest, "asked") or manifest).get("tuning") != tuning.digest:
         return f"it was compiled before {_said(repo, file)}"
@@ -116,7 +116,7 @@ def _missing(repo: Path, file: Path) -> str | None:
     return None
 
 
-def _listed(section: str, changed: list[str]) -> str:
+def _list(section: str, changed: list[str]) -> str:
     own = {
         "model": "the imported model",
         "target": "facts, threads or opt of the target",

@@ -107,7 +107,7 @@ def judge(
             accepted = params.targets[target].accepted_growth.get(model)
             verdicts += (_growth(result, quantity, before, growth, accepted) for quantity in QUANTITIES)
         elif pastless is not None and (model, target) in pastless:
-            verdicts.append(unchecked(model, target, "growth", pastless[model, target]))
+            verdicts.append(unchecked_verdict(model, target, "growth", pastless[model, target]))
     judged = {pair: result for pair, result in results.items() if pair not in (broken or {})}
     return [*verdicts, *_together(params, judged, capacities)]
 
@@ -127,7 +127,7 @@ def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
 
 
 def information(results: Mapping[Pair, FootprintReport]) -> list[str]:
-    """Describe quantised models: dtypes, memory beside that of floats, agreement with the model as given."""
+    """Describe quantised models: dtypes, memory next to that of floats, agreement with the model as given."""
     return [
         f"{model} @ {target}: {', '.join(said)}"
         for (model, target), result in results.items()
@@ -155,12 +155,12 @@ def _error(result: FootprintReport) -> str:
 def no_data(model: str, target: str, failed: str | None = None) -> Verdict:
     """Return the verdict on a pair without a result; `failed` says which stage failed, and why."""
     because = f". {REMAKE}" if failed is None else f": {failed}"
-    return unchecked(
+    return unchecked_verdict(
         model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}"
     )
 
 
-def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
+def unchecked_verdict(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
     """Return the verdict on an unchecked pair, with the reason."""
     return Verdict(model, target, "result", kind, None, None, False, why)
 
@@ -253,7 +253,7 @@ def _together(
             ("flash", sum(best.flash for best in found), ""),
         )
         for quantity, used, hint in sums:
-            verdict = _judged(
+            verdict = _judge(
                 (TOGETHER, target),
                 f"sum of {quantity}",
                 "capacity",
@@ -267,10 +267,10 @@ def _together(
 def _compare(
     result: FootprintReport, quantity: Quantity, kind: LimitKind, used: int | float, limit: int | float, what: str
 ) -> Verdict:
-    return _judged((result.model, result.target), quantity, kind, used, limit, what)
+    return _judge((result.model, result.target), quantity, kind, used, limit, what)
 
 
-def _judged(
+def _judge(
     pair: Pair, quantity: Quantity, kind: LimitKind, used: int | float, limit: int | float, what: str
 ) -> Verdict:
     ok = used <= limit

@@ -23,7 +23,7 @@ _STARTUP = {"thumb": "startup_thumb.c", "riscv32": "startup_riscv.c"}
 _HEADERS = ("semihosting.h", "clock.h")
 #: bytes between memories that are linked far apart
 _APART = 1 << 28
-#: files by which any program boots on a board
+#: files to boot any program on a board
 BOARD_FILES = ("startup.c", "link.ld", *_HEADERS)
 
 
@@ -31,7 +31,7 @@ BOARD_FILES = ("startup.c", "link.ld", *_HEADERS)
 class Image:
     """Image of a library for `board`: the program `elf`, the linker's `map`, and the sizes of the library in it.
 
-    Its sources are beside it.
+    Its sources are next to it.
     """
 
     board: Target
@@ -51,7 +51,7 @@ class Image:
 
 
 def link_image(library: Library, program: Program, board: Target, folder: Path) -> Image:
-    """Write the image `folder`/<library>.elf and its map, beside its sources. Raises ToolchainError.
+    """Write the image `folder`/<library>.elf and its map, next to its sources. Raises ToolchainError.
 
     The image is linked even if the memories of the board do not hold it, so that its sizes are known: where one would run into
     the next, as if they were far apart.
@@ -71,7 +71,7 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
         zig_cc([*compile_flags(board), "-fno-builtin", "-c", f"{part}.c", "-o", f"{part}.o"], board, folder)
     elf, objects = folder / f"{library.name}.elf", ["startup.o", "main.o", library.archive.name]
 
-    def linked(memories: tuple[Memory, ...]) -> Image:
+    def link(memories: tuple[Memory, ...]) -> Image:
         _write_script(board, memories, library.regions, folder / "link.ld")
         options = ["-static", "-nostdlib", "-Wl,-T,link.ld", "-Wl,--gc-sections", "-Wl,--print-map"]
         text = zig_link([*options, *objects, "-o", elf.name], board, folder)
@@ -79,9 +79,9 @@ def link_image(library: Library, program: Program, board: Target, folder: Path) 
         return Image(board, elf, elf.with_suffix(".map"), image_sizes(elf))
 
     try:
-        return linked(board.memories)
+        return link(board.memories)
     except ToolchainError:
-        apart = linked(tuple(replace(each, start=number * _APART) for number, each in enumerate(board.memories)))
+        apart = link(tuple(replace(each, start=number * _APART) for number, each in enumerate(board.memories)))
         if why_too_large(apart.sizes, board):
             return apart
         raise

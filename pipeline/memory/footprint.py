@@ -215,7 +215,7 @@ class RamAndWeights:
 
 @dataclass(frozen=True)
 class BesideFloats:
-    """Quantised model beside its float twin: the same layers without quantisation.
+    """Quantised model next to its float twin: the same layers without quantisation.
 
     `integer_share` is the share of multiplications done on integers. `integers` and `floats` come from one sequence, so
     `integers` is no less than the best footprint; None where the estimate failed.

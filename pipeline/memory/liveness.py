@@ -77,7 +77,7 @@ def lives_of(
     return tuple(Lifetime(0 if first is None else first, last) for first, last in zip(start, end, strict=True))
 
 
-def summed(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> list[int]:
+def sum_alive(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> list[int]:
     """Sum the sizes alive at each moment."""
     change = [0] * (moments + 1)
     for size, life in zip(sizes, lives, strict=True):
@@ -86,7 +86,7 @@ def summed(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> lis
     return list(accumulate(change[:-1]))
 
 
-class Parts:
+class BufferParts:
     """Number the parts of a program's buffers: byte ranges that are used together.
 
     A buffer is cut at the ends of the tensors on it, moved outwards to multiples of `alignment`. A buffer used as a
@@ -116,7 +116,9 @@ class Parts:
                 self.sizes.append(high - low)
             self._of_buffer.append(range(first, len(self.buffers)))
         self._of_tensor = [
-            range(0) if tensor.buffer is None else _under(ordered[tensor.buffer], self._of_buffer[tensor.buffer], *ends)
+            range(0)
+            if tensor.buffer is None
+            else _parts_under(ordered[tensor.buffer], self._of_buffer[tensor.buffer], *ends)
             for tensor, ends in zip(program.tensors, ranges, strict=True)
         ]
 
@@ -138,14 +140,14 @@ class Parts:
 
     def alive_bytes(self) -> list[int]:
         """Sum the parts alive at each step; one entry for a program without steps."""
-        return summed(self.sizes, self.lives, timeline(self._program))
+        return sum_alive(self.sizes, self.lives, timeline(self._program))
 
     def working_sets(self) -> list[int]:
         """Sum the parts that each step reads or writes."""
         return [sum(self.sizes[part] for part in self.of((*each.reads, *each.writes))) for each in self._program.steps]
 
 
-def _under(cuts: list[int], parts: range, low: int, high: int) -> range:
+def _parts_under(cuts: list[int], parts: range, low: int, high: int) -> range:
     """Return the parts of a buffer under the bytes `[low, high)`."""
     if len(parts) == 1:
         return parts
@@ -164,7 +166,7 @@ def alive_bytes(program: Program, alignment: int = 1) -> list[int]:
 
     Parts of buffers are rounded outwards to `alignment`.
     """
-    return Parts(program, alignment).alive_bytes()
+    return BufferParts(program, alignment).alive_bytes()
 
 
 def bound(program: Program, alignment: int = ALIGNMENT) -> int:
@@ -174,13 +176,13 @@ def bound(program: Program, alignment: int = ALIGNMENT) -> int:
 
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """Return the largest working set of one kernel, in bytes: no order needs less. 0 without steps."""
-    return max(Parts(program, alignment).working_sets(), default=0)
+    return max(BufferParts(program, alignment).working_sets(), default=0)
 
 
 def shared_floor(program: Program) -> int:
     """Return a lower bound for every order and every sharing of buffers, in bytes.
 
-    Operands that may lie in results do, and copies go away. Operands of copies count for nothing: two of them may be
+    Operands that may be stored in results are, and copies go away. Operands of copies count for nothing: two of them may be
     the same bytes. Nothing is rounded up: parts of a buffer need not be aligned.
     """
     return max(shared_floors(program), default=0)
@@ -212,7 +214,7 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     Ports that sharing may put side by side into one buffer are rounded up together. Of outputs that steps copy only the
     largest counts, since one may hold the others.
     """
-    beside, copied = _placed(program), set[int]()
+    beside, copied = _placed_by_sharing(program), set[int]()
     for step in program.steps:
         if step.copies:
             copied.update(program.buffers_of((*step.reads, *step.writes)))
@@ -227,7 +229,7 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     return max(nbytes(program.input_buffers()), nbytes(outputs - copied, outputs & copied))
 
 
-def _placed(program: Program) -> set[int]:
+def _placed_by_sharing(program: Program) -> set[int]:
     """Collect the buffers that sharing may put at any offset inside another buffer.
 
     Steps copy them or place them at an offset, or they may share memory with such a buffer.

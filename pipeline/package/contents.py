@@ -39,14 +39,15 @@ class Golden:
 @dataclass(frozen=True)
 class Contents:
     """Result in `folder`: the library `m` of a model for a target, its manifest, its footprint as it
-    is judged, and its golden vectors."""
+    is judged, and its golden vectors; `recorded` is golden.json, empty without them."""
 
     folder: Path
     m: str
     target: Target
     manifest: dict[str, Any]
     footprint: FootprintReport
-    golden: Golden | None
+    recorded: dict[str, Any]
+    golden: Golden | None = None
 
     @property
     def archive(self) -> Path:
@@ -85,8 +86,11 @@ def read_contents(folder: Path, repo: Path) -> Contents:
         if not (folder / name).is_file() or digest_of(folder / name) != manifest["files"].get(name):
             raise ConfigError(f"'{folder / name}' is missing, or was changed after it was made.", _REMAKE)
     footprint = parse_report(read_text(folder / "footprint.json", _REMAKE), str(folder / "footprint.json"), _REMAKE)
-    found = Contents(folder, m, target, manifest, _judged(footprint, folder, target, repo), None)
-    return replace(found, golden=_golden(found)) if GOLDEN in manifest["files"] else found
+    recorded = {}
+    if GOLDEN in manifest["files"]:
+        recorded = decode(dict, read_text(folder / GOLDEN, _REMAKE), str(folder / GOLDEN), _REMAKE)
+    found = Contents(folder, m, target, manifest, _judged(footprint, folder, target, repo), recorded)
+    return replace(found, golden=_golden(found)) if recorded else found
 
 
 def _judged(footprint: FootprintReport, folder: Path, target: Target, repo: Path) -> FootprintReport:
@@ -101,7 +105,7 @@ def _judged(footprint: FootprintReport, folder: Path, target: Target, repo: Path
 
 
 def _golden(contents: Contents) -> Golden:
-    recorded = decode(dict, read_text(contents.folder / GOLDEN, _REMAKE), str(contents.folder / GOLDEN), _REMAKE)
+    recorded = contents.recorded
     sizes = {kind: [port["nbytes"] for port in contents.ports(kind)] for kind in ("inputs", "outputs")}
     inputs = _cut((contents.folder / INPUTS).read_bytes()[4:], sizes["inputs"], recorded["cases"])
     outputs = _cut((contents.folder / OUTPUTS).read_bytes(), sizes["outputs"], recorded["cases"])

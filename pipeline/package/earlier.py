@@ -15,8 +15,8 @@ from .kinds import README, check_kind, places
 _WRITTEN = re.compile(r"# (\w+)\n\nThe model .* compiled by passfit ")
 
 
-def check_folder(out: Path, kind: str, target: Target, m: str | None = None) -> None:
-    """Check that a package of the library `m`, or of any, may replace the content of `out`.
+def check_folder(out: Path, kind: str, target: Target, m: str | None = None) -> set[str]:
+    """Check that a package of the library `m`, or of any, may replace the content of `out`; return the files it may replace.
 
     Raises OutputError with the name of a file that no earlier package wrote, ConfigError for a kind that the target cannot have.
     """
@@ -29,6 +29,7 @@ def check_folder(out: Path, kind: str, target: Target, m: str | None = None) -> 
             f"'{out}' is not empty: '{foreign}' is of no earlier {kind} package{whose}.",
             "Choose another folder, or empty this one.",
         )
+    return own
 
 
 def _library_in(folder: Path) -> str:

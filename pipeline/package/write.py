@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..card import BOM, CARD, bill_of_materials, model_card, read_facts
+from ..card import BOM, CARD, Facts, bill_of_materials, model_card
 from ..codegen.template import render
 from ..errors import ConfigError, OutputError
 from ..frontend.source.provenance import LICENCE_FILE
@@ -20,7 +20,7 @@ from ..targets import emulator_command
 from .contents import Contents, read_contents
 from .cores import cmsis_core, fpu_of, zephyr_core
 from .earlier import check_folder
-from .kinds import README, Kind, check_kind, place, places
+from .kinds import README, Kind, check_kind, place
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -31,12 +31,18 @@ _MOST_BYTES = 8 << 20
 
 
 def write_package(
-    folder: Path, kind: str, out: Path, version: str = "1.0.0", cases: int = CASES, repo: Path = Path()
+    folder: Path,
+    kind: str,
+    out: Path,
+    version: str = "1.0.0",
+    cases: int = CASES,
+    repo: Path = Path(),
+    over_any: bool = False,
 ) -> None:
     """Package the result in `folder`, with golden vectors of at most `cases` cases.
 
-    The same result gives the same bytes. An earlier package of the kind and library is replaced; a folder with anything else is
-    refused. Raises ConfigError for a kind or version that does not exist, or a folder without
+    The same result gives the same bytes. An earlier package of the kind and library, `over_any` of another library too, is
+    replaced; a folder with anything else is refused. Raises ConfigError for a kind or version that does not exist, or a folder without
     a whole result; TargetError, OutputError.
     """
     if not _VERSION.fullmatch(version):
@@ -45,11 +51,11 @@ def write_package(
     chosen = check_kind(kind, contents.target)
     if out.resolve() == folder.resolve():
         raise OutputError(f"'{out}' holds the result itself.", "Choose another folder.")
-    check_folder(out, kind, contents.target, contents.m)
+    earlier = check_folder(out, kind, contents.target, None if over_any else contents.m)
     with result_folder(out) as made:
         _write_files(contents, chosen, package_values(contents, chosen, kind, version, cases), made)
         written = {file.relative_to(made).as_posix() for file in made.rglob("*")}
-    for name in places(chosen, contents.m, contents.target) - written:
+    for name in earlier - written:
         (out / name).unlink(missing_ok=True)
 
 
@@ -64,7 +70,7 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
         files |= {kind.selftest: "selftest.c.j2", kind.selftest_header: "selftest.h.j2"}
     for name, template in files.items():
         at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
-    facts = read_facts(contents.folder, contents.footprint, contents.target)
+    facts = Facts(contents.footprint, contents.target, contents.manifest, contents.recorded)
     at(CARD).write_text(model_card(facts), encoding="utf-8")
     at(BOM).write_text(bill_of_materials(facts), encoding="utf-8")
     if LICENCE_FILE in contents.manifest["files"]:

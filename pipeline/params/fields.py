@@ -62,7 +62,7 @@ def _shape(value: object) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _fixed(value: object) -> object:
+def _check_fixed(value: object) -> object:
     """Check the value an input is frozen to: a number, a truth value, or nested lists."""
     if not _is_fixed(value):
         raise _refuse(f"no input can be fixed to {value!r}. Write a number or a list of numbers.")
@@ -119,7 +119,7 @@ Room = Annotated[int, BeforeValidator(_room)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
 Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
 Duration = Annotated[float, BeforeValidator(_duration)]
-Fixed = Annotated[Any, BeforeValidator(_fixed)]
+Fixed = Annotated[Any, BeforeValidator(_check_fixed)]
 Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Slowdown = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 

@@ -203,7 +203,7 @@ def params_of(data: object, path: Path) -> Params:
     try:
         params = Params.model_validate(_own_sections(data, path))
     except ValidationError as error:
-        raise _explained(path, error) from None
+        raise _explain(path, error) from None
     _check_names(path, params)
     return params
 
@@ -249,7 +249,7 @@ def _check_names(path: Path, params: Params) -> None:
                     )
 
 
-def _explained(path: Path, error: ValidationError) -> ConfigError:
+def _explain(path: Path, error: ValidationError) -> ConfigError:
     """Explain the first problem pydantic found, in our words."""
     problem = error.errors()[0]
     # pydantic puts the key of a table in twice when the key itself is wrong: `models, 1, [key]`

@@ -46,10 +46,10 @@ def body_of(program: Program, number: int) -> Program | None:
     )
 
 
-def with_body(program: Program, number: int, body: Program) -> Program:
+def replace_body(program: Program, number: int, body: Program) -> Program:
     """Replace the body of a loop by one made from `body_of`; tensors have the numbers they had.
 
-    The loop gets a name of its own: workspaces are told by names.
+    The loop gets a name of its own: workspaces are recognised by names.
     """
     loop = program.steps[number]
     assert isinstance(loop, Loop)

@@ -12,7 +12,7 @@ def first_problem(program: Program) -> str | None:
     """Return the first problem of `program`, in words, or None.
 
     A well-formed program refers only to tensors, buffers and weights it has. Each tensor is a window on exactly one
-    buffer or weight, of a known dtype, and fits into it. Inputs and results are buffers. Views lie on their sources,
+    buffer or weight, of a known dtype, and fits into it. Inputs and results are buffers. Views are on their sources,
     and never on themselves. Nothing is read, or handed out, before it is written. Bodies of loops are well formed too,
     with the weights of the program around; their windows stay within operands and results in every trip.
     """
@@ -70,7 +70,7 @@ def _view_problems(program: Program) -> Iterator[str]:
 
 
 def _lies_on(tensor: Tensor, source: Tensor, shift: int) -> bool:
-    """Tell whether a view lies on its source at `shift`."""
+    """Tell whether a view is on its source at `shift`."""
     return tensor.buffer is not None and tensor.buffer == source.buffer and source.offset == tensor.offset + shift
 
 

@@ -32,7 +32,7 @@ DTYPE_BYTES = {
 class Tensor:
     """Shaped window on a buffer, `offset` bytes into it, or on a weight; exactly one is set.
 
-    Several tensors may lie on one buffer: views, parts of a concatenation, results that took over an operand's memory.
+    Several tensors may share a buffer: views, parts of a concatenation, results that took over an operand's memory.
     """
 
     shape: tuple[int, ...]
@@ -72,7 +72,7 @@ class Buffer:
 class Weight:
     """Distinct read-only constant; `digest` is the sha256 of its bytes.
 
-    The bytes are kept beside the program. `initializers` are those of the ONNX file it comes from, if that is known.
+    The bytes are kept apart from the program. `initializers` are those of the ONNX file it comes from, if that is known.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Step:
     `reads` and `writes` are tensor numbers, in the order of the kernel's arguments (reads first). `nodes` names the
     ONNX nodes the kernel computes, if that is known.
 
-    `in_place`: each of these operands may lie in the result, since the kernel reads no element after it has written the
+    `in_place`: each of these operands may be stored in the result, since the kernel reads no element after it has written the
     one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
 
     `workspaces`: so many of the last of `writes` are not results, but memory used while the step runs. `guard`: in the
@@ -162,8 +162,8 @@ class Window:
 class Loop(Step):
     """Run a program `trips` times; `kernel` is the name of the loop.
 
-    Tensors of the body lie in the loop's operands and results, by `windows`; or on weights of the program around it. Its
-    other buffers lie at `offsets`, by number, in the loop's workspace of the number in `pieces`, the first if there are no
+    Tensors of the body are in the loop's operands and results, by `windows`; or on weights of the program around it. Its
+    other buffers are at `offsets`, by number, in the loop's workspace of the number in `pieces`, the first if there are no
     pieces; no offsets say that they have no places yet. A buffer that is an input and an output of the body lives through
     all trips: a ring of rows. `carries` are pairs of tensors at one place: what a trip writes as the second, the next one
     reads as the first.
@@ -197,7 +197,7 @@ class Loop(Step):
 
     @cached_property
     def inner(self) -> Program:
-        """Return the body as its workspace sees it: the tensors and buffers that lie outside are empty."""
+        """Return the body as its workspace sees it: the tensors and buffers that are outside are empty."""
         tensors = tuple(
             replace(each, shape=(0,), offset=0) if each.buffer in self.outside else each for each in self.body.tensors
         )
@@ -211,7 +211,7 @@ class Loop(Step):
 class View:
     """Alias of a tensor: byte b of `source` is byte b + `shift` of `tensor`, as far as that has one.
 
-    Both lie on one buffer. `elided`: a kernel would have copied it there, had memory not been shared.
+    Both are on one buffer. `elided`: a kernel would have copied it there, had memory not been shared.
     """
 
     tensor: int
@@ -267,7 +267,7 @@ class Program:
         return frozenset(self.buffers_of(tuple(p.tensor for p in self.outputs)))
 
     def is_in_place(self, step: Step, overlay: Overlay) -> bool:
-        """Tell whether the operand of `overlay`, one of the step's, lies in place."""
+        """Tell whether the operand of `overlay`, one of the step's, is in place."""
         read, write = self.tensors[step.reads[overlay.read]], self.tensors[step.writes[overlay.write]]
         return read.buffer == write.buffer and read.offset == write.offset + overlay.shift
 

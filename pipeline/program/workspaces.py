@@ -8,7 +8,7 @@ from dataclasses import replace
 from .program import Buffer, Loop, Program, Step, Tensor
 
 
-def with_workspaces(program: Program, sizes: Mapping[str, Sequence[int]]) -> Program:
+def add_workspaces(program: Program, sizes: Mapping[str, Sequence[int]]) -> Program:
     """Give each step the workspaces of its kernel as the last of its `writes`; `sizes` are in bytes, by kernel."""
     tensors, buffers, steps = list(program.tensors), list(program.buffers), []
     for step in program.steps:
@@ -30,8 +30,8 @@ def _name(step: Step, piece: int) -> str:
     return f"rows of {rings[0]}" if rings else f"workspace of {step.kernel}"
 
 
-def without_workspaces(program: Program) -> Program:
-    """Undo `with_workspaces`, as long as nothing has come after it."""
+def drop_workspaces(program: Program) -> Program:
+    """Undo `add_workspaces`, as long as nothing has come after it."""
     count = sum(step.workspaces for step in program.steps)
     if not count:
         return program
@@ -40,7 +40,7 @@ def without_workspaces(program: Program) -> Program:
 
 
 def workspaces_of_loops(program: Program) -> dict[str, list[int]]:
-    """Return the bytes of the workspaces of the loops in a planned program, as `with_workspaces` takes them."""
+    """Return the bytes of the workspaces of the loops in a planned program, as `add_workspaces` takes them."""
     return {
         step.kernel: [program.tensors[tensor].nbytes for tensor in step.writes[len(step.results) :]]
         for step in program.steps

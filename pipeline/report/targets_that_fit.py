@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from ..fit.fit_model import FitReport
-from ..fit.verdict import Sizes, Verdict
+from ..fit.verdict import FitVerdict, Sizes
 from ..memory.footprint import FootprintReport
 from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
@@ -33,7 +33,7 @@ def targets_that_fit(report: FitReport, wide: bool = False) -> RenderableType:
     return fitted(made, *_lines(report), wide=wide)
 
 
-def verdict(found: Verdict) -> str:
+def verdict(found: FitVerdict) -> str:
     """Say in a few words whether a model fits, and by how much of the fuller memory."""
     if found.refused:
         return f"no: {found.refused}"
@@ -76,7 +76,7 @@ def _plan(report: FitReport) -> str:
     return ", ".join(parts) + "; `passfit compile` searches longer and finds the same or less"
 
 
-def _lacking(found: Verdict) -> str:
+def _lacking(found: FitVerdict) -> str:
     return " and ".join(f"{format_bytes(nbytes)} of {memory}" for memory, nbytes in found.lacking.items())
 
 

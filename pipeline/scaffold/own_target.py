@@ -9,7 +9,7 @@ from ..errors import ConfigError
 from ..params.params import MODEL_NAME, params_of
 from ..support.sizes import parse_size
 from ..targets.catalogue import get_target, load_catalogue
-from ..targets.memory import Kind, Memory, of_kind
+from ..targets.memory import Kind, Memory, select_kind
 from .edit_yaml import Entry
 from .edited_file import EditedFile
 from .render import scalar
@@ -48,8 +48,8 @@ def _size(text: str) -> int | str:
 def _memories(memories: tuple[Memory, ...], sizes: dict[str, int | str], like: str) -> list[dict[str, Any]]:
     """Return the memories of a device with other sizes. Raises ConfigError where a size could be that of several."""
     for kind in get_args(Kind):
-        if kind in sizes and len(of_kind(memories, kind)) > 1:
-            names = ", ".join(each.name for each in of_kind(memories, kind))
+        if kind in sizes and len(select_kind(memories, kind)) > 1:
+            names = ", ".join(each.name for each in select_kind(memories, kind))
             raise ConfigError(
                 f"'{like}' has several memories of {kind}: {names}.",
                 f"Leave --{kind} out, and write `memories` of the new board by hand.",

@@ -37,12 +37,12 @@ def find_sequence(
     budget: Budget | None,
     settings: SearchSettings,
     progress: Progress,
-    work_aside: Callable[[], object] = lambda: None,
+    wait_for_others: Callable[[], object] = lambda: None,
     first: FirstLibrary | None = None,
 ) -> tuple[SearchResult, Front | None]:
     """Search a sequence by settings; with a latency limit, return the Pareto front too.
 
-    `work_aside` waits for other work, which would disturb the timing for a latency limit. `first` is offered the best
+    `wait_for_others` waits for other work, which would disturb the timing for a latency limit. `first` is offered the best
     sequences on the way, but lossy ones. Raises ConfigError for
     invalid settings, ModelError if nothing compiles.
     """
@@ -70,7 +70,7 @@ def find_sequence(
     aim = aim_of(settings, budget, target)
     rungs = RUNGS if limit is not None or (aim is not None and aim.objective != RAM) else ()
 
-    def told(best: int) -> str:
+    def describe(best: int) -> str:
         return ", ".join(
             filter(None, (f"best ram {format_bytes(best)}" if best else "", first.note if first is not None else ""))
         )
@@ -83,20 +83,20 @@ def find_sequence(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds or SECONDS, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda what, done, best: progress(what, done, 0, told(best)),
+        progress=lambda what, done, best: progress(what, done, 0, describe(best)),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=rungs, aim=aim, incumbent=offered,
     )  # fmt: skip
     if limit is None:
         return result, None
 
-    def built(sequence: PassSequence, place: Path) -> Linked:
+    def build(sequence: PassSequence, place: Path) -> Linked:
         lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
         library = build_library(imported.name, lowered, checked_plan(lowered.program, target), workspace, target, place)
         return link(library, lowered.program, target, place)
 
-    work_aside()
+    wait_for_others()
     return least_ram_within(
-        limit, result, imported.drawn_for, target, built, lambda done, all: progress("timing", done, all)
+        limit, result, imported.drawn_for, target, build, lambda done, all: progress("timing", done, all)
     )
 
 
@@ -127,7 +127,7 @@ def workers_of(imported: ImportedModel, target: Target, settings: SearchSettings
     limits = CandidateLimits(settings.candidate_seconds, settings.candidate_bytes)
     if settings.executor is None:
         return forked(settings.workers, limits)
-    from .evaluate.cluster import Problem, on_cluster
+    from .evaluate.cluster import Problem, cluster_workers
 
     onnx_bytes = imported.onnx.SerializeToString(deterministic=True)
-    return on_cluster(settings.executor, Problem(onnx_bytes, imported.name, target, limits))
+    return cluster_workers(settings.executor, Problem(onnx_bytes, imported.name, target, limits))

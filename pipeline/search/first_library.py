@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..support.aside import Results, aside
+from ..support.background import BackgroundResults, background
 
 if TYPE_CHECKING:
     from ..passes.sequence.sequence import Sequence as PassSequence
@@ -28,14 +28,14 @@ class FirstLibrary:
 
     def __init__(self, build: Callable[[PassSequence], str], processes: ExitStack, started: float):
         self._build, self._processes, self._started = build, processes, started
-        self._results: Results | None = None
+        self._results: BackgroundResults | None = None
         self.note = ""
 
     def offer(self, sequence: PassSequence) -> None:
         """Build the library of `sequence` if it is time for the first one."""
         if self._results is None:
             if time.monotonic() >= self._started + SECONDS:
-                self._results = self._processes.enter_context(aside(partial(self._build, sequence), nice=0))
+                self._results = self._processes.enter_context(background(partial(self._build, sequence), nice=0))
         elif not self.note and self._results.ready():
             self.note = self._results.of(0) or ""
 

@@ -15,7 +15,7 @@ from ..verify.inputs import make_input
 from ..verify.measure.side_by_side import compare_speed
 from .pareto import Front, Point, front
 from .refine.levers import Attempt
-from .search import SearchResult, with_candidate
+from .search import SearchResult, replace_winner
 
 if TYPE_CHECKING:
     import onnx
@@ -64,7 +64,7 @@ def least_ram_within(
     points = [_point(each, latency) for each, latency in zip(tried, latencies, strict=True)]
     tradeoff = front(unit, limit, points, latencies[0])
     chosen = tried[points.index(tradeoff.points[tradeoff.chosen])]
-    return with_candidate(result, chosen), tradeoff
+    return replace_winner(result, chosen), tradeoff
 
 
 def _different(tried: tuple[Attempt, ...]) -> list[Attempt]:

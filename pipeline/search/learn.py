@@ -19,7 +19,7 @@ from .evaluate.workers import Workers
 from .find_sequence import workers_of
 from .knowledge.explore import explore
 from .knowledge.record import KnownSequence, ModelRecord
-from .knowledge.store import merged
+from .knowledge.store import merge
 from .search import search
 from .settings import SearchSettings
 from .strategies.trace import Limits
@@ -39,7 +39,7 @@ def learn_models(
     for each in models:
         workers = workers_of(each, target, SearchSettings())
         record = learn_model(each, target, workers, evaluations, lambda done: progress("learning", done, evaluations))
-        known = merged(known, (record,))
+        known = merge(known, (record,))
     return known
 
 

@@ -23,7 +23,7 @@ from .evaluate.scoring import Scorer
 from .evaluate.tvm_default import tvm_default
 from .evaluate.workers import InProcess, Workers
 from .knowledge.knowledge import Knowledge
-from .refine.accept import accepted
+from .refine.accept import refine_winner
 from .refine.lever import Lever
 from .refine.levers import Attempt, lever_of
 from .refine.minimise import Worth
@@ -113,7 +113,7 @@ def search(
     if baseline is None:
         try:  # first, since workers that are forked then know what it took to find it
             baseline = tvm_default(module, target, inputs, outputs)
-        except Exception as error:  # raised below, unless it is known by then what no candidate survives
+        except Exception as error:  # raised below, unless it is known by that time what no candidate survives
             if failure_of(error) is None:
                 raise
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
@@ -123,12 +123,12 @@ def search(
         trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
 
         def watch(what: str, number: Callable[[int], int]) -> Callable[[int, int], None]:
-            def seen(tried: int, least: int) -> None:
+            def show(tried: int, least: int) -> None:
                 shown(what, number(tried), least)
                 if trace.best is not None:
                     incumbent(trace.best.sequence)
 
-            return seen
+            return show
 
         evaluator.watch = watch("searching, states evaluated", lambda tried: evaluator.count)
         STRATEGIES[strategy](trace, seed)
@@ -140,7 +140,7 @@ def search(
         evaluator.watch = watch("refining, candidates evaluated", lambda tried: tried)
         splitter, extra = Splitter(evaluator), None if trace.fits else extra_compute
         enough = 0 if aim is None or aim.objective == RAM else aim.ram
-        taken = accepted(trace, splitter, refuse, extra, rungs, enough)
+        taken = refine_winner(trace, splitter, refuse, extra, rungs, enough)
         refinement = taken.refinement
         tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
         chosen, tradeoff = None, None
@@ -151,16 +151,16 @@ def search(
     found = SearchResult(
         strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed and taken.complete and refinement.ram > enough and not evaluator.effort.ended_by, taken.ablation,
-        ended(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
+        end_trajectory(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
         refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
         evaluator.effort.ended_by,
     )  # fmt: skip
     if chosen is None or chosen.evaluation is refinement.best:
         return found
-    return replace(with_candidate(found, chosen), closed=False)
+    return replace(replace_winner(found, chosen), closed=False)
 
 
-def with_candidate(result: SearchResult, chosen: Attempt) -> SearchResult:
+def replace_winner(result: SearchResult, chosen: Attempt) -> SearchResult:
     """Replace the sequence of least ram by another candidate's, as a last refinement step."""
     assert chosen.evaluation.footprint is not None
     own = chosen.evaluation.sequence.specs == result.sequence.specs
@@ -171,11 +171,11 @@ def with_candidate(result: SearchResult, chosen: Attempt) -> SearchResult:
         sequence=chosen.evaluation.sequence,
         best=chosen.evaluation.footprint,
         extra_compute=chosen.extra_compute,
-        trajectory=ended(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
+        trajectory=end_trajectory(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
     )
 
 
-def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:
+def end_trajectory(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:
     """Append the ram of the final sequence to a trajectory, after the last evaluation.
 
     That is the refined winner, or another candidate if the winner was refused or is too slow.

@@ -73,7 +73,7 @@ def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> 
         return None
     allowed = budget or Budget()
     return Budget(
-        ram=_planned(allowed.ram or target.usable("ram"), target), flash=allowed.flash or target.usable("flash")
+        ram=_ram_for_plan(allowed.ram or target.usable("ram"), target), flash=allowed.flash or target.usable("flash")
     )
 
 
@@ -106,13 +106,13 @@ def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> A
     allowed = budget or Budget()
     return Aim(
         objective,
-        _planned(_or(allowed.ram, target.usable("ram")), target),
+        _ram_for_plan(_or(allowed.ram, target.usable("ram")), target),
         _or(allowed.flash, target.usable("flash")),
         slowdown,
     )
 
 
-def _planned(ram: int, target: Target) -> int:
+def _ram_for_plan(ram: int, target: Target) -> int:
     """Return the ram that a plan may take, in bytes: the stack needs the rest."""
     return max(0, ram - target.stack_reserve)
 

@@ -100,7 +100,7 @@ def deadline(seconds: float, message: str) -> Iterator[None]:
 
 
 @contextmanager
-def removed_by_force(folder: str | Path) -> Iterator[None]:
+def remove_by_force(folder: str | Path) -> Iterator[None]:
     """Remove `folder` if the process ends by force within the block."""
     _folders.add(str(folder))
     try:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .digests import source_files_digest
+from .text_files import adapter_of
 
 #: most bytes of a file: nothing is added beyond. And files kept: of the latest versions of the code, or of subjects
 MOST_BYTES, KEPT, SUBJECTS = 16 << 20, 3, 8
@@ -50,6 +51,11 @@ class ResultStore:
             self._known[key] = make()
             self._append(key)
         return self._known[key]
+
+    def get_or_make_as(self, kind: Any, key: str, make: Callable[[], Any]) -> Any:
+        """Return the value of `key` as a `kind`, such as a dataclass of tuples and numbers; see `get_or_make`."""
+        codec = adapter_of(kind)
+        return codec.validate_python(self.get_or_make(key, lambda: codec.dump_python(make(), mode="json")))
 
     def _load(self) -> None:
         """Read the lines appended since the last call."""

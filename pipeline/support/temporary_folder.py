@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import USED_UP, OutputError
-from .interrupts import removed_by_force
+from .interrupts import remove_by_force
 
 #: the lock file of a folder in use
 LOCK = ".passfit-lock"
@@ -51,11 +51,11 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
     Raises OSError.
     """
     sweep(parent, prefix)
-    folder, lock = _locked(parent, prefix)
+    folder, lock = _make_locked(parent, prefix)
     try:
         files = folder / "files"
         files.mkdir()
-        with removed_by_force(folder):
+        with remove_by_force(folder):
             yield files
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -100,7 +100,7 @@ def _age(folder: Path) -> float:
         return 0.0
 
 
-def _locked(parent: Path, prefix: str) -> tuple[Path, int]:
+def _make_locked(parent: Path, prefix: str) -> tuple[Path, int]:
     """Make and lock a new folder; return it and its lock's descriptor.
 
     A sweep between making and locking is noticed, and answered by a new folder.

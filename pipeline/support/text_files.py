@@ -50,13 +50,13 @@ def decode(kind: type[T], text: str, where: str, hint: str) -> T:
     from pydantic import ValidationError
 
     try:
-        return _adapter(kind).validate_json(text, strict=True)
+        return adapter_of(kind).validate_json(text, strict=True)
     except ValidationError as error:
         raise ConfigError(f"'{where}': {_problem(error)}.", hint) from None
 
 
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Return the reader of a dataclass, made once: 60 ms for a program, of which a search reads hundreds."""
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
+    """Return the codec of a type, made once: 60 ms for a program, of which a search reads hundreds."""
     from pydantic import TypeAdapter
 
     if kind not in _ADAPTERS:

@@ -4,15 +4,16 @@ Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and
 """
 
 from .boards import emulated_board
-from .catalogue import get_target, load_catalogue
+from .catalogue import Catalogue, get_target, load_catalogue
 from .emulator import Runner, emulator_command, how_to_run
 from .libc import bare_target, host_libc, program_libc
 from .machine import Machine
 from .native import native_target
 from .target import Target
-from .toolchain import toolchain_version, without_debug, zig_ar, zig_cc, zig_link
+from .toolchain import strip_debug, toolchain_version, zig_ar, zig_cc, zig_link
 
 __all__ = [
+    "Catalogue",
     "Machine",
     "Runner",
     "Target",
@@ -25,8 +26,8 @@ __all__ = [
     "load_catalogue",
     "native_target",
     "program_libc",
+    "strip_debug",
     "toolchain_version",
-    "without_debug",
     "zig_ar",
     "zig_cc",
     "zig_link",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .catalogue import get_target
-from .memory import placed_on
+from .memory import place_on
 from .target import Target
 
 
@@ -20,7 +20,7 @@ def emulated_board(target: Target) -> Target:
     return replace(
         target,
         name=board.name,
-        memories=placed_on(target.memories, board.memories),
+        memories=place_on(target.memories, board.memories),
         mhz=board.mhz,
         emulator=board.emulator,
     )

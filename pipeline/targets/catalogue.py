@@ -6,7 +6,9 @@ Those are `[tool.passfit.targets]` of its pyproject.toml, and `boards` of its pa
 from __future__ import annotations
 
 import functools
+import logging
 import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -17,7 +19,7 @@ from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
 from ..support.yaml_file import read_yaml
 from .desk import read_runner
-from .memory import Kind, of_kind, read_memories
+from .memory import Kind, read_memories, select_kind
 from .target import Target
 
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
@@ -27,41 +29,87 @@ _KEYS = tuple(f.name for f in fields(Target) if f.name not in ("name", "threads"
 _REQUIRED = tuple(f.name for f in fields(Target) if f.default is MISSING and f.name != "name")
 
 
-def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
-    """Read every target by name: passfit's own, then those of `repo`.
+class Catalogue(Mapping[str, Target]):
+    """Targets by name, each read when it is asked for, so that a malformed one stops nothing else.
 
-    The repo's targets may replace passfit's. An entry with `base` inherits its missing keys, from another entry or from
-    passfit's entry of its own name. Raises TargetError for a malformed entry, naming file, entry and key.
+    An entry with `base` inherits its missing keys, from another entry or from passfit's entry of its own name. Asking for a
+    malformed one raises TargetError, naming file, entry and key.
     """
-    builtin, own = _own()
+
+    def __init__(self, entries: dict[str, Any], builtin: dict[str, Any], origin: dict[str, str]) -> None:
+        self._entries, self._builtin, self._origin = entries, builtin, origin
+        self._made: dict[str, Target] = {}
+
+    def __getitem__(self, name: str) -> Target:
+        if name not in self._made:
+            self._made[name] = _target(name, self._entries, self._builtin, self._origin[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def readable(self, needed: Collection[str] = ()) -> dict[str, Target]:
+        """Return all targets but malformed ones, with a warning for each. Raises TargetError for one that is `needed`."""
+        found = {}
+        for name in self:
+            try:
+                found[name] = self[name]
+            except TargetError as error:
+                if name in needed:
+                    raise
+                logging.getLogger("passfit").warning("left out: %s", error)
+        return found
+
+
+def load_catalogue(repo: Path | None = None) -> Catalogue:
+    """Read the catalogue: passfit's own targets, then those of `repo`, which may replace them.
+
+    Raises TargetError for a file that cannot be read, and a malformed name.
+    """
+    if repo is None:
+        return _own()
+    builtin = _own_entries()
     entries, origin = dict(builtin), dict.fromkeys(builtin, _CATALOGUE.name)
-    project = repo / "pyproject.toml" if repo is not None else None
-    if project is not None and project.is_file():
+    if (project := repo / "pyproject.toml").is_file():
         added = _read(project)
         for key in ("tool", "passfit", "targets"):
             added = _table(added.get(key, {}), f"[tool.passfit.targets] of {project}")
         entries |= added
         origin |= dict.fromkeys(added, str(project))
-    params = repo / "params.yaml" if repo is not None else None
-    if params is not None and params.is_file():
+    if (params := repo / "params.yaml").is_file():
         content = read_yaml(params)
         boards = _table(content.get("boards") or {}, f"boards of {params}") if isinstance(content, dict) else {}
         entries |= boards
         origin |= dict.fromkeys(boards, str(params))
-    if all(each is builtin.get(name) for name, each in entries.items()):
-        return dict(own)
-    return {name: _target(name, entries, builtin, origin[name]) for name in entries}
+    for name in entries:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise TargetError(
+                f"{_where(name, origin[name])} has a malformed name.", "Use lower-case letters, digits and hyphens."
+            )
+    return Catalogue(entries, builtin, origin)
 
 
 @functools.cache
-def _own() -> tuple[dict[str, Any], dict[str, Target]]:
-    """Read passfit's own entries and their targets, once in a process."""
-    entries = _read(_CATALOGUE)
-    return entries, {name: _target(name, entries, entries, _CATALOGUE.name) for name in entries}
+def _own_entries() -> dict[str, Any]:
+    """Read passfit's own entries, once in a process."""
+    return _read(_CATALOGUE)
+
+
+@functools.cache
+def _own() -> Catalogue:
+    """Return passfit's own targets, each made once in a process."""
+    entries = _own_entries()
+    return Catalogue(entries, entries, dict.fromkeys(entries, _CATALOGUE.name))
 
 
 def get_target(name: str, repo: Path | None = None) -> Target:
-    """Return the target called `name`. Raises TargetError naming the nearest one."""
+    """Return the target called `name`. Raises TargetError for a malformed one, and for no such one, naming the nearest."""
     catalogue = load_catalogue(repo)
     if name not in catalogue:
         raise TargetError(f"There is no target '{name}'.", did_you_mean(name, catalogue))
@@ -84,13 +132,11 @@ def _table(value: Any, where: str) -> dict[str, Any]:
 
 
 def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin: str) -> Target:
-    where = f"Target '{name}' in {origin}"
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise TargetError(f"{where} has a malformed name.", "Use lower-case letters, digits and hyphens.")
+    where = _where(name, origin)
     values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
     memories = values.get("memories", ())
     if memories:
-        values = {kind: sum(each.size for each in of_kind(memories, kind)) for kind in get_args(Kind)} | values
+        values = {kind: sum(each.size for each in select_kind(memories, kind)) for kind in get_args(Kind)} | values
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
         raise TargetError(
@@ -108,6 +154,10 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
             "Give `memories` to one without, and only there.",
         )
     return replace(target, opt="size") if target.bare else target
+
+
+def _where(name: str, origin: str) -> str:
+    return f"Target '{name}' in {origin}"
 
 
 def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:

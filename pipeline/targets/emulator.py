@@ -16,7 +16,7 @@ from .machine import riscv_vector_bits
 from .target import Target
 
 _CPUINFO = Path("/proc/cpuinfo")
-#: options by which qemu runs an image: files of this machine by semihosting, and a clock of one nanosecond an instruction
+#: options for qemu to run an image: files of this machine by semihosting, and a clock of one nanosecond an instruction
 _IMAGE_OPTIONS = (
     "-nographic", "-monitor", "none", "-serial", "none", "-semihosting-config", "enable=on,target=native", "-icount", "shift=0",
     "-kernel",

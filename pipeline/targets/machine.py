@@ -33,7 +33,7 @@ class Machine:
     products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `rolled`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
     before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
-    to tile. Buffers of up to `stack` bytes lie on the stack, where LLVM may keep them in registers.
+    to tile. Buffers of up to `stack` bytes are on the stack, where LLVM may keep them in registers.
     """
 
     lanes: int = 8

@@ -17,7 +17,7 @@ class Memory:
 
     `kind` says what it holds: "ram" data, and "flash" code and weights, which keep their content without power.
     `wait_states` are the cycles that a read takes beyond the first at the rated clock of the core; None where a cache or a
-    serial bus lies between, so that no one number holds. `room` is a budget: the bytes of it that a library may use, if not all.
+    serial bus is between, so that no one number holds. `room` is a budget: the bytes of it that a library may use, if not all.
     """
 
     name: str
@@ -52,7 +52,7 @@ def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
         if kind not in {each.kind for each in memories}:
             raise TargetError(f"{where}: no memory is of the kind {kind}.", "Give one of each kind.")
         # a budget of that name limits all memories of the kind
-        if any(each.name == kind and (each.kind != kind or len(of_kind(memories, kind)) > 1) for each in memories):
+        if any(each.name == kind and (each.kind != kind or len(select_kind(memories, kind)) > 1) for each in memories):
             raise TargetError(
                 f"{where}: one of several memories is called '{kind}', which means all of the kind {kind}.",
                 f"Call it {kind}1.",
@@ -60,25 +60,25 @@ def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
     return memories
 
 
-def of_kind(memories: tuple[Memory, ...], kind: Kind) -> tuple[Memory, ...]:
+def select_kind(memories: tuple[Memory, ...], kind: Kind) -> tuple[Memory, ...]:
     """Return the memories of a kind, in order."""
     return tuple(each for each in memories if each.kind == kind)
 
 
 def first_of(memories: tuple[Memory, ...], kind: Kind) -> Memory:
     """Return the first memory of a kind: that of the stack and of all small data, or that of the code."""
-    return of_kind(memories, kind)[0]
+    return select_kind(memories, kind)[0]
 
 
-def placed_on(memories: tuple[Memory, ...], board: tuple[Memory, ...]) -> tuple[Memory, ...]:
+def place_on(memories: tuple[Memory, ...], board: tuple[Memory, ...]) -> tuple[Memory, ...]:
     """Return the memories of a device, by name, at the places that a board has for them.
 
-    The first of a kind lies in the board's first, and so on; those left over lie in its last, one behind the other. The last
+    The first of a kind is in the board's first, and so on; those left over are in its last, one behind the other. The last
     in each takes all that is left of it.
     """
     found = []
     for kind in get_args(Kind):
-        places, named = of_kind(board, kind), of_kind(memories, kind)
+        places, named = select_kind(board, kind), select_kind(memories, kind)
         for number, place in enumerate(places):
             inside = named[number:] if number == len(places) - 1 else named[number : number + 1]
             start, end = place.start, place.start + place.size

@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, did_you_mean
 from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
-from .memory import Kind, Memory, of_kind
+from .memory import Kind, Memory, select_kind
 
 Optimisation = Literal["size", "balanced", "speed"]
 #: forbidden values in data: a run fails, takes the nearest allowed ones, or trusts its inputs
@@ -162,7 +162,9 @@ class Target:
     def usable(self, kind: Kind) -> int:
         """Return the bytes of ram or flash that a library may use: no more than the rooms in its memories."""
         capacity = self.ram if kind == "ram" else self.flash
-        return min(capacity, sum(each.usable for each in of_kind(self.memories, kind))) if self.memories else capacity
+        return (
+            min(capacity, sum(each.usable for each in select_kind(self.memories, kind))) if self.memories else capacity
+        )
 
     def llvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's level for `opt`."""
@@ -180,6 +182,8 @@ class Target:
             config["mfloat-abi"] = self.float_abi
         if self.abi:
             config["mabi"] = self.abi
+        if self.architecture == "thumb":
+            config["vector-width"] = 128  # what TVM assumes, and warns of, for an architecture that it does not know
         return config
 
     @property

@@ -59,7 +59,7 @@ def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
     _run(["ar", "rcsD", archive, *members], cwd)
 
 
-def without_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
+def strip_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
     """Copy the object `source` to `result` without debug information, tables of the stack, and `unused` sections.
 
     LLVM always adds these to TVM's kernels. The linker removes them, since `zig objcopy` takes programs only.

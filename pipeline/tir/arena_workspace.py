@@ -19,7 +19,7 @@ from .workspace import buffer_bytes
 _ON_STACK = "passfit.on_stack"
 
 
-def with_workspace_parameter(kernel: PrimFunc, nbytes: int, on_stack: int) -> PrimFunc:
+def add_workspace_parameter(kernel: PrimFunc, nbytes: int, on_stack: int) -> PrimFunc:
     """Add a last parameter for `nbytes` of workspace; allocations of up to `on_stack` bytes stay as they are."""
     params = [*kernel.params, tirx.decl_buffer([tirx.const(nbytes, "int64")], "uint8", "workspace")]
     return PrimFunc(params, kernel.body, kernel.ret_type, attrs=kernel.attrs).with_attr(_ON_STACK, on_stack)
@@ -30,7 +30,7 @@ def has_workspace_parameter(kernel: PrimFunc) -> bool:
     return bool(kernel.attrs) and _ON_STACK in kernel.attrs
 
 
-def in_workspace(kernel: PrimFunc) -> Stmt:
+def allocate_in_workspace(kernel: PrimFunc) -> Stmt:
     """Return the body of a lowered kernel, its allocations in its workspace.
 
     Small ones stay on the stack, for LLVM may keep them in registers. Raises ValueError, a bug, if the others do not fit.
@@ -47,13 +47,13 @@ def in_workspace(kernel: PrimFunc) -> Stmt:
     if end > room:
         raise ValueError(f"a kernel needs {end} bytes of workspace, planned were {room}")
 
-    def placed(each: AllocBuffer) -> Stmt:
+    def place(each: AllocBuffer) -> Stmt:
         if each.buffer not in places:
             return each
         start = tirx.address_of(tirx.BufferLoad(kernel.params[-1], [tirx.const(places[each.buffer], "int64")]))
         return DeclBuffer(each.buffer, data=tirx.reinterpret(PointerType(PrimType(str(each.buffer.ty.dtype))), start))
 
-    body = tvm_ffi.structural_map(kernel.body, (AllocBuffer, placed))
+    body = tvm_ffi.structural_map(kernel.body, (AllocBuffer, place))
     for buffer in places:  # LLVM may read and write whole vectors
         body = AttrStmt(buffer, "storage_alignment", tirx.const(ALIGNMENT, "int32"), body)
     return body

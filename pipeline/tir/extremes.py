@@ -15,15 +15,15 @@ from tvm.tirx import BufferStore, FloatImm, PrimFunc
 
 def from_infinity(kernel: PrimFunc) -> PrimFunc:
     """Return `kernel` with stores of the last finite numbers changed to infinities."""
-    return _started(kernel, lambda value, last: math.copysign(math.inf, value) if abs(value) == last else value)
+    return _change_starts(kernel, lambda value, last: math.copysign(math.inf, value) if abs(value) == last else value)
 
 
 def from_finite(kernel: PrimFunc) -> PrimFunc:
     """Return `kernel` with stores of infinities changed to the last finite numbers."""
-    return _started(kernel, lambda value, last: math.copysign(last, value) if math.isinf(value) else value)
+    return _change_starts(kernel, lambda value, last: math.copysign(last, value) if math.isinf(value) else value)
 
 
-def padded_with_infinity(kernel: PrimFunc) -> PrimFunc:
+def pad_with_infinity(kernel: PrimFunc) -> PrimFunc:
     """Return `kernel` with every last finite number, starts and padding alike, changed to infinity."""
 
     def number(each: FloatImm) -> FloatImm:
@@ -34,7 +34,7 @@ def padded_with_infinity(kernel: PrimFunc) -> PrimFunc:
     return kernel if body.same_as(kernel.body) else kernel.with_body(body)
 
 
-def _started(kernel: PrimFunc, start: Callable[[float, float], float]) -> PrimFunc:
+def _change_starts(kernel: PrimFunc, start: Callable[[float, float], float]) -> PrimFunc:
     """Change stores of numbers: `start` takes one and the last finite number of its dtype."""
 
     def store(each: BufferStore) -> BufferStore:

@@ -21,7 +21,7 @@ class Unknown(Exception):
 
 
 @dataclass(frozen=True)
-class Loop:
+class GridLoop:
     """Loop of `var` from `start` over `extent` values."""
 
     var: Var
@@ -46,7 +46,7 @@ _BINARY = {
 }  # fmt: skip
 
 
-def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Iterator[Grid]:
+def chunks(loops: Sequence[GridLoop], bindings: Sequence[tuple[Var, Expr]]) -> Iterator[Grid]:
     """Yield all iterations in grids of at most CHUNK: outermost loops one value at a time, the next split."""
     inner = len(loops)
     while inner > 0 and math.prod(loop.extent for loop in loops[inner - 1 :]) <= CHUNK:
@@ -66,7 +66,7 @@ def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Itera
             yield grid
 
 
-def _parts(loops: Sequence[Loop]) -> Iterator[Sequence[Loop]]:
+def _parts(loops: Sequence[GridLoop]) -> Iterator[Sequence[GridLoop]]:
     """Split the first loop so that each part has at most CHUNK iterations."""
     if math.prod(loop.extent for loop in loops) <= CHUNK:
         yield loops
@@ -75,7 +75,7 @@ def _parts(loops: Sequence[Loop]) -> Iterator[Sequence[Loop]]:
     step = max(1, CHUNK // math.prod(loop.extent for loop in rest))
     end = first.start + first.extent
     for start in range(first.start, end, step):
-        yield [Loop(first.var, start, min(step, end - start)), *rest]
+        yield [GridLoop(first.var, start, min(step, end - start)), *rest]
 
 
 @dataclass

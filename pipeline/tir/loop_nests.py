@@ -14,7 +14,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, Se
 from .expressions import is_true, loads, replaced
 from .index_grid import Unknown
 
-_SERIAL = 0
+_SERIAL, _SPATIAL = 0, 0
 
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
@@ -122,12 +122,21 @@ def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt |
     """Build a block of one store, with one loop per axis."""
     read = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
     regions = [element_of(load.source, load.indices) for load in read]
-    block = SBlock(list(axes), regions, [element_of(store.buffer, store.indices)], name, store, init)
-    loops = [Var(axis.var.name.removeprefix("v_"), "int64") for axis in axes]
+    return loops_around(SBlock(list(axes), regions, [element_of(store.buffer, store.indices)], name, store, init))
+
+
+def loops_around(block: SBlock) -> Stmt:
+    """Build a serial loop per axis of a block, named after it."""
+    loops = [Var(axis.var.name.removeprefix("v_"), "int64") for axis in block.iter_vars]
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
-    for loop, axis in zip(reversed(loops), reversed(axes)):
+    for loop, axis in zip(reversed(loops), reversed(list(block.iter_vars))):
         nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
     return nest
+
+
+def spatial_axes(shape: Sequence[int]) -> list[IterVar]:
+    """Return block axes over all elements of a shape: `v_i0`, `v_i1` …"""
+    return [IterVar(Range(0, int64(extent)), Var(f"v_i{n}", "int64"), _SPATIAL) for n, extent in enumerate(shape)]
 
 
 def axis_like(axis: IterVar, extent: int) -> IterVar:

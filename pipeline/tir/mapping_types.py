@@ -22,7 +22,7 @@ from ..program import DTYPE_BYTES
 from ..program.mapping import Access, BlockAccesses, KernelAccesses, MappingType
 from .expressions import loads, operations_of, uses
 from .in_place.analysis import flat_shift, masked_loads, takes_address
-from .index_grid import Loop, Unknown, chunks
+from .index_grid import GridLoop, Unknown, chunks
 from .inlining import inlined
 from .loop_nests import blocks_of, simple
 from .memoise import memoise_by_structure
@@ -99,7 +99,7 @@ def _block(block: SBlock, numbers: dict[Var, int]) -> BlockAccesses:
     written, axes = block.body.buffer, _axes(block)
     store = Store(
         written, list(block.body.indices), block.body.value,
-        tuple(Loop(axis.var, 0, int(axis.dom.extent)) for axis in block.iter_vars), (), (),
+        tuple(GridLoop(axis.var, 0, int(axis.dom.extent)) for axis in block.iter_vars), (), (),
     )  # fmt: skip
     if takes_address(store):
         raise Unknown("a store takes an address")

@@ -19,7 +19,7 @@ _SERIAL = 0
 def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
     """Mark the innermost serial loops of a tile's sums. Steps that differ, as at padding, branch: that costs less."""
 
-    def marked(loop: For) -> For:
+    def mark(loop: For) -> For:
         if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= MOST_STEPS:
             return loop
         if _has_serial_loop(loop.body) or not _sums(loop.body):
@@ -28,7 +28,7 @@ def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
             loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, annotations={**loop.annotations, ROLLED: 1}
         )
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, marked)))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, mark)))
 
 
 def is_rolled(loop: For) -> bool:

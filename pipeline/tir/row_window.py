@@ -38,7 +38,7 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
     if int(kernel.params[-1].ty.shape[axis]) > MOST_ROWS:
         return None
     try:
-        found, _ = _followed(kernel, axis)
+        found, _ = _follow(kernel, axis)
         params = enumerate(found.kernel.params[:-1])
         operands = tuple((n, found.follows(param)) for n, param in params if found.is_followed(param))
     except Unknown:
@@ -51,7 +51,7 @@ def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
 
     Its new first parameter, an int64, is the number of the first of them. Raises Unknown if `rows_of` is None.
     """
-    found, result = _followed(kernel, axis)
+    found, result = _follow(kernel, axis)
     first = Var("first", "int64")
     nests, buffers = found.window(count, first)
     own = [buffers.get(each, each) for each in found.written if not each.same_as(result)]
@@ -80,7 +80,7 @@ def takes_a_row(kernel: PrimFunc) -> bool:
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
 
 
-def _followed(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
+def _follow(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
     found = RowDependence(inlined(kernel, True))
     result = found.kernel.params[-1]
     found.start(result, axis)
@@ -108,7 +108,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Nest:
+class RowNest:
     """A block with one loop per axis; `row` is the axis that follows the rows, if any."""
 
     block: SBlock
@@ -133,8 +133,8 @@ class RowDependence:
         self.dims: dict[Var, int] = {}
         self.spans: dict[Var, Span] = {}
         self.whole: set[Var] = set()
-        self.nests: list[Nest] = []
-        self._reads: dict[Var, list[tuple[Nest, Expr]]] = {}
+        self.nests: list[RowNest] = []
+        self._reads: dict[Var, list[tuple[RowNest, Expr]]] = {}
 
     @property
     def written(self) -> list[Var]:
@@ -164,7 +164,7 @@ class RowDependence:
         span = self.spans[store.buffer]
         if self.nests and not 0 <= span.low <= span.slope * (self._count - 1) + span.high <= int(row.dom.extent):
             raise Unknown("the window covers rows outside its buffer")
-        self.add(Nest(block, row.var))
+        self.add(RowNest(block, row.var))
 
     @property
     def _count(self) -> int:
@@ -172,7 +172,7 @@ class RowDependence:
         root = self.nests[0]
         return next(int(axis.dom.extent) for axis in root.block.iter_vars if axis.var.same_as(root.row))
 
-    def add(self, nest: Nest) -> None:
+    def add(self, nest: RowNest) -> None:
         self.nests.append(nest)
         for load in loads(nest.store.value):
             if not load.source.same_as(nest.store.buffer):
@@ -182,10 +182,10 @@ class RowDependence:
         """Repeat a block every row needs whole, mostly padding: recompute it per window, or inline it at its reader."""
         if (block.init is not None and not self._repeats) or block.body.buffer in self.dims:
             raise Unknown("a sum is needed whole, or a block both whole and by row")
-        self.nests.append(Nest(block, None))
+        self.nests.append(RowNest(block, None))
         self.whole.update(load.source for load in loads(block.body.value))
 
-    def _need(self, nest: Nest, load: TensorLoad) -> None:
+    def _need(self, nest: RowNest, load: TensorLoad) -> None:
         """Record the rows a load needs of its buffer."""
         source, indices = load.source, simple(nest.block, load.indices)
         if any(source.same_as(each) for each in self.written):
@@ -205,7 +205,7 @@ class RowDependence:
         if not any(source.same_as(each) for each in self.kernel.params):
             self._stretch(nest, source, indices[place])
 
-    def _stretch(self, nest: Nest, buffer: Var, index: Expr) -> None:
+    def _stretch(self, nest: RowNest, buffer: Var, index: Expr) -> None:
         """Widen the window of an internal buffer to the rows the block reads at `index`."""
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var)]
         linear = sym.detect_linear_equation(index, [axis.var for axis in axes])
@@ -233,7 +233,7 @@ class RowDependence:
         low, high = np.min([low for low, _ in needed], axis=0), np.max([high for _, high in needed], axis=0)
         return Follows(dim, int(param.ty.shape[dim]), tuple(low.tolist()), tuple(high.tolist()))
 
-    def _needed(self, nest: Nest, index: Expr) -> tuple[np.ndarray, np.ndarray]:
+    def _needed(self, nest: RowNest, index: Expr) -> tuple[np.ndarray, np.ndarray]:
         span = self.spans[nest.store.buffer]
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var) and not axis.var.same_as(nest.row)]
         extent = self._count
@@ -259,7 +259,7 @@ class RowDependence:
         return [self._made(nest, count, first, buffers, starts) for nest in reversed(self.nests)], buffers
 
     def _made(
-        self, nest: Nest, count: int, first: Var, buffers: dict[Var, Var], starts: dict[Var, tuple[int, Expr]]
+        self, nest: RowNest, count: int, first: Var, buffers: dict[Var, Var], starts: dict[Var, tuple[int, Expr]]
     ) -> Stmt:
         """Build one nest of a window; `starts` maps each new buffer to its axis and its first row."""
         span = self.spans.get(nest.store.buffer)

@@ -11,7 +11,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, IfThenElse, IntImm, SeqStmt, Stmt
 
 from .expressions import is_true
-from .index_grid import Loop, Mask, Unknown
+from .index_grid import GridLoop, Mask, Unknown
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Store:
     buffer: Var
     indices: Sequence[Expr]
     value: Expr
-    loops: tuple[Loop, ...]
+    loops: tuple[GridLoop, ...]
     bindings: tuple[tuple[Var, Expr], ...]
     masks: tuple[Mask, ...]
 
@@ -66,7 +66,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
         raise Unknown(type(stmt).__name__)
 
 
-def _loop(stmt: For) -> Loop:
+def _loop(stmt: For) -> GridLoop:
     if not isinstance(stmt.min, IntImm) or not isinstance(stmt.extent, IntImm) or stmt.step is not None:
         raise Unknown("a loop has no constant bounds")
-    return Loop(stmt.loop_var, int(stmt.min), int(stmt.extent))
+    return GridLoop(stmt.loop_var, int(stmt.min), int(stmt.extent))

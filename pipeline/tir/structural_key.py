@@ -10,7 +10,7 @@ from tvm.tirx import IntImm, PrimFunc
 
 
 def structural_key(kernel: PrimFunc, *others: object) -> str:
-    """Return 32 digits, the same in every process, for a kernel and for `others`, told by their repr.
+    """Return 32 digits, the same in every process, for a kernel and for `others`, identified by their repr.
 
     TVM's hash alone collides for many kernels that differ in extents or offsets only, so the key adds their integers.
     """

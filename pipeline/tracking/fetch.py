@@ -21,7 +21,7 @@ def is_run(name: str) -> bool:
 def fetch_run(repo: Path, run_id: str, folder: Path) -> None:
     """Download the files of a run, as far as FILES names them, into `folder`. Raises ConfigError.
 
-    Without MLFLOW_TRACKING_URI the store is the one beside params.yaml, which must be there: MLflow would make it.
+    Without MLFLOW_TRACKING_URI the store is the one next to params.yaml, which must be there: MLflow would make it.
     """
     store = find_store(repo)
     hint = "Name a run that `passfit track` logged; MLFLOW_TRACKING_URI names another store."

@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from .store import Store
+from .store import MlflowStore
 
 #: where `mlflow ui` listens unless told otherwise
 LOCAL = "http://127.0.0.1:5000"
 
 
-def links(store: Store, experiment_id: str, run_ids: Sequence[str], served: Sequence[str]) -> tuple[str, ...]:
+def links(store: MlflowStore, experiment_id: str, run_ids: Sequence[str], served: Sequence[str]) -> tuple[str, ...]:
     """Return lines for people: how to start MLflow without a server, views of the runs, how to serve a model.
 
     `served` are names of models with their aliases, such as `a@champion`.
@@ -32,6 +32,6 @@ def links(store: Store, experiment_id: str, run_ids: Sequence[str], served: Sequ
     return tuple(lines)
 
 
-def _uri(store: Store) -> str:
+def _uri(store: MlflowStore) -> str:
     """Quote the URI for a shell. It is absolute: DVC runs stages in a folder that may not be the user's."""
     return shlex.quote(store.uri)

@@ -20,8 +20,8 @@ from mlflow.utils.mlflow_tags import MLFLOW_GIT_COMMIT
 
 from ..card import BOM, CARD
 from ..support.temporary_folder import scratch_folder
-from .metrics import of_model
-from .record import Delivery, Io, Port, RunRecord, Servable
+from .metrics import model_figures
+from .record import Delivery, Io, LoggedPort, RunRecord, Servable
 from .runs import CONTENT
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _log_model(client: MlflowClient, experiment_id: str, run_id: str, record: Ru
         _write_files(record.delivery, files, kind)
         client.log_model_artifacts(model.model_id, str(files))
     at = run.info.start_time  # the run has these points already, and gets no others
-    metrics = [Metric(each.name, each.value, at, each.step, model.model_id) for each in of_model(record.figures)]
+    metrics = [Metric(each.name, each.value, at, each.step, model.model_id) for each in model_figures(record.figures)]
     client.log_batch(run_id, metrics=metrics)
     client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
     return model.model_id
@@ -102,5 +102,5 @@ def _signature(io: Io) -> ModelSignature:
     return ModelSignature(inputs=_schema(io.inputs), outputs=_schema(io.outputs))
 
 
-def _schema(ports: list[Port]) -> Schema:
+def _schema(ports: list[LoggedPort]) -> Schema:
     return Schema([TensorSpec(np.dtype(port.dtype), tuple(port.shape), port.name) for port in ports])

@@ -3,7 +3,7 @@
 MLflow makes a chart of every metric, in sections named by the part before the slash, both in alphabetical order, metrics without a
 section last; a line from step to step where a metric has a step above 0. So ram, flash and latency stand in the first section, each in
 one chart that begins at `tvm-default` (step 0) and ends at passfit (step 1). The metrics of this section are those of the
-LoggedModel too, which searches compare: see `of_model`. Bytes of everything else are in footprint.json.
+LoggedModel too, which searches compare: see `model_figures`. Bytes of everything else are in footprint.json.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SEARCH = "search/best_ram_kib"
 
 
 @dataclass(frozen=True)
-class Figure:
-    """Value of a metric; `step` is 0 but for a value that stands beside another."""
+class MetricValue:
+    """Value of a metric; `step` is 0 but for a value that stands next to another."""
 
     name: str
     value: float
@@ -50,7 +50,7 @@ class TimedFront:
 
 def figures(
     result: FootprintReport, trajectory: Sequence[tuple[int, int]], front: TimedFront | None = None
-) -> Iterator[Figure]:
+) -> Iterator[MetricValue]:
     """Yield the figures of a run, ram first: MLflow compares runs by the metric logged first.
 
     Sizes are KiB, times ms. `trajectory` is (evaluation, best ram so far in bytes) of the search; its last point, one
@@ -65,9 +65,9 @@ def figures(
     }
     for name, (theirs, ours, unit) in pairs.items():
         if theirs is not None and ours is not None:
-            yield Figure(f"{BEST}/{name}", theirs / unit, BASELINE)
+            yield MetricValue(f"{BEST}/{name}", theirs / unit, BASELINE)
         if ours is not None:
-            yield Figure(f"{BEST}/{name}", ours / unit, PASSFIT)
+            yield MetricValue(f"{BEST}/{name}", ours / unit, PASSFIT)
     alone = {
         "fits": float(result.fits),
         "stack_kib": best.stack / KIB or None,
@@ -75,45 +75,45 @@ def figures(
         "instructions": ran.instructions,
         "cycles": ran.cycles,
     }
-    yield from (Figure(f"{BEST}/{name}", value) for name, value in alone.items() if value is not None)
+    yield from (MetricValue(f"{BEST}/{name}", value) for name, value in alone.items() if value is not None)
     if result.quantised is not None:
-        yield from _beside_floats(result.quantised)
+        yield from _float_twin_figures(result.quantised)
     if result.budget.ram is not None:
-        yield Figure("budget/ram_margin_kib", (result.budget.ram - best.ram) / KIB)
+        yield MetricValue("budget/ram_margin_kib", (result.budget.ram - best.ram) / KIB)
     if result.budget.flash is not None:
-        yield Figure("budget/flash_margin_kib", (result.budget.flash - best.flash) / KIB)
-    yield from (Figure(SEARCH, ram / KIB, evaluation) for evaluation, ram in trajectory)
+        yield MetricValue("budget/flash_margin_kib", (result.budget.flash - best.flash) / KIB)
+    yield from (MetricValue(SEARCH, ram / KIB, evaluation) for evaluation, ram in trajectory)
     if ran.given is not None:
         agreed = (
             ("given_max_lsb", ran.given.max_lsb),
             ("given_differing", ran.given.differing),
             ("given_same_decisions", ran.given.same_decisions),
         )
-        yield from (Figure(f"verify/{name}", value) for name, value in agreed if value is not None)
+        yield from (MetricValue(f"verify/{name}", value) for name, value in agreed if value is not None)
     if ran.ram is not None:
-        yield Figure("verify/measured_ram_kib", ran.ram / KIB)
-    yield from (Figure(f"regions/{region.name}_kib", region.used / KIB) for region in telling(best.regions))
+        yield MetricValue("verify/measured_ram_kib", ran.ram / KIB)
+    yield from (MetricValue(f"regions/{region.name}_kib", region.used / KIB) for region in telling(best.regions))
     if ran.throughput is not None:
-        yield Figure("verify/throughput_per_s", ran.throughput)
+        yield MetricValue("verify/throughput_per_s", ran.throughput)
     if ran.energy is not None and ran.energy.mj_per_run is not None:
-        yield Figure("verify/energy_mj", ran.energy.mj_per_run)
+        yield MetricValue("verify/energy_mj", ran.energy.mj_per_run)
     if ran.compile_seconds is not None:
-        yield Figure("verify/compile_seconds", ran.compile_seconds)
+        yield MetricValue("verify/compile_seconds", ran.compile_seconds)
 
 
-def of_model(found: Iterable[Figure]) -> list[Figure]:
+def model_figures(found: Iterable[MetricValue]) -> list[MetricValue]:
     """Return the figures of a LoggedModel: the last value of each metric of the first section."""
     return list({figure.name: figure for figure in found if figure.name.startswith(f"{BEST}/")}.values())
 
 
-def _beside_floats(found: BesideFloats) -> Iterator[Figure]:
+def _float_twin_figures(found: BesideFloats) -> Iterator[MetricValue]:
     """Yield the estimates of a quantised model's float twin (step 0) and of the model (step 1)."""
-    yield Figure(f"{FLOATS}/integer_share", found.integer_share)
+    yield MetricValue(f"{FLOATS}/integer_share", found.integer_share)
     if found.floats is None or found.integers is None:
         return
     for name in ("ram", "weights"):
-        yield Figure(f"{FLOATS}/{name}_kib", getattr(found.floats, name) / KIB, BASELINE)
-        yield Figure(f"{FLOATS}/{name}_kib", getattr(found.integers, name) / KIB, PASSFIT)
+        yield MetricValue(f"{FLOATS}/{name}_kib", getattr(found.floats, name) / KIB, BASELINE)
+        yield MetricValue(f"{FLOATS}/{name}_kib", getattr(found.integers, name) / KIB, PASSFIT)
 
 
 def _baseline_latency(front: TimedFront | None) -> float | None:

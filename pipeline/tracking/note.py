@@ -1,4 +1,4 @@
-"""Describe an MLflow run: a Markdown table of its footprint beside the baseline."""
+"""Describe an MLflow run: a Markdown table of its footprint next to the baseline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .metrics import BASELINE, PASSFIT
 
 
 def note(result: FootprintReport) -> str:
-    """Describe a run in Markdown: a table of its footprint beside the baseline, and its verification."""
+    """Describe a run in Markdown: a table of its footprint next to the baseline, and its verification."""
     best, before = result.best, result.baseline
     rows = [
         "| | passfit | " + before.name + " |",

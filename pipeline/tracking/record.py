@@ -18,7 +18,7 @@ from ..memory.footprint import FootprintReport
 from ..params.params import Params
 from ..targets import Target
 from ..targets.catalogue import get_target
-from .metrics import Figure, TimedFront, figures
+from .metrics import MetricValue, TimedFront, figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
@@ -27,7 +27,7 @@ _FOOTPRINT = "footprint.json"
 
 
 @dataclass(frozen=True)
-class Port:
+class LoggedPort:
     """Input or output of a library: its name in the model, static shape, and NumPy dtype."""
 
     name: str
@@ -40,8 +40,8 @@ class Io:
     """`io` of manifest.json: the prefix of the library's functions, and its ports in the order of their numbers."""
 
     name: str
-    inputs: list[Port]
-    outputs: list[Port]
+    inputs: list[LoggedPort]
+    outputs: list[LoggedPort]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RunRecord:
     footprint: str
     params: dict[str, str]
     tags: dict[str, str]
-    figures: tuple[Figure, ...]
+    figures: tuple[MetricValue, ...]
     note: str
     artifacts: tuple[Path, ...]
     delivery: Delivery

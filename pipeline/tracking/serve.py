@@ -37,7 +37,7 @@ class CompiledLibrary(PythonModel):
     # not one of its own, and a dict is none
     def predict(self, context: PythonModelContext, model_input: np.ndarray, params=None):
         """Compute every output by name, from every input by name; static shapes and dtypes, as in the signature."""
-        arrays = [_checked(model_input, port, alone=len(self._inputs) == 1) for port in self._inputs]
+        arrays = [_check(model_input, port, alone=len(self._inputs) == 1) for port in self._inputs]
         with self._turn:
             for i, array in enumerate(arrays):
                 ctypes.memmove(self._input(i), array.ctypes.data, array.nbytes)
@@ -53,7 +53,7 @@ class CompiledLibrary(PythonModel):
         return array
 
 
-def _checked(model_input, port: dict, alone: bool) -> np.ndarray:
+def _check(model_input, port: dict, alone: bool) -> np.ndarray:
     """Return the input `port` as a contiguous array: the library reads exactly its bytes.
 
     Raises ValueError for a missing input or another shape.

@@ -1,4 +1,4 @@
-"""Reach the MLflow store beside params.yaml, without minutes of waiting and without its noise."""
+"""Reach the MLflow store next to params.yaml, without minutes of waiting and without its noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REACH_SECONDS = 5
 
 
 @dataclass(frozen=True)
-class Store:
+class MlflowStore:
     """MLflow store; `uri` is its tracking URI. `database` is the file behind it, where it is SQLite.
 
     `lock` is the file that keeps two processes of this machine from setting the store up, or logging the same result,
@@ -42,17 +42,17 @@ class Store:
 
     @property
     def artifacts(self) -> str | None:
-        """Return the artifact folder of a new experiment: beside a SQLite file, else the server's choice, None."""
+        """Return the artifact folder of a new experiment: next to a SQLite file, else the server's choice, None."""
         return None if self.database is None else (self.database.parent / "mlartifacts").as_uri()
 
 
-def find_store(repo: Path) -> Store:
-    """Find the store: `$MLFLOW_TRACKING_URI`, else SQLite beside `repo`'s params.yaml."""
+def find_store(repo: Path) -> MlflowStore:
+    """Find the store: `$MLFLOW_TRACKING_URI`, else SQLite next to `repo`'s params.yaml."""
     folder = real_folder(repo)
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder / 'mlflow.db'}"
     database = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
     beside = database or folder / "mlflow.db"
-    return Store(uri, database, lock=beside.with_name(f"{beside.name}.lock"))
+    return MlflowStore(uri, database, lock=beside.with_name(f"{beside.name}.lock"))
 
 
 def real_folder(folder: Path) -> Path:
@@ -77,7 +77,7 @@ def is_damage(error: BaseException | None) -> bool:
     return False
 
 
-def unreachable(store: Store) -> str | None:
+def unreachable(store: MlflowStore) -> str | None:
     """Explain why the server does not answer, or return None: any answer will do, MLflow reports its meaning."""
     if not store.is_http:
         return None
@@ -91,7 +91,7 @@ def unreachable(store: Store) -> str | None:
 
 
 @contextmanager
-def quick_and_quiet(store: Store) -> Iterator[None]:
+def quick_and_quiet(store: MlflowStore) -> Iterator[None]:
     """Shorten timeouts and silence MLflow meanwhile; the user's own environment variables stay.
 
     MLflow's registry finds a LoggedModel only in the store of the environment.

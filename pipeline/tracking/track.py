@@ -12,7 +12,7 @@ from ..artifacts.git import git_line
 from ..params.params import Params
 from .experiment import experiment_of
 from .record import RunRecord, read_record
-from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
+from .store import MlflowStore, find_store, is_damage, quick_and_quiet, unreachable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -64,7 +64,11 @@ def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str] | N
 
 
 def _track(
-    store: Store, repo: Path, params: Params, records: list[RunRecord], refused: Mapping[tuple[str, str], str] | None
+    store: MlflowStore,
+    repo: Path,
+    params: Params,
+    records: list[RunRecord],
+    refused: Mapping[tuple[str, str], str] | None,
 ) -> TrackResult:
     import requests
     from alembic.util import CommandError
@@ -115,7 +119,7 @@ def _track(
     return TrackResult(where, tuple(runs), tuple(obstacles), tuple(warnings))
 
 
-def _experiment(client: MlflowClient, store: Store, name: str) -> str:
+def _experiment(client: MlflowClient, store: MlflowStore, name: str) -> str:
     """Return the experiment's id; make it if missing, unless another machine does so meanwhile."""
     from mlflow.exceptions import MlflowException
 
@@ -132,7 +136,9 @@ def _experiment(client: MlflowClient, store: Store, name: str) -> str:
     return found.experiment_id
 
 
-def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: RunRecord, repo: Path) -> TrackedRun:
+def _ensure_run(
+    client: MlflowClient, store: MlflowStore, experiment_id: str, record: RunRecord, repo: Path
+) -> TrackedRun:
     from .runs import close_interrupted, finished_run, log_run
 
     run_id = finished_run(client, experiment_id, record.content)

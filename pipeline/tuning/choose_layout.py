@@ -28,7 +28,7 @@ from ..kernels.schedule.tuned import ScheduleRequest, Tuning
 from ..passes.program.layout import Layout
 from ..program import Program
 from ..tir.index_grid import Unknown
-from .elimination import WIDTH, Costs, cheapest, total
+from .elimination import WIDTH, JointCosts, cheapest, total
 from .measure.choose_harness import HarnessFactory
 
 #: most movable tensors of a kernel to measure in all combinations; with more, only all planes and all channels last
@@ -169,20 +169,20 @@ def _places(groups: _Groups, labels: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(place for group, label in zip(groups, labels) if label for place in group))
 
 
-def _costs(step: tuple[str, tuple[int, ...], _Groups], measured: _Measured) -> Iterator[Costs]:
+def _costs(step: tuple[str, tuple[int, ...], _Groups], measured: _Measured) -> Iterator[JointCosts]:
     """Yield the costs of a step; with too many vertices for a table, they keep their layout."""
     kernel, vertices, groups = step
     if len(vertices) > WIDTH:
-        yield from (Costs((vertex,), np.array([0.0, math.inf])) for vertex in vertices)
+        yield from (JointCosts((vertex,), np.array([0.0, math.inf])) for vertex in vertices)
         return
     table = np.full((2,) * len(vertices), math.inf)
     for labels in _labellings(len(vertices)):
         table[labels] = measured.cost(kernel, _places(groups, labels))
-    yield Costs(vertices, table)
+    yield JointCosts(vertices, table)
 
 
-def _reluctant(costs: Costs) -> Costs:
+def _reluctant(costs: JointCosts) -> JointCosts:
     """Penalise other layouts by the least gain, so that noise decides nothing."""
     table = costs.table * (1 + _GAIN)
     table[(0,) * table.ndim] /= 1 + _GAIN
-    return Costs(costs.vertices, table)
+    return JointCosts(costs.vertices, table)

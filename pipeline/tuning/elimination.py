@@ -17,7 +17,7 @@ WIDTH = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
+class JointCosts:
     """Joint costs of the labels of `vertices`, all distinct.
 
     `table` has one axis per vertex; impossible labellings cost infinity.
@@ -36,7 +36,7 @@ class Labelling:
     proved: bool
 
 
-def cheapest(count: int, costs: Iterable[Costs], width: int = WIDTH) -> Labelling:
+def cheapest(count: int, costs: Iterable[JointCosts], width: int = WIDTH) -> Labelling:
     """Find the cheapest labels of the vertices 0 … `count` - 1.
 
     Label 0 everywhere must be possible; the result costs no more. A vertex whose elimination needs a table of more than
@@ -44,7 +44,7 @@ def cheapest(count: int, costs: Iterable[Costs], width: int = WIDTH) -> Labellin
     """
     given = list(costs)
     left, waiting, proved = list(given), set(range(count)), True
-    choices: list[tuple[int, Costs]] = []
+    choices: list[tuple[int, JointCosts]] = []
     while waiting:
         around = {each: _neighbours(each, left) for each in waiting}
         vertex = min(waiting, key=lambda each: (len(around[each]), each))
@@ -53,33 +53,33 @@ def cheapest(count: int, costs: Iterable[Costs], width: int = WIDTH) -> Labellin
         left = [each for each in left if vertex not in each.vertices]
         if len(around[vertex]) >= width:
             proved = False
-            left += [_given(each, vertex) for each in involved]
+            left += [_restrict(each, vertex) for each in involved]
             continue
         joined = _sum(involved, (vertex, *sorted(around[vertex])))
         choices.append((vertex, joined))
-        left.append(Costs(joined.vertices[1:], joined.table.min(axis=0)))
+        left.append(JointCosts(joined.vertices[1:], joined.table.min(axis=0)))
     labels = [0] * count
     for vertex, joined in reversed(choices):
         labels[vertex] = int(np.argmin(joined.table[(slice(None), *(labels[each] for each in joined.vertices[1:]))]))
     return Labelling(tuple(labels), total(given, labels), proved)
 
 
-def total(costs: Iterable[Costs], labels: Sequence[int]) -> float:
+def total(costs: Iterable[JointCosts], labels: Sequence[int]) -> float:
     """Sum up the costs of a labelling."""
     return float(sum(each.table[tuple(labels[vertex] for vertex in each.vertices)] for each in costs))
 
 
-def _neighbours(vertex: int, costs: Iterable[Costs]) -> set[int]:
+def _neighbours(vertex: int, costs: Iterable[JointCosts]) -> set[int]:
     return {other for each in costs if vertex in each.vertices for other in each.vertices} - {vertex}
 
 
-def _given(costs: Costs, vertex: int) -> Costs:
+def _restrict(costs: JointCosts, vertex: int) -> JointCosts:
     """Restrict costs to label 0 of a vertex."""
     axis = costs.vertices.index(vertex)
-    return Costs(tuple(each for each in costs.vertices if each != vertex), costs.table.take(0, axis=axis))
+    return JointCosts(tuple(each for each in costs.vertices if each != vertex), costs.table.take(0, axis=axis))
 
 
-def _sum(costs: Iterable[Costs], vertices: tuple[int, ...]) -> Costs:
+def _sum(costs: Iterable[JointCosts], vertices: tuple[int, ...]) -> JointCosts:
     """Add costs into one table over `vertices`; vertices without costs get an axis of length 1."""
     found = np.zeros((1,) * len(vertices))
     for each in costs:
@@ -88,4 +88,4 @@ def _sum(costs: Iterable[Costs], vertices: tuple[int, ...]) -> Costs:
         for axis in order:
             shape[vertices.index(each.vertices[axis])] = each.table.shape[axis]
         found = found + each.table.transpose(order).reshape(shape)
-    return Costs(vertices, found)
+    return JointCosts(vertices, found)

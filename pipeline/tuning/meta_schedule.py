@@ -40,7 +40,7 @@ def cannot(request: ScheduleRequest) -> str:
     return "a row window: MetaSchedule would take its row number for a shape" if takes_a_row(request.kernel) else ""
 
 
-def by_meta_schedule(
+def search_by_meta_schedule(
     request: ScheduleRequest, harness: Harness, target: Target, seconds: float, seed: int, trials: int, best: float
 ) -> tuple[Found, str]:
     """Search schedules by MetaSchedule within `seconds` and `trials`, and keep the allowed ones.
@@ -56,7 +56,7 @@ def by_meta_schedule(
         context = _context(module, target, seed)
         database = ms.database.MemoryDatabase()
         workload = database.commit_workload(module)
-        spaces = [each for space in context.generate_design_space() for each in _with_consumer_inside(space)]
+        spaces = [each for space in context.generate_design_space() for each in _move_consumer_inside(space)]
         context.pre_tuning(trials, _BATCH, spaces, database, model)
         tried = 0
         while time.monotonic() < end and tried < trials:
@@ -65,7 +65,7 @@ def by_meta_schedule(
                 break
             results = []
             for candidate in candidates:
-                one = None if time.monotonic() >= end else _measured(request, harness, candidate, best)
+                one = None if time.monotonic() >= end else _measure(request, harness, candidate, best)
                 if one is not None:
                     best = min(best, one[0])
                     found.append(one)
@@ -84,7 +84,7 @@ def by_meta_schedule(
     return found, note if found else f"{note}; none of its {tried} schedules is allowed here"
 
 
-def _measured(
+def _measure(
     request: ScheduleRequest, harness: Harness, candidate: MeasureCandidate, best: float
 ) -> tuple[float, str, Scheduled] | None:
     spec = json.dumps(_plain(candidate.sch.trace.as_json()), separators=(",", ":"))
@@ -159,7 +159,7 @@ def _space() -> ms.SpaceGenerator:
     )  # fmt: skip
 
 
-def _with_consumer_inside(space: Schedule) -> list[Schedule]:
+def _move_consumer_inside(space: Schedule) -> list[Schedule]:
     """Move the consumer of a tiled reduction into its outer tiles; `space` alone if impossible.
 
     TVM's own rule does that for copies only, and else leaves an intermediate result as large as the kernel's. Wrong

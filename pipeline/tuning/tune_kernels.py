@@ -20,7 +20,7 @@ from ..targets import Target
 from .database import RULES, TunedKernel
 from .measure.choose_harness import HarnessFactory
 from .measure.harness import Harness
-from .meta_schedule import by_meta_schedule, cannot
+from .meta_schedule import cannot, search_by_meta_schedule
 from .recorder import ScheduleRecorder
 
 #: least share of the total cost to tune a kernel
@@ -52,7 +52,7 @@ class _Kernel:
         return self.calls * self.after
 
 
-class Clock:
+class Countdown:
     """Countdown of `seconds`, started at construction."""
 
     def __init__(self, seconds: float, progress: Progress):
@@ -70,7 +70,7 @@ class Clock:
 
 
 def tune_kernels(
-    recorder: ScheduleRecorder, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
+    recorder: ScheduleRecorder, target: Target, clock: Countdown, seed: int, trials: int, cold: bool = False
 ) -> list[TunedKernel]:
     """Find the best schedule for each recorded kernel.
 
@@ -83,7 +83,7 @@ def tune_kernels(
     try:
         if clock.left > 0:
             harnesses.build([request.rules for request in recorder.requests.values()])
-        for kernel in _by_the_rules(recorder, harnesses.of, clock):
+        for kernel in _measure_rules(recorder, harnesses.of, clock):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)
         kernels.sort(key=lambda kernel: (-kernel.weight, kernel.request.fingerprint))
@@ -91,17 +91,17 @@ def tune_kernels(
         for kernel in worth:
             if clock.left <= 0:
                 break
-            _by_parameters(kernel, harnesses.of(kernel.request), clock)
+            _tune_parameters(kernel, harnesses.of(kernel.request), clock)
         worth.sort(key=lambda kernel: (-kernel.weight, kernel.request.fingerprint))
         for number, kernel in enumerate(worth if harnesses.native else []):
             rest = sum(other.weight for other in worth[number:])
             seconds = clock.left * kernel.weight / rest
             if not trials or seconds <= 0:
                 break
-            _by_traces(kernel, harnesses.of(kernel.request), target, seconds, seed, trials)
+            _tune_traces(kernel, harnesses.of(kernel.request), target, seconds, seed, trials)
     except KeyboardInterrupt:
         pass
-    return [_tuned(kernel) for kernel in kernels]
+    return [_result_of(kernel) for kernel in kernels]
 
 
 def finds_cold_caches(weight_bytes: int) -> bool:
@@ -124,8 +124,8 @@ def within_workspace(kernels: list[TunedKernel], recorder: ScheduleRecorder) -> 
     ]
 
 
-def _by_the_rules(
-    recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Clock
+def _measure_rules(
+    recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Countdown
 ) -> Iterator[_Kernel]:
     """Yield the kernels, measured with the rules' schedules."""
     for fingerprint, request in recorder.requests.items():
@@ -139,12 +139,12 @@ def _by_the_rules(
         yield kernel
 
 
-def _by_parameters(kernel: _Kernel, harness: Harness, clock: Clock) -> None:
+def _tune_parameters(kernel: _Kernel, harness: Harness, clock: Countdown) -> None:
     request = kernel.request
     found: list[tuple[float, str, Schedule]] = []
     best = kernel.before
 
-    def allowed(specs: Iterator[str]) -> Iterator[tuple[str, Schedule]]:
+    def allowed_schedules(specs: Iterator[str]) -> Iterator[tuple[str, Schedule]]:
         for spec in specs:
             schedule = request.scheduled(spec) if clock.left > 0 else None
             if schedule is not None and request.allows(schedule):
@@ -152,7 +152,7 @@ def _by_parameters(kernel: _Kernel, harness: Harness, clock: Clock) -> None:
 
     def measure(specs: Iterator[str]) -> None:
         nonlocal best
-        candidates = allowed(specs)
+        candidates = allowed_schedules(specs)
         while batch := list(islice(candidates, harness.at_once)):
             harness.build([schedule for _, schedule in batch])
             for spec, schedule in batch:
@@ -169,12 +169,12 @@ def _by_parameters(kernel: _Kernel, harness: Harness, clock: Clock) -> None:
     _settle(kernel, harness, found)
 
 
-def _by_traces(kernel: _Kernel, harness: Harness, target: Target, seconds: float, seed: int, trials: int) -> None:
+def _tune_traces(kernel: _Kernel, harness: Harness, target: Target, seconds: float, seed: int, trials: int) -> None:
     why = cannot(kernel.request)
     if why:
         kernel.note = why
         return
-    found, kernel.note = by_meta_schedule(kernel.request, harness, target, seconds, seed, trials, kernel.after)
+    found, kernel.note = search_by_meta_schedule(kernel.request, harness, target, seconds, seed, trials, kernel.after)
     kernel.tried["meta-schedule"] = len(found)
     _settle(kernel, harness, found)
 
@@ -193,7 +193,7 @@ def _settle(kernel: _Kernel, harness: Harness, found: list[tuple[float, str, Sch
             return
 
 
-def _tuned(kernel: _Kernel) -> TunedKernel:
+def _result_of(kernel: _Kernel) -> TunedKernel:
     choice = kernel.choice
     return TunedKernel(
         kernel.request.fingerprint,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..passes.sequence.sequence import Sequence
     from .database import Database, LayoutResult, LibraryComparison
     from .measure.choose_harness import HarnessFactory
-    from .tune_kernels import Clock
+    from .tune_kernels import Countdown
 
 #: share of the time for layouts, which determine the kernels to tune
 _FOR_LAYOUT = 0.4
@@ -60,14 +60,14 @@ def find_tuning(
     from .database import Database, device_of
     from .measure.choose_harness import HarnessFactory
     from .recorder import ScheduleRecorder
-    from .tune_kernels import Clock, finds_cold_caches, tune_kernels, within_workspace
+    from .tune_kernels import Countdown, finds_cold_caches, tune_kernels, within_workspace
 
     def lowered(tuning: Tuning, layout: Layout | None = None) -> tuple[Lowered, int]:
         return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning, layout)
 
     progress("lowering", 0, 0)
     runner, plain = how_to_run(target), lowered(Tuning())
-    clock = Clock(settings.seconds, lambda over: progress("tuning", int(over), math.ceil(settings.seconds)))
+    clock = Countdown(settings.seconds, lambda over: progress("tuning", int(over), math.ceil(settings.seconds)))
     cold = runner.native and finds_cold_caches(plain[0].program.weight_bytes)
     how, unit = f"native, caches {'cold' if cold else 'warm'}", "ns"
     if not runner.native:
@@ -94,7 +94,7 @@ def find_layout(
     sequence: Sequence,
     target: Target,
     harnesses: HarnessFactory,
-    clock: Clock,
+    clock: Countdown,
     plain: tuple[Lowered, int],
     progress: Progress,
 ) -> LayoutResult:

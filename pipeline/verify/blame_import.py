@@ -33,7 +33,7 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
     outputs = {value.name for value in canonical.graph.output}
     common = [name for name in makers if name in own and name not in outputs]
     try:
-        file, imported = (_with_outputs(model, common) for model in (given, canonical))
+        file, imported = (_load_with_outputs(model, common) for model in (given, canonical))
         draws = InputDraws(given)
         for number in range(_CASES):
             inputs = draws.draw(seed, number)
@@ -49,7 +49,7 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
     return ""
 
 
-def _with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
+def _load_with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
     """Load a model that also returns the values `names`, if ONNX infers their types."""
     wider = type(model)()
     wider.CopyFrom(model)

@@ -31,18 +31,18 @@ def build_and_run(
     folder: Path,
     settings: VerifySettings,
     progress: Progress,
-    work_aside: Callable[[], object] = lambda: None,
-    cases_aside: Callable[[], list[Case] | None] = lambda: None,
+    wait_for_others: Callable[[], object] = lambda: None,
+    background_cases: Callable[[], list[Case] | None] = lambda: None,
 ) -> tuple[Measured, Library]:
     """Write the library into `folder`, run it; return the measurements and the library.
 
-    `workspace` is in bytes. `work_aside` waits for other work, which would disturb the timing, `cases_aside` for the
+    `workspace` is in bytes. `wait_for_others` waits for other work, which would disturb the timing, `background_cases` for the
     cases of these settings, or None for none. Raises ModelError, NumericError, ToolchainError, OutputError.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     from ..frontend.quantised.port_scales import port_scales
-    from .cases import with_plain_sums
+    from .cases import add_plain_sums
     from .integers.given_outputs import given_outputs
     from .run import verify_library
     from .stored_cases import stored_cases
@@ -50,17 +50,17 @@ def build_and_run(
     # before choosing cases, which takes minutes for large inputs
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
-    with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
+    with ThreadPoolExecutor(1) as thread:  # the C compiler and LLVM release Python's lock
 
-        def chosen() -> list[Case]:
-            return cases_aside() or stored_cases(
+        def choose() -> list[Case]:
+            return background_cases() or stored_cases(
                 imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given
             )
 
-        cases = aside.submit(chosen)
-        as_given = aside.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
+        cases = thread.submit(choose)
+        as_given = thread.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
 
-        def expected() -> list[Case]:
+        def wait_for_cases() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):
                 return cases.result()
 
@@ -70,12 +70,19 @@ def build_and_run(
             library = build_library(
                 imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales
             )
-        expected()
-        work_aside()
+        wait_for_cases()
+        wait_for_others()
         progress("running", 0, 0)
-        second_look = partial(with_plain_sums, imported.onnx, given=imported.given)
+        second_look = partial(add_plain_sums, imported.onnx, given=imported.given)
         measured = verify_library(
-            library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result, settings.image
+            library,
+            lowered.program,
+            wait_for_cases,
+            target,
+            settings.tolerance,
+            second_look,
+            as_given.result,
+            settings.image,
         )
     if target.bare and measured.stack is not None:
         state_stack(library, measured.stack)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..memory.validation.checked_plan import checked_plan
-from ..support.aside import Results
+from ..support.background import BackgroundResults
 from ..support.progress import Progress, silent
 from ..support.step_limit import step_limit
 from ..targets import Target
@@ -46,11 +46,11 @@ def build_plan(
     folder: Path,
     verify: VerifySettings,
     progress: Progress = silent,
-    results: Results | None = None,
+    results: BackgroundResults | None = None,
 ) -> BuiltPlan:
     """Write the library of a sequence into `folder`, run it and compare it.
 
-    `results` are those of the tasks beside: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
+    `results` are those of the background tasks: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
     NumericError, ModelError, ToolchainError, OutputError; PlanError for a plan that breaks a rule.
     """
     from ..passes.sequence.name_weights import name_weights
@@ -66,7 +66,7 @@ def build_plan(
     checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
     measured, library = build_and_run(
         imported, lowered, plan, workspace, target, folder, checked, progress,
-        work_aside=lambda: None if results is None else results.all(),
-        cases_aside=lambda: results.of(1) if results is not None and checked == verify else None,
+        wait_for_others=lambda: None if results is None else results.all(),
+        background_cases=lambda: results.of(1) if results is not None and checked == verify else None,
     )  # fmt: skip
     return BuiltPlan(before, lowered, plan, workspace, measured, library)

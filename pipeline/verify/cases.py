@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import ConfigError, ModelError
 from ..memory.footprint import NOT_VERIFIED
-from ..support.aside import aside
+from ..support.background import background
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
@@ -91,9 +91,9 @@ def choose_cases(
     """
     if count < 1:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
-    chosen = _evaluated(model, _source(model, given), seed, count, tolerance)
+    chosen = _evaluate(model, _source(model, given), seed, count, tolerance)
     _refuse_nan(chosen)
-    return with_doubles(model, chosen, tolerance)
+    return add_doubles(model, chosen, tolerance)
 
 
 def _source(model: onnx.ModelProto, given: onnx.ModelProto | None) -> onnx.ModelProto:
@@ -101,7 +101,7 @@ def _source(model: onnx.ModelProto, given: onnx.ModelProto | None) -> onnx.Model
     return model if given is None or is_quantised(model) else given
 
 
-def _evaluated(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
+def _evaluate(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
     """Draw cases by the first evaluator that runs the model."""
     evaluators: list[tuple[str, Callable[[], Reference | OnnxReference], onnx.ModelProto]] = [
         (ONNX_RUNTIME, lambda: Reference(source), source),
@@ -114,10 +114,10 @@ def _evaluated(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count
         said = f"{name}: {reasons[0]}" if name == NOT_VERIFIED else name
         try:
             truth = load()
-            optimized = _optimized(model, evaluated, truth) if isinstance(truth, Reference) else truth
+            optimized = _optimize(model, evaluated, truth) if isinstance(truth, Reference) else truth
             return [
                 replace(case, reference=said)
-                for case in _drawn(model, evaluated, truth, optimized, (seed, count), tolerance)
+                for case in _draw(model, evaluated, truth, optimized, (seed, count), tolerance)
             ]
         except NoReference as error:
             reasons.append(error.what)
@@ -125,7 +125,7 @@ def _evaluated(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count
     return [Case(each, {}, {}, no_double=reasons[0], reference=f"{NOT_VERIFIED}: {reasons[0]}") for each in inputs]
 
 
-def _optimized(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference) -> Reference:
+def _optimize(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference) -> Reference:
     """Return ONNX Runtime with its optimisations, or `plain` where these break the model, or make it another one."""
     if has_exact_integers(model):  # optimised, a quantised layer is another one, one unit apart
         return plain
@@ -136,7 +136,7 @@ def _optimized(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference
 
     # ONNX Runtime 1.32 reads freed memory while it optimises some models, silero-vad's with a fixed rate for one, and
     # raises an error or crashes; so a process that may crash loads the model first
-    with aside(loads, nice=0) as results:
+    with background(loads, nice=0) as results:
         if not results.of(0):
             return plain
     try:
@@ -145,7 +145,7 @@ def _optimized(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference
         return plain
 
 
-def _drawn(
+def _draw(
     model: onnx.ModelProto,
     source: onnx.ModelProto,
     truth: Callable,
@@ -181,7 +181,7 @@ def _drawn(
     return chosen
 
 
-def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> list[Case]:
+def add_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> list[Case]:
     """Add outputs in double precision to the cases, if available and credible.
 
     The reference's distance from them can raise the allowed error, but only as far as rounding explains it: if the
@@ -202,7 +202,7 @@ def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) ->
     return doubled
 
 
-def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.ModelProto | None = None) -> list[Case]:
+def add_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.ModelProto | None = None) -> list[Case]:
     """Add outputs with other rounding to the cases: a second look at a library that seems wrong.
 
     Sums are sequential; or, in a model that rounds floats to integers, those floats move by a few units in the last

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
-from .error_bounds import Distance, allowed
+from .error_bounds import Distance, allowed_error
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
@@ -133,7 +133,7 @@ def errors_of(
     scale, magnitude = output_range(values), largest_magnitude(truths)
     computed = [case.plain[name] for case in cases if case.plain is not None]
     plain = _distance(computed, truths) if len(computed) == len(cases) else Distance()
-    limit = allowed(tolerance, scale, magnitude, eps_of(values[0]), Distance.most([own, plain]))
+    limit = allowed_error(tolerance, scale, magnitude, eps_of(values[0]), Distance.most([own, plain]))
     if any(case.double is None for case in cases):
         limit = Distance(max(limit.largest, REFERENCE_ERROR), max(limit.rms, REFERENCE_ERROR))
     unit = max(case.units * case.scales.get(name, 0.0) for case in cases)

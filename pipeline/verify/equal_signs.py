@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..frontend.canonical.control_flow.loop_bodies import with_bodies
+from ..frontend.canonical.control_flow.loop_bodies import change_bodies
 from ..frontend.canonical.graph_context import Context, context_of
 from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..frontend.canonical.shapes import infer_what_is_open
@@ -33,12 +33,12 @@ _WEIGHTS = {
 _LAYERS = {"ConvInteger": _INTEGER, "MatMulInteger": _INTEGER, "QLinearConv": _QLINEAR, "QLinearMatMul": _QLINEAR}
 
 
-def with_equal_signs(model: onnx.ModelProto) -> onnx.ModelProto:
+def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return `model` with each integer layer on operands of one dtype; results are the same numbers.
 
     QLinear layers take the dtype of x, the others uint8.
     """
-    model = with_bodies(model, with_equal_signs)
+    model = change_bodies(model, equalise_signs)
     if not any(node.op_type in (_LAYERS.keys() | _WEIGHTS.keys()) for node in model.graph.node):
         return model
     typed = type(model)()
@@ -67,10 +67,10 @@ def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None
         return
     for (tensor, zero), dtype in zip(places, dtypes, strict=True):
         if dtype != common:
-            inputs[tensor] = _moved(inputs[tensor], dtype, context, build)
-            inputs[zero] = _moved(inputs[zero], dtype, context, build) if inputs[zero] else _zero(dtype, build)
+            inputs[tensor] = _flip_sign(inputs[tensor], dtype, context, build)
+            inputs[zero] = _flip_sign(inputs[zero], dtype, context, build) if inputs[zero] else _zero(dtype, build)
     if result != common:
-        inputs[7] = _moved(inputs[7], result, context, build)
+        inputs[7] = _flip_sign(inputs[7], result, context, build)
     while not inputs[-1]:
         inputs.pop()
     own = node.output[0] if result == common else ""
@@ -101,8 +101,8 @@ def _move_weights(node: onnx.NodeProto, context: Context, build: NodeBuilder) ->
         weights, shift = context.constant(inputs[tensor]), context.constant(inputs[zero])
         if weights is None or weights.dtype != _SIGNED or (inputs[zero] and shift is None):
             continue
-        inputs[tensor] = _moved(inputs[tensor], _SIGNED, context, build)
-        inputs[zero] = _moved(inputs[zero], _SIGNED, context, build) if inputs[zero] else _zero(_SIGNED, build)
+        inputs[tensor] = _flip_sign(inputs[tensor], _SIGNED, context, build)
+        inputs[zero] = _flip_sign(inputs[zero], _SIGNED, context, build) if inputs[zero] else _zero(_SIGNED, build)
         moved = True
     if moved:
         copied = build.copy(node)
@@ -119,7 +119,7 @@ def _other(dtype: np.dtype) -> np.dtype:
     return _UNSIGNED if dtype == _SIGNED else _SIGNED
 
 
-def _moved(name: str, dtype: np.dtype, context: Context, build: NodeBuilder) -> str:
+def _flip_sign(name: str, dtype: np.dtype, context: Context, build: NodeBuilder) -> str:
     """Return a tensor of `dtype` in the other dtype, each number moved by 128."""
     value = context.constant(name)
     if value is None:

@@ -51,7 +51,7 @@ class Distance:
         return self.largest <= other.largest and self.rms <= other.rms
 
 
-def allowed(tolerance: float, scale: float, magnitude: float, eps: float, reference: Distance) -> Distance:
+def allowed_error(tolerance: float, scale: float, magnitude: float, eps: float, reference: Distance) -> Distance:
     """Return the largest errors allowed for an output.
 
     `scale` is its range, `magnitude` its largest absolute value, `eps` that of its dtype, `reference` ONNX Runtime's

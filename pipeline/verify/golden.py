@@ -1,4 +1,4 @@
-"""Keep golden vectors beside a library: inputs of its comparison, and the outputs that a device has to reproduce.
+"""Keep golden vectors next to a library: inputs of its comparison, and the outputs that a device has to reproduce.
 
     inputs.bin     32 bits that count the cases, and all inputs of all cases
     outputs.bin    all outputs of all cases, in the same order

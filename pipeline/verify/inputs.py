@@ -42,7 +42,7 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
 
     Floats are, depending on the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; integers are
     bytes of the whole range, 0 and 1, small, or large. Operators bound them: indices stay in range, lengths within their
-    axis, divisors differ from 0, arguments lie in the domain of the function. Raises ModelError for an unsupported dtype
+    axis, divisors differ from 0, arguments are in the domain of the function. Raises ModelError for an unsupported dtype
     or a dynamic shape.
     """
     return InputDraws(model).draw(seed, case)

@@ -1,6 +1,6 @@
 """Link programs: native ones with the host's libc, others with a small one of our own, or with musl.
 
-zig builds musl for each target and place of its package in 50 s; the small libc is compiled beside each program.
+zig builds musl for each target and place of its package in 50 s; the small libc is compiled with each program.
 """
 
 from __future__ import annotations

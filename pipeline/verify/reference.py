@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..frontend.canonical.read_onnx import all_nodes
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluator_faults import evaluator_fault
-from .equal_signs import with_equal_signs
+from .equal_signs import equalise_signs
 
 if TYPE_CHECKING:
     import onnx
@@ -37,7 +37,7 @@ class Reference:
         self._names = [value.name for value in model.graph.output]
         with _failures_named():
             self._session = onnxruntime.InferenceSession(
-                _accurate(with_equal_signs(model)).SerializeToString(), options, providers=["CPUExecutionProvider"]
+                _accurate(equalise_signs(model)).SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -47,7 +47,7 @@ class Reference:
 
 
 def _accurate(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without permissions to compute products less accurately, by which ONNX Runtime quantises floats."""
+    """Return the model without permissions to compute products less accurately: with these, ONNX Runtime quantises floats."""
     if not any(node.op_type == "MatMulNBits" for node in all_nodes(model.graph)):
         return model
     copied = type(model)()

@@ -38,12 +38,12 @@ def verify_library(
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
     `second_look` adds outputs to them if the library seems wrong (see
-    `cases.with_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
+    `cases.add_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
     if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library, or that of the image; the stack is measured separately.
 
-    Golden vectors are written beside the library: see `golden.py`. So are start-up and linker script of a board, and all of its
+    Golden vectors are written next to the library: see `golden.py`. So are start-up and linker script of a board, and all of its
     image, if asked for.
     Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
@@ -65,18 +65,18 @@ def verify_library(
         as_given = given()
         more = () if as_given is None else as_given.inputs
         ended = threading.Event()
-        with ThreadPoolExecutor(1) as aside, ExitStack() as leaving:
+        with ThreadPoolExecutor(1) as thread, ExitStack() as leaving:
             leaving.callback(ended.set)  # if the cases fail, the count ends too
             counted = None
             if not (runner.native or target.bare):
-                counted = aside.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
+                counted = thread.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
             count = report.get("instructions") if counted is None else counted.result()
         outputs, further = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
     try:
-        difference = _compared(outputs, chosen, tolerance, second_look)
+        difference = _compare(outputs, chosen, tolerance, second_look)
     except NumericError as error:
         if target.runner:
             error.suspect(f"the device and {runner.how}")
@@ -106,7 +106,7 @@ def verify_library(
     )
 
 
-def _compared(
+def _compare(
     outputs: list, cases: Sequence[Case], tolerance: float, second_look: Callable[[Sequence[Case]], Sequence[Case]]
 ) -> Difference | None:
     """Compare the outputs with the reference's; None without a reference."""

@@ -139,7 +139,7 @@ def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(
     store = ResultStore(tmp_path / "store.jsonl")
     monkeypatch.setattr(tvm_default_code, "shared_store", lambda: store)
     first = api.optimize(cnn, HOST, out=tmp_path / "found", compiled_next=True)
-    monkeypatch.setattr(tvm_default_code, "_built_bytes", lambda *_: 1 / 0)  # unknown unless it is kept
+    monkeypatch.setattr(tvm_default_code, "_build_and_count", lambda *_: 1 / 0)  # unknown unless it is kept
     report = api.compile_model(cnn, HOST, out=tmp_path / "out", sequence=tmp_path / "found" / "sequence.json")
     assert first.baseline.code is None and report.baseline.code
 

@@ -8,7 +8,7 @@ from passfit.artifacts.read_results import read_repo
 from passfit.artifacts.revision import history, results_at_revision
 from passfit.errors import ConfigError
 from passfit.memory import read_report, write_plan
-from passfit.memory.files.footprint_file import kept_text
+from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params
 
 from ..gate.samples import PARAMS, Repo
@@ -60,7 +60,7 @@ def test_results_of_a_repo_that_commits_them_have_their_plans(repo: Repo):
 def test_times_and_errors_are_those_of_the_library_where_it_can_be_read(repo: Repo):
     place = repo.footprint(latency_ms=2.5, max_rel_error=1e-6)
     (kept := repo.path / "footprints/a/x86-64.json").parent.mkdir(parents=True)
-    kept.write_text(kept_text(read_report(place)))
+    kept.write_text(text_for_git(read_report(place)))
     repo.commit("both")
     assert results_at_revision(repo.path, "both")[PAIR].footprint == read_report(place)
     place.unlink()

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from passfit.bench import rebench as bench
-from passfit.bench.rebench import Comparison, Found, Graph, Refused
+from passfit.bench.rebench import BenchGraph, FolderComparison, Found, Refused
 from passfit.bench.rebench_table import as_json, markdown
 
 
-def graph(ours: int = 100, theirs: int = 120, closed: bool = True) -> Graph:
+def graph(ours: int = 100, theirs: int = 120, closed: bool = True) -> BenchGraph:
     found = [
         Found(strategy, objective, 0, ram, ram, 1, closed, 0.1, ())
         for strategy, ram in (("orchestrated", ours), ("greedy", theirs))
         for objective in ("ram", "sum")
     ]
-    return Graph("g", 200, 90, 150, 150, tuple(found), (), ours, {})
+    return BenchGraph("g", 200, 90, 150, 150, tuple(found), (), ours, {})
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
         "differs": bench.NumericError("The outputs differ.", "Report it."),
     }
 
-    def compared(file, *_: object) -> Graph:
+    def compared(file, *_: object) -> BenchGraph:
         if file.stem in failures:
             raise failures[file.stem]
         return graph()
@@ -57,7 +57,7 @@ def test_a_graph_that_fails_is_a_row_with_the_reason(folder):
 
 @pytest.mark.tvm
 def test_a_bug_is_no_row(folder, monkeypatch):
-    def broken(*_: object) -> Graph:
+    def broken(*_: object) -> BenchGraph:
         raise IndexError("tuple index out of range")
 
     monkeypatch.setattr(bench, "_graph", broken)
@@ -66,24 +66,26 @@ def test_a_bug_is_no_row(folder, monkeypatch):
 
 
 def test_the_report_says_over_how_many_graphs_and_which_are_not_there():
-    report = markdown(Comparison((graph(),), (Refused("bad", "a | b"),)), "command")
+    report = markdown(FolderComparison((graph(),), (Refused("bad", "a | b"),)), "command")
     assert "over 1 graphs" in report and "| bad | a \\| b |" in report
-    data = as_json(Comparison((graph(),), (Refused("bad", "why"),)))
+    data = as_json(FolderComparison((graph(),), (Refused("bad", "why"),)))
     assert json.loads(json.dumps(data))["refused"] == [{"name": "bad", "reason": "why"}]
 
 
 def test_a_report_without_graphs_has_the_reasons():
-    report = markdown(Comparison((), (Refused("bad", "why"),)), "command")
+    report = markdown(FolderComparison((), (Refused("bad", "why"),)), "command")
     assert "| bad | why |" in report and "0 graphs" in report
 
 
 def test_a_better_strategy_is_told_with_the_claim_it_breaks():
-    assert "another strategy did better: none" in markdown(Comparison((graph(),)), "command")
-    beaten = markdown(Comparison((graph(theirs=99),)), "command")
+    assert "another strategy did better: none" in markdown(FolderComparison((graph(),)), "command")
+    beaten = markdown(FolderComparison((graph(theirs=99),)), "command")
     assert "g (ram, greedy: 1 B, though closed)" in beaten
-    assert "g (ram, greedy: 1 B)" in markdown(Comparison((graph(theirs=99, closed=False),)), "command")
+    assert "g (ram, greedy: 1 B)" in markdown(FolderComparison((graph(theirs=99, closed=False),)), "command")
 
 
 def test_a_sum_below_the_bound_fails_the_report():
-    assert "FAILED: below the bound on the sum: g" in markdown(Comparison((replace(graph(), ideal=101),)), "command")
-    assert "FAILED" not in markdown(Comparison((graph(),)), "command")
+    assert "FAILED: below the bound on the sum: g" in markdown(
+        FolderComparison((replace(graph(), ideal=101),)), "command"
+    )
+    assert "FAILED" not in markdown(FolderComparison((graph(),)), "command")

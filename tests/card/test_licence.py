@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from passfit.frontend.source.provenance import Licence, provenance, with_metadata
+from passfit.frontend.source.provenance import Licence, add_metadata, provenance
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def onnx_model(**metadata: str):
 
 
 def test_a_model_that_says_nothing_has_no_licence(model: Path):
-    found = with_metadata(provenance(str(model), "ab"), onnx_model())
+    found = add_metadata(provenance(str(model), "ab"), onnx_model())
     assert found.licence == Licence() and "licence" not in found.record
     assert found.record == {"source": "net.onnx", "sha256": "ab", "producer": "pytorch 2.7"}
 
@@ -52,18 +52,18 @@ def test_the_text_names_itself_by_spdx(model: Path):
 
 def test_the_user_wins_over_the_text_and_the_text_over_metadata(model: Path):
     said = onnx_model(model_license="BSD-3-Clause", model_author="Ada")
-    alone = with_metadata(provenance(str(model), ""), said)
+    alone = add_metadata(provenance(str(model), ""), said)
     assert (alone.licence.name, alone.author) == ("BSD-3-Clause", "Ada")
     assert alone.licence.stated_by == "metadata of the model, model_license"
     (model.parent / "LICENSE").write_text("SPDX-License-Identifier: MIT\n")
-    assert with_metadata(provenance(str(model), ""), said).licence.name == "MIT"
-    declared = with_metadata(provenance(str(model), "", "LicenseRef-Acme"), said).licence
+    assert add_metadata(provenance(str(model), ""), said).licence.name == "MIT"
+    declared = add_metadata(provenance(str(model), "", "LicenseRef-Acme"), said).licence
     assert (declared.name, declared.stated_by) == ("LicenseRef-Acme", "params.yaml") and declared.text
 
 
 def test_a_text_without_a_name_is_named_by_the_metadata(model: Path):
     (model.parent / "LICENSE").write_text("Permission is hereby granted\n")
-    found = with_metadata(provenance(str(model), ""), onnx_model(license="MIT")).licence
+    found = add_metadata(provenance(str(model), ""), onnx_model(license="MIT")).licence
     assert found.name == "MIT" and found.text == b"Permission is hereby granted\n"
 
 

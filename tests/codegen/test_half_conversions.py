@@ -9,7 +9,7 @@ import tvm
 from tvm import te, tirx
 from tvm.ir import Call, Op
 
-from passfit.codegen.expand.half_conversions import NARROW, WIDEN, with_half_conversions
+from passfit.codegen.expand.half_conversions import NARROW, WIDEN, expand_half_conversions
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target
 
@@ -52,6 +52,6 @@ def test_processors_with_instructions_keep_them(target, by_arithmetic):
     data = te.placeholder((8,), "float16", "data")
     kernel = te.create_prim_func([data, te.compute((8,), lambda i: data[i] + data[i], "result")])
     kernel = kernel.with_attr("target", tvm.target.Target(get_target(target).llvm_config()))
-    converted = with_half_conversions(kernel)
+    converted = expand_half_conversions(kernel)
     assert (WIDEN in str(converted)) is by_arithmetic
     assert by_arithmetic or converted.same_as(kernel)

@@ -13,7 +13,7 @@ from tvm import te, tirx
 from tvm.ir import IRModule
 from tvm.s_tir.schedule import Schedule
 
-from passfit.codegen.expand.narrow_results import with_narrow_results
+from passfit.codegen.expand.narrow_results import expand_narrow_results
 from passfit.codegen.llvm_pipelines import PACKED
 from passfit.codegen.objects import build_module
 from passfit.frontend.relax.integer.requantize import to_integer
@@ -102,4 +102,4 @@ def test_other_numbers_stay_as_they_are(function):
 
 def test_other_targets_keep_the_same_kernel():
     function = kernel(scaled).with_attr("target", tvm.target.Target(get_target("visionfive2").llvm_config()))
-    assert with_narrow_results(function) is function
+    assert expand_narrow_results(function) is function

@@ -9,7 +9,7 @@ import tvm
 import tvm_ffi
 from tvm import te, tirx
 
-from passfit.codegen.expand.separate_products import with_separate_products
+from passfit.codegen.expand.separate_products import separate_products
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target, how_to_run
 
@@ -47,7 +47,7 @@ def test_a_product_is_rounded_before_it_is_added():
 
 def test_a_kernel_of_floats_stays_the_same_object():
     function = kernel("float32")
-    assert with_separate_products(function).same_as(function)
+    assert separate_products(function).same_as(function)
 
 
 def dequantised(made):
@@ -61,6 +61,6 @@ def test_products_of_dequantised_weights_join_their_sum_alone():
     total = dequantised(
         lambda data, weight: te.compute((4, 16), lambda m, n: te.sum(data[m, k] * weight(k, n), axis=k))
     )
-    assert tvm_ffi.structural_equal(with_separate_products(total), total)
+    assert tvm_ffi.structural_equal(separate_products(total), total)
     single = dequantised(lambda data, weight: te.compute((4, 8), lambda m, n: data[m, n] + weight(m, n) * data[m, 0]))
-    assert not tvm_ffi.structural_equal(with_separate_products(single), single)
+    assert not tvm_ffi.structural_equal(separate_products(single), single)

@@ -10,7 +10,7 @@ from tvm import te
 from tvm.ir import IRModule
 from tvm.s_tir.schedule import Schedule
 
-from passfit.codegen.expand.transposed_stores import with_transposed_stores
+from passfit.codegen.expand.transposed_stores import transpose_stores
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target
 
@@ -64,4 +64,4 @@ def test_four_rows_are_transposed_instead_of_stored_element_by_element(target, w
 @pytest.mark.parametrize("target", ["rpi4", "bpi-f3"])
 def test_kernels_of_other_processors_stay_as_they_are(target):
     function = kernel(8, 8).with_attr("target", tvm.target.Target(get_target(target).tvm_config()))
-    assert with_transposed_stores(function).same_as(function)
+    assert transpose_stores(function).same_as(function)

@@ -14,7 +14,7 @@ from tvm import te, tirx
 from passfit.codegen.elf import read_object
 from passfit.codegen.objects import build_module
 from passfit.codegen.symbols import uses_workspace
-from passfit.codegen.vector_math import ready_for_vectors, with_vector_math
+from passfit.codegen.vector_math import expand_vector_math, ready_for_vectors
 
 from ..kernels.programs import HOST
 
@@ -82,8 +82,8 @@ def test_no_call_is_left_and_other_dtypes_stay(name):
         return str(function).count(f"{name}(")
 
     assert calls(kernel(name, 4)) == 1
-    assert calls(with_vector_math(ready_for_vectors(kernel(name, 4)))) == 0
-    assert calls(with_vector_math(ready_for_vectors(kernel(name, 4, "float64")))) == 1
+    assert calls(expand_vector_math(ready_for_vectors(kernel(name, 4)))) == 0
+    assert calls(expand_vector_math(ready_for_vectors(kernel(name, 4, "float64")))) == 1
 
 
 def vectorised(kernel, lanes=8):
@@ -153,7 +153,7 @@ def test_equal_calls_of_one_statement_are_computed_once():
     at = tirx.Var("at", "int32")
     gate = tirx.sigmoid(tirx.BufferLoad(x, [at]))
     leaky = tirx.Select(gate > 0, gate, gate * tirx.const(0.01, "float32"))
-    kernel = with_vector_math(tirx.PrimFunc([x, y], tirx.For(at, 0, 8, 0, tirx.BufferStore(y, leaky, [at]))))
+    kernel = expand_vector_math(tirx.PrimFunc([x, y], tirx.For(at, 0, 8, 0, tirx.BufferStore(y, leaky, [at]))))
     divisions: list[object] = []
     tvm_ffi.structural_walk(kernel.body, (tirx.Div, divisions.append))
     assert len(divisions) == 1

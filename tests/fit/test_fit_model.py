@@ -9,7 +9,7 @@ import pytest
 
 from passfit import api
 from passfit.errors import ConfigError, ModelError
-from passfit.fit.predict import Predictor
+from passfit.fit.predict import SizePredictor
 from passfit.fit.verdict import Sizes
 from passfit.memory.footprint import Budget
 from passfit.passes.sequence.sequence import Sequence, write_sequence
@@ -62,14 +62,14 @@ def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):
 
 
 def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, monkeypatch: pytest.MonkeyPatch):
-    targets, sizes = [get_target(name) for name in ("stm32f446", "stm32h743")], Predictor.sizes
+    targets, sizes = [get_target(name) for name in ("stm32f446", "stm32h743")], SizePredictor.sizes
 
-    def only_large(self: Predictor, target: Target) -> Sizes:
+    def only_large(self: SizePredictor, target: Target) -> Sizes:
         if target is targets[0]:
             raise ModelError("Kernel 'f' needs the symbol 'lgamma'.", "")
         return sizes(self, target)
 
-    monkeypatch.setattr(Predictor, "sizes", only_large)
+    monkeypatch.setattr(SizePredictor, "sizes", only_large)
     report = api.fit(cnn, targets, search=replace(QUICK, max_slowdown=None))
     assert (report.smallest, report.next) == ("stm32h743", None)
     assert "lgamma" in report.on("stm32f446").refused and not report.on("stm32f446").fits

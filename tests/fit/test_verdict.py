@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.fit.verdict import Limits, Remedy, Sizes, Verdict, next_smaller, smallest_first, smallest_that_fits
+from passfit.fit.verdict import (
+    FitVerdict,
+    Remedy,
+    Sizes,
+    TargetLimits,
+    next_smaller,
+    smallest_first,
+    smallest_that_fits,
+)
 from passfit.memory.footprint import Budget
 from passfit.targets import get_target
 
@@ -11,10 +19,10 @@ _bytes = st.integers(0, 100)
 _sizes = st.builds(Sizes, *[_bytes] * 7)
 _verdicts = st.lists(
     st.builds(
-        Verdict,
+        FitVerdict,
         st.sampled_from("abcdefgh"),
         _sizes,
-        st.builds(Limits, st.integers(0, 400), st.integers(0, 200)),
+        st.builds(TargetLimits, st.integers(0, 400), st.integers(0, 200)),
         st.sampled_from(("", "", "no")),
     ),
     unique_by=lambda each: each.target,
@@ -28,7 +36,7 @@ def test_ram_and_flash_are_the_sums_of_their_parts(sizes: Sizes):
 
 
 @given(_verdicts)
-def test_a_model_fits_where_nothing_is_lacking(verdicts: list[Verdict]):
+def test_a_model_fits_where_nothing_is_lacking(verdicts: list[FitVerdict]):
     for each in verdicts:
         within = each.sizes.ram <= each.limits.ram and each.sizes.flash <= each.limits.flash
         assert within == (not each.lacking)
@@ -41,7 +49,7 @@ def test_a_model_fits_where_nothing_is_lacking(verdicts: list[Verdict]):
 
 
 @given(_verdicts, st.floats(0, 0.9))
-def test_a_verdict_is_close_if_an_error_of_that_part_might_turn_it(verdicts: list[Verdict], part: float):
+def test_a_verdict_is_close_if_an_error_of_that_part_might_turn_it(verdicts: list[FitVerdict], part: float):
     for each in verdicts:
         least, most = (
             (1 + sign * part) * each.sizes.ram <= each.limits.ram
@@ -53,7 +61,7 @@ def test_a_verdict_is_close_if_an_error_of_that_part_might_turn_it(verdicts: lis
 
 
 @given(_verdicts, st.randoms())
-def test_the_order_is_by_limits_and_independent_of_that_of_the_targets(verdicts: list[Verdict], random):
+def test_the_order_is_by_limits_and_independent_of_that_of_the_targets(verdicts: list[FitVerdict], random):
     ordered = smallest_first(verdicts)
     random.shuffle(verdicts)
     assert smallest_first(verdicts) == ordered
@@ -63,7 +71,7 @@ def test_the_order_is_by_limits_and_independent_of_that_of_the_targets(verdicts:
 
 
 @given(_verdicts)
-def test_all_targets_below_the_smallest_that_fits_do_not_fit(verdicts: list[Verdict]):
+def test_all_targets_below_the_smallest_that_fits_do_not_fit(verdicts: list[FitVerdict]):
     ordered = smallest_first(verdicts)
     smallest, below = smallest_that_fits(verdicts), next_smaller(verdicts)
     first = len(ordered) if smallest is None else ordered.index(smallest)
@@ -75,13 +83,13 @@ def test_all_targets_below_the_smallest_that_fits_do_not_fit(verdicts: list[Verd
 
 @given(_sizes, st.integers(0, 400), st.integers(0, 200))
 def test_a_remedy_fits_as_the_sizes_it_tells(sizes: Sizes, ram: int, flash: int):
-    limits = Limits(ram, flash)
-    assert Remedy("", "", sizes.ram, sizes.flash).fits(limits) == Verdict("", sizes, limits).fits
+    limits = TargetLimits(ram, flash)
+    assert Remedy("", "", sizes.ram, sizes.flash).fits(limits) == FitVerdict("", sizes, limits).fits
 
 
 @given(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))
 def test_a_budget_takes_the_place_of_the_capacity(ram: int | None, flash: int | None):
     target = get_target("stm32f446")
-    limits = Limits.of(target, Budget(ram, flash))
+    limits = TargetLimits.of(target, Budget(ram, flash))
     assert limits.ram == (target.ram if ram is None else ram)
     assert limits.flash == (target.flash if flash is None else flash)

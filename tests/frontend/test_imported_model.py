@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from passfit.errors import ModelError
+from passfit.codegen import c_identifier
+from passfit.errors import ConfigError, ModelError
 from passfit.frontend import canonicalise, imported_model
-from passfit.frontend.imported_model import import_onnx
+from passfit.frontend.imported_model import import_onnx, load
 from passfit.support.result_store import ResultStore
 
 
@@ -47,3 +48,16 @@ def test_a_canonical_file_with_a_value_to_fix_is_imported(given: Path):
     import_onnx(canonical)
     with pytest.raises(ModelError, match="nosuch"):
         import_onnx(canonical, {"nosuch": [1]})
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a\\b", "..", "_", "a\n", "\udcff", "/"])
+def test_a_name_that_no_file_can_have_is_refused_first(tmp_path: Path, name: str):
+    with pytest.raises(ConfigError, match="is not the name of a model.*Give letters and digits"):
+        load(tmp_path / "gone.onnx", name)
+
+
+@pytest.mark.parametrize("name", ["x", "größe 2", "model-1.2", "模型", "1"])
+def test_other_names_are_mapped_to_c(tmp_path: Path, name: str):
+    with pytest.raises(ModelError, match="gone.onnx"):
+        load(tmp_path / "gone.onnx", name)
+    assert c_identifier(name).isidentifier() and c_identifier(name).isascii()

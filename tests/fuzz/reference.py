@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from onnx.reference.op_run import OpRun
 
 from passfit.frontend.canonical.shapes import static_shape
-from passfit.verify.doubles.double_operators import OPERATORS, Windows
+from passfit.verify.doubles.double_operators import OPERATORS, PaddedWindows
 from passfit.verify.doubles.evaluator_faults import evaluator_fault
 
 from .draw import Illegal
@@ -162,7 +162,7 @@ class Conv(OpRun):
     op_domain = ""
 
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
-        windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
+        windows = PaddedWindows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         groups, (filters, inner), ones = group or 1, W.shape[:2], (1,) * len(windows.out)
         wide = np.float32 if X.dtype == np.float16 else X.dtype
         padded, inside = windows.padded(X.astype(wide), 0), windows.padded(np.ones_like(X), 0)

@@ -11,7 +11,7 @@ import pytest
 from passfit.gate import run_gate
 from passfit.gate.altered import _is_recorded
 from passfit.memory import read_report
-from passfit.memory.files.footprint_file import kept_text
+from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params
 
 from .samples import KIB, PARAMS, Repo, digests, footprint
@@ -76,9 +76,9 @@ def test_the_copy_for_git_is_that_of_the_result(made: Repo):
 def test_a_copy_without_times_and_errors_is_one(made: Repo):
     report = read_report(made.path / FOLDER / "footprint.json")
     copy = made.path / "footprints/a/x86-64.json"
-    copy.write_text(kept_text(report))
+    copy.write_text(text_for_git(report))
     assert verdict(made)[0] == 0
-    copy.write_text(kept_text(replace(report, measured=replace(report.measured, stack=1))))
+    copy.write_text(text_for_git(replace(report, measured=replace(report.measured, stack=1))))
     assert verdict(made)[0] == 2
 
 

@@ -13,7 +13,7 @@ from passfit import api
 from passfit.image.image_sizes import image_sizes
 from passfit.memory import read_plan
 from passfit.memory.placement.place_weights import RESERVE as FLASH_RESERVE
-from passfit.memory.placement.plan_banks import RESERVES
+from passfit.memory.placement.plan_banks import RESERVE
 from passfit.report.footprint_table import footprint_table
 from passfit.targets import get_target, how_to_run
 from passfit.targets.memory import Memory
@@ -23,7 +23,6 @@ from ..models import model_of
 from ..report.rendered import rendered
 from .test_link_image import rows
 
-RESERVE = max(RESERVES)
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 KIB = 1024
 
@@ -93,7 +92,7 @@ def test_an_arena_over_two_memories_runs_and_each_is_judged_to_the_byte(tmp_path
     assert report.measured.max_rel_error < 1e-5
     # exactly enough, then a byte less of each memory
     sequence, first = tmp_path / "sequence.json", used(report)["ssram23"]
-    assert compiled(model, board(RESERVE + 8 * KIB, 4 * KIB), tmp_path / "exact", sequence).fits
+    assert compiled(model, board(first, 4 * KIB), tmp_path / "exact", sequence).fits
     short = compiled(model, board(RESERVE + 8 * KIB, 4 * KIB - 1), tmp_path / "short", sequence)
     assert not short.fits and [region.name for region in short.best.regions if not region.fits] == ["psram"]
     assert used(short)["psram"] == 4 * KIB

@@ -22,16 +22,23 @@ def placeholders(shapes, dtypes):
     return [te.placeholder(shape, dtype, f"x{number}") for number, (shape, dtype) in enumerate(zip(extents, dtypes))]
 
 
-def run(kernel, seed=0):
-    """Run a kernel on random operands; its result starts out as NaN."""
+def run(kernel, seed=0, number=0):
+    """Run a kernel on random operands, and on `number` if it takes one; its result starts out as NaN."""
+    tensors = [tvm.runtime.tensor(each) for each in operands_of(kernel, seed)]
+    numbers = [number] * (len(kernel.params) - len(tensors))
+    built = tvm.compile(tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")}), target=PLAIN)
+    built["main"](*numbers, *tensors)
+    return tensors[-1].numpy()
+
+
+def operands_of(kernel, seed=0):
+    """Draw the operands of a kernel; its result is NaN."""
     random = np.random.default_rng(seed)
-    shapes = [([int(extent) for extent in param.ty.shape], str(param.ty.dtype)) for param in kernel.params]
+    types = [param.ty for param in kernel.params if getattr(param.ty, "shape", None) is not None]
+    shapes = [([int(extent) for extent in each.shape], str(each.dtype)) for each in types]
     arrays = [
         random.integers(0, 100, shape).astype(kind) if "int" in kind else random.standard_normal(shape).astype(kind)
         for shape, kind in shapes
     ]
     arrays[-1][:] = np.nan
-    tensors = [tvm.runtime.tensor(each) for each in arrays]
-    built = tvm.compile(tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")}), target=PLAIN)
-    built["main"](*tensors)
-    return tensors[-1].numpy()
+    return arrays

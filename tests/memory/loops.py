@@ -7,7 +7,7 @@ from dataclasses import replace
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena
 from passfit.memory.placement.plan_loop import plan_loop
 from passfit.program import Buffer, Guard, Loop, Overlay, Port, Program, Step, Tensor, Window
-from passfit.program.workspaces import with_workspaces
+from passfit.program.workspaces import add_workspaces
 
 #: bytes of a slice of the loops here
 SLICE = 64
@@ -54,7 +54,7 @@ def planned(program: Program) -> Program:
         if isinstance(step, Loop):
             step, sizes[step.kernel] = plan_loop(replace(step, body=planned(step.body)))
         steps.append(step)
-    return with_workspaces(replace(program, steps=tuple(steps)), sizes)
+    return add_workspaces(replace(program, steps=tuple(steps)), sizes)
 
 
 def recurrence(trips: int = 5, **changed: object) -> Program:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from passfit.memory import ArenaPlan, Parts, plan_arena
+from passfit.memory import ArenaPlan, BufferParts, plan_arena
 from passfit.program import Buffer, Loop, Port, Program, Step, Tensor, View, Weight
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def plan_parts(parts: Sequence[Lowered], merged: Program, alignment: int) -> Are
         plan = plan_arena(part.program, alignment)
         offsets += [arena + offset for offset in plan.offsets]
         arena += plan.arena
-    found = Parts(merged, alignment)
+    found = BufferParts(merged, alignment)
     least = max(found.alive_bytes())
     return ArenaPlan(tuple(offsets), arena, least, max(found.working_sets(), default=0), arena == least)
 

@@ -9,7 +9,7 @@ import pytest
 
 from passfit.frontend.canonicalise import import_model
 from passfit.targets import get_target, how_to_run
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 
 from ..frontend.contrib_ops.test_recurrent import CASES, HIDDEN, INPUTS, lstm
 from ..frontend.onnx_nodes import NodeCase
@@ -30,7 +30,7 @@ def _cases(folder: Path) -> list[NodeCase]:
     cases = []
     for name in NAMES:
         model, inputs = lstm(**CASES[name])
-        expected = run(with_equal_signs(import_model(save(model, folder))), inputs)
+        expected = run(equalise_signs(import_model(save(model, folder))), inputs)
         cases.append(NodeCase(name, name, model, inputs, tuple(expected), 1e-5, 1e-5))
     return cases
 

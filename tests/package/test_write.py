@@ -144,3 +144,14 @@ def test_neither_kinds_nor_libraries_are_mixed(tmp_path, result):
         check_folder(tmp_path / "out", "cmake", get_target(BOARD), "other")
     check_folder(tmp_path / "out", "cmake", get_target(BOARD))
     assert files(tmp_path / "out") == before
+
+
+def test_a_package_may_replace_that_of_another_library(tmp_path, result):
+    """It is so below the folder of a result, which another replaces: here a package is made to look like another's."""
+    write_package(result(BOARD), "cmake", out := tmp_path / "out")
+    before = files(out)
+    for file in [each for each in out.rglob("*small_net*") if each.is_file()]:
+        file.rename(file.with_name(file.name.replace("small_net", "other")))
+    (out / "README.md").write_text((out / "README.md").read_text().replace("# small_net", "# other", 1))
+    write_package(result(BOARD), "cmake", out, over_any=True)
+    assert files(out) == before

@@ -153,7 +153,7 @@ def test_the_plan_is_no_worse_than_that_of_the_rules_by_the_same_model(spec: str
     from passfit.passes.graph.mapping.fusion_plan import best_plan
     from passfit.passes.graph.mapping.group_cost import model_of
     from passfit.passes.graph.mapping.kernel_calls import read_calls
-    from passfit.passes.graph.mapping.plan_account import GroupCost, evaluated
+    from passfit.passes.graph.mapping.plan_account import GroupCost, evaluate_plan
     from passfit.passes.graph.mapping.scheduled_plan import existing_by_rules
     from passfit.passes.sequence.catalogue import parse_spec
 
@@ -176,7 +176,7 @@ def test_the_plan_is_no_worse_than_that_of_the_rules_by_the_same_model(spec: str
 
     by_peak = "latency" not in spec
     plan = best_plan(called.values, cost, by_peak=by_peak)
-    rules = evaluated(called.values, cost, existing_by_rules(module, called))
+    rules = evaluate_plan(called.values, cost, existing_by_rules(module, called))
     assert rules is not None
     assert ((plan.peak, plan.time) <= (rules.peak, rules.time)) if by_peak else plan.time <= rules.time
 

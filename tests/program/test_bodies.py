@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from passfit.memory.liveness import lifetimes
 from passfit.program import Program
-from passfit.program.bodies import body_of, loops_of, with_body
+from passfit.program.bodies import body_of, loops_of, replace_body
 
 from ..memory.loops import looped, nested, recurrence
 from ..strategies import programs
@@ -28,7 +28,7 @@ def _looped(program: Program, trips: int) -> Program:
 @given(programs(), st.integers(1, 4))
 def test_a_body_put_back_is_as_it_was(program: Program, trips: int):
     around = _looped(program, trips)
-    assert with_body(around, 0, body_of(around, 0)) == around
+    assert replace_body(around, 0, body_of(around, 0)) == around
 
 
 @given(programs(), st.integers(1, 4))
@@ -46,7 +46,7 @@ def test_loops_inside_come_first():
 def test_a_changed_loop_has_a_name_of_its_own():
     program = recurrence()
     twice = replace(program, steps=program.steps * 2)
-    changed = with_body(twice, 1, body_of(twice, 1))
+    changed = replace_body(twice, 1, body_of(twice, 1))
     assert [step.kernel for step in changed.steps] == ["loop", "loop_"]
 
 

@@ -23,6 +23,7 @@ STAGES = {
     "of Windows": "stages:\r\n  train:\r\n    cmd: make\r\nmetrics:\r\n  - m.json\r\n",
     "without stages": "metrics:\n  - m.json\n",
     "with none": "stages:\n",
+    "with files of values": "vars:\n- conf/base.toml:lr\n- params.yaml\n- gone.yaml\nstages:\n  train: {cmd: make}\n",
     "empty": "",
     "a comment": "# to come\n",
 }
@@ -34,6 +35,7 @@ PARAMS = {
     "empty": "",
     "numbers": "1: a\nnull: b\n",
 }
+VARIABLES = "lr = 0.1\ntune = 3\n[models]\nresnet = 1\n"
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,8 @@ PARAMS = {
 def test_every_line_stays_in_order_and_add_and_remove_work_there(repo: Path, stages: str | None, params: str | None):
     write_model(repo / "models" / "a.onnx")
     write_model(repo / "models" / "b.onnx")
+    (repo / "conf").mkdir()
+    (repo / "conf" / "base.toml").write_text(VARIABLES)
     theirs = {"dvc.yaml": stages, "params.yaml": params}
     for name, text in theirs.items():
         if text is not None:
@@ -88,6 +92,13 @@ def test_every_line_stays_in_order_and_add_and_remove_work_there(repo: Path, sta
         ("dvc.yaml", "stages:\n  a:\n    foreach: [x]\n    do: {cmd: b, metrics: [footprints/: {cache: false}]}\n", "'footprints'"),
         ("dvc.yaml", "stages:\n  a:\n    cmd: b\n    outs: [out/compile/a]\n", "the stage 'a' owns 'out/compile/a'"),
         ("dvc.yaml", "vars:\n  - config.yaml\n  - {epochs: 3, models: [a]}\n", "a value under vars 'models' already"),
+        ("dvc.yaml", "vars:\n  - conf/base.toml\n", "a value under vars (in 'conf/base.toml') 'models' and 'tune' already"),
+        ("dvc.yaml", "vars:\n  - conf/base.toml:lr,tune\n", "a value under vars (in 'conf/base.toml') 'tune' already"),
+        (
+            "dvc.yaml",
+            "stages:\n  a:\n    wdir: conf\n    cmd: b\n    vars: [base.toml]\n",
+            "under stages.a.vars (in 'base.toml') 'models'",
+        ),
         ("dvc.yaml", "stages: train\n", "its stages are not a table"),
         ("dvc.yaml", "vars: 3\n", "its vars not a list"),
         ("dvc.yaml", "- 3\n", "nothing can be appended to stages"),
@@ -101,12 +112,14 @@ def test_every_line_stays_in_order_and_add_and_remove_work_there(repo: Path, sta
 )  # fmt: skip
 def test_what_cannot_be_merged_is_named_and_nothing_is_written(repo: Path, file: str, text: str, said: str):
     write_model(repo / "a.onnx")
+    (repo / "conf").mkdir()
+    (repo / "conf" / "base.toml").write_text(VARIABLES)
     (repo / file).write_text(text)
     for merge in (True, False):
         with pytest.raises(ConfigError) as refused:
             init_repo(repo, ["a.onnx"], ["x86-64"], merge=merge)
         assert said in refused.value.what and refused.value.hint
-        assert (repo / file).read_text() == text and files(repo) == {"a.onnx", file}
+        assert (repo / file).read_text() == text and files(repo) == {"a.onnx", "conf", file}
     assert "--folder passfit" in refused.value.hint and "--merge" not in refused.value.hint
 
 

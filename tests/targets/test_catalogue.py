@@ -5,7 +5,7 @@ import pytest
 
 from passfit.errors import TargetError
 from passfit.targets import Target, emulated_board, get_target, load_catalogue
-from passfit.targets.memory import of_kind
+from passfit.targets.memory import select_kind
 
 KIB = 1024
 
@@ -45,7 +45,7 @@ def test_every_entry_is_complete(target: Target):
 def test_memories_of_a_board_do_not_overlap_and_its_emulated_board_runs_them(target: Target):
     places = sorted((each.start, each.start + each.size) for each in target.memories)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
-    assert {kind: sum(each.size for each in of_kind(target.memories, kind)) for kind in ("ram", "flash")} == {
+    assert {kind: sum(each.size for each in select_kind(target.memories, kind)) for kind in ("ram", "flash")} == {
         "ram": target.ram,
         "flash": target.flash,
     }
@@ -172,13 +172,13 @@ def _memories(*pairs: str) -> str:
 )
 def test_a_malformed_entry_is_refused_by_name(tmp_path, entry, message):
     with pytest.raises(TargetError, match=f"(?s)'mine'.*{message}"):
-        load_catalogue(repo(tmp_path, f"[tool.passfit.targets.mine]\n{entry}\n"))
+        get_target("mine", repo(tmp_path, f"[tool.passfit.targets.mine]\n{entry}\n"))
 
 
 def test_a_circle_of_bases_is_refused(tmp_path):
     text = '[tool.passfit.targets.a]\nbase = "b"\n[tool.passfit.targets.b]\nbase = "a"\n'
     with pytest.raises(TargetError, match="inherits from itself"):
-        load_catalogue(repo(tmp_path, text))
+        get_target("a", repo(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,6 @@ def test_a_circle_of_bases_is_refused(tmp_path):
         "[tool.passfit.targets\n",
         "[tool]\npassfit = 1\n",
         "[tool.passfit]\ntargets = []\n",
-        "[tool.passfit.targets]\nmine = 1\n",
         '[tool.passfit.targets."Mine!"]\nbase = "rpi4"\n',
     ],
 )
@@ -229,4 +228,26 @@ targets:
 def test_a_malformed_board_of_params_yaml_is_refused_by_name(tmp_path, text, message):
     (tmp_path / "params.yaml").write_text(text)
     with pytest.raises(TargetError, match=message):
-        load_catalogue(tmp_path)
+        get_target("mine", tmp_path)
+
+
+def test_a_malformed_board_stops_no_other(tmp_path, caplog):
+    (tmp_path / "params.yaml").write_text(
+        "boards:\n  mine: {base: stm32f446, runner: ['{tool}']}\n  other: {base: stm32f446}\n"
+    )
+    assert get_target("other", tmp_path).ram == get_target("stm32f446").ram
+    catalogue = load_catalogue(tmp_path)
+    assert {"mine", "other", "rpi4"} <= set(catalogue) and "mine" in catalogue
+    assert catalogue.readable() == dict(load_catalogue()) | {"other": catalogue["other"]}
+    assert "'mine' in" in caplog.text and "unknown word '{tool}'" in caplog.text
+    with pytest.raises(TargetError, match="'mine' in .*unknown word '{tool}'"):
+        catalogue.readable(needed=["mine"])
+
+
+def test_tvm_warns_of_no_target(capfd):
+    """TVM prints to the terminal itself, for each module that it compiles."""
+    import tvm
+
+    width = tvm.get_global_func("target.llvm_get_vector_width")
+    assert all(width(tvm.target.Target(target.tvm_config())) >= 128 for target in load_catalogue().values())
+    assert capfd.readouterr().err == ""

@@ -5,35 +5,37 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.tir.counts.cache_traffic import Access, CacheTraffic, Nest
+from passfit.tir.counts.cache_traffic import CacheTraffic, StatementNest, StridedAccess
 
 _LINE = 64
 
 
-def _nest(extents: tuple[int, ...], accesses: list[Access], loops: str = "abcdefgh", share: float = 1.0) -> Nest:
-    return Nest(tuple(loops[: len(extents)]), extents, tuple(accesses), share)
+def _nest(
+    extents: tuple[int, ...], accesses: list[StridedAccess], loops: str = "abcdefgh", share: float = 1.0
+) -> StatementNest:
+    return StatementNest(tuple(loops[: len(extents)]), extents, tuple(accesses), share)
 
 
-def brought_in(extents: tuple[int, ...], accesses: list[Access], cache: int) -> float:
+def brought_in(extents: tuple[int, ...], accesses: list[StridedAccess], cache: int) -> float:
     nest = _nest(extents, accesses)
     return CacheTraffic([nest]).brought_in(nest, cache)
 
 
 def test_weights_larger_than_the_cache_come_again_for_each_row_and_what_fits_stays():
     rows, filters, taps = 76, 257, 1024
-    x, w = Access((taps, 0, 1), 4), Access((0, taps, 1), 4)
+    x, w = StridedAccess((taps, 0, 1), 4), StridedAccess((0, taps, 1), 4)
     weights, one = filters * taps * 4, taps * 4
     assert brought_in((rows, filters, taps), [x, w], 32 << 10) == rows * (weights + one)
     assert brought_in((rows, filters, taps), [x, w], 2 << 20) == weights + rows * one
 
 
 def test_windows_that_overlap_are_brought_in_once():
-    assert brought_in((64, 3), [Access((1, 1), 4)], 1 << 15) == (64 + 2) * 4
+    assert brought_in((64, 3), [StridedAccess((1, 1), 4)], 1 << 15) == (64 + 2) * 4
 
 
 def test_single_elements_far_apart_bring_whole_lines():
-    assert brought_in((100,), [Access((1000,), 4)], 1 << 15) == 100 * _LINE
-    assert brought_in((100,), [Access((None,), 4)], 1 << 15) >= 100 * 4
+    assert brought_in((100,), [StridedAccess((1000,), 4)], 1 << 15) == 100 * _LINE
+    assert brought_in((100,), [StridedAccess((None,), 4)], 1 << 15) >= 100 * 4
 
 
 _LOOPS = st.lists(
@@ -44,17 +46,21 @@ _LOOPS = st.lists(
 @given(_LOOPS, st.integers(0, 1 << 14), st.integers(0, 1 << 14))
 def test_a_larger_cache_takes_no_more_and_no_access_more_than_a_line(loops, cache, more):
     extents = tuple(extent for extent, *_ in loops)
-    accesses = [Access(tuple(loop[n] for loop in loops), 4) for n in (1, 2)]
+    accesses = [StridedAccess(tuple(loop[n] for loop in loops), 4) for n in (1, 2)]
     found = brought_in(extents, accesses, cache)
     assert brought_in(extents, accesses, cache + more) <= found <= 2 * math.prod(extents) * _LINE
     assert found >= brought_in(extents, accesses, 1 << 40) > 0
 
 
-def _turns(count: int, weights: int) -> list[Nest]:
+def _turns(count: int, weights: int) -> list[StatementNest]:
     """Return two products of rows by `weights` floats each, in one loop of turns."""
     products = [("tab", "w"), ("tcd", "u")]
     return [
-        _nest((count, weights // 16, 16), [Access((16, 0, 1), 4, "x" + name), Access((0, 16, 1), 4, name)], loops)
+        _nest(
+            (count, weights // 16, 16),
+            [StridedAccess((16, 0, 1), 4, "x" + name), StridedAccess((0, 16, 1), 4, name)],
+            loops,
+        )
         for loops, name in products
     ]
 
@@ -94,7 +100,7 @@ def test_beside_other_statements_no_fewer_bytes_are_brought_in_and_fewer_by_a_la
     nest, other = (
         _nest(
             (5, *(loop[0] for loop in each)),
-            [Access((0, *(loop[n] for loop in each)), 4, n) for n in (1, 2)],
+            [StridedAccess((0, *(loop[n] for loop in each)), 4, n) for n in (1, 2)],
             "t" + names,
         )
         for each, names in ((loops, "abcd"), (others, "efgh"))

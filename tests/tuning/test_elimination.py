@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.tuning.elimination import Costs, cheapest, total
+from passfit.tuning.elimination import JointCosts, cheapest, total
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 
@@ -17,7 +17,7 @@ _LABELS = 2
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[int, list[Costs]]:
+def problems(draw: st.DrawFn) -> tuple[int, list[JointCosts]]:
     """Draw a few vertices, and steps that read some and write one; label 0 is possible everywhere."""
     count = draw(st.integers(1, 8))
     found = []
@@ -27,12 +27,12 @@ def problems(draw: st.DrawFn) -> tuple[int, list[Costs]]:
         values = draw(st.lists(st.integers(0, 50) | st.just(float("inf")), min_size=size, max_size=size))
         table = np.array(values, float).reshape((_LABELS,) * len(vertices))
         table[(0,) * len(vertices)] = draw(st.integers(0, 50))
-        found.append(Costs(tuple(vertices), table))
+        found.append(JointCosts(tuple(vertices), table))
     return count, found
 
 
 @given(problems())
-def test_no_labels_cost_less(problem: tuple[int, list[Costs]]):
+def test_no_labels_cost_less(problem: tuple[int, list[JointCosts]]):
     count, costs = problem
     found = cheapest(count, costs)
     assert found.proved and found.cost == total(costs, found.labels)
@@ -40,7 +40,9 @@ def test_no_labels_cost_less(problem: tuple[int, list[Costs]]):
 
 
 @given(problems(), st.integers(1, 3))
-def test_what_is_too_wide_is_left_alone_and_costs_no_more_than_before(problem: tuple[int, list[Costs]], width: int):
+def test_what_is_too_wide_is_left_alone_and_costs_no_more_than_before(
+    problem: tuple[int, list[JointCosts]], width: int
+):
     count, costs = problem
     found = cheapest(count, costs, width)
     assert found.cost == total(costs, found.labels) <= total(costs, (0,) * count)
@@ -50,7 +52,7 @@ def test_what_is_too_wide_is_left_alone_and_costs_no_more_than_before(problem: t
 
 @pytest.mark.parametrize("length", [1, 2, 60])
 def test_a_long_chain_is_a_narrow_problem(length: int):
-    costs = [Costs((n,), np.array([0.0, 1.0 if n % 3 else -3.0])) for n in range(length)]
-    costs += [Costs((n, n + 1), np.array([[0.0, 1.0], [1.0, 0.0]])) for n in range(length - 1)]
+    costs = [JointCosts((n,), np.array([0.0, 1.0 if n % 3 else -3.0])) for n in range(length)]
+    costs += [JointCosts((n, n + 1), np.array([[0.0, 1.0], [1.0, 0.0]])) for n in range(length - 1)]
     found = cheapest(length, costs, width=2)
     assert found.proved and found.labels[0] == 1

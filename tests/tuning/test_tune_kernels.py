@@ -17,9 +17,9 @@ from passfit.kernels.schedule.tuned import ScheduleRequest, Tuning
 from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import RULES
 from passfit.tuning.measure.timed import TimingHarness
-from passfit.tuning.meta_schedule import by_meta_schedule
+from passfit.tuning.meta_schedule import search_by_meta_schedule
 from passfit.tuning.recorder import ScheduleRecorder
-from passfit.tuning.tune_kernels import Clock, finds_cold_caches, tune_kernels
+from passfit.tuning.tune_kernels import Countdown, finds_cold_caches, tune_kernels
 
 from ..kernels.programs import lowered, random_inputs, run, weight
 from .helpers import arranged_with, requests_of
@@ -37,8 +37,8 @@ def small():
     return lowered([(1, 8, 9, 9)], body)
 
 
-def clock(seconds: float = 60.0) -> Clock:
-    return Clock(seconds, lambda over: None)
+def clock(seconds: float = 60.0) -> Countdown:
+    return Countdown(seconds, lambda over: None)
 
 
 def census_of(program) -> ScheduleRecorder:
@@ -71,7 +71,7 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch):
         asked.append(_)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("passfit.tuning.tune_kernels._by_traces", interrupted)
+    monkeypatch.setattr("passfit.tuning.tune_kernels._tune_traces", interrupted)
     monkeypatch.setattr("passfit.tuning.tune_kernels.schedule_choices", lambda *of: list(schedule_choices(*of))[:4])
     (found,) = tune_kernels(census_of(small()), HOST, clock(), seed=0, trials=8)
     assert asked and found.tried["rules"] > 1
@@ -81,7 +81,7 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch):
 def traces() -> tuple[ScheduleRequest, TimingHarness, list[tuple[float, str, Schedule]], str]:
     (request,) = requests_of(small())
     stand = TimingHarness(request, HOST, 0)
-    found, note = by_meta_schedule(request, stand, HOST, 30.0, 0, 8, float("inf"))
+    found, note = search_by_meta_schedule(request, stand, HOST, 30.0, 0, 8, float("inf"))
     return request, stand, found, note
 
 

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from passfit.errors import ModelError, NumericError
 from passfit.frontend.canonicalise import import_model
 from passfit.verify import cases as cases_module
-from passfit.verify.cases import Case, choose_cases, with_doubles, with_plain_sums
+from passfit.verify.cases import Case, add_doubles, add_plain_sums, choose_cases
 from passfit.verify.compare import compare
 from passfit.verify.doubles.double_reference import DoubleReference, NoDouble
 from passfit.verify.doubles.evaluate_cases import evaluate_cases
@@ -170,10 +170,10 @@ def test_a_softmax_over_18000_classes_summed_in_order_passes_at_the_second_look(
     model = model_of_one([helper.make_node("Softmax", ["x"], ["y"], axis=-1)], (2, 18_000))
     x = np.random.default_rng(0).normal(0, 1, (2, 18_000)).astype(np.float32)
     x[:, first] = 12
-    (case,) = with_doubles(model, [Case({"x": x}, Reference(model)({"x": x}), Reference(model)({"x": x}))], 1e-5)
+    (case,) = add_doubles(model, [Case({"x": x}, Reference(model)({"x": x}), Reference(model)({"x": x}))], 1e-5)
     powers = np.exp(x - x.max(axis=1, keepdims=True))
     result = {"y": powers / np.cumsum(powers, axis=1, dtype=np.float32)[:, -1:]}
-    looked = with_plain_sums(model, [case])
+    looked = add_plain_sums(model, [case])
     compare([result], looked, 1e-6)
     dropped = {"y": powers / (powers.sum(axis=1, keepdims=True) - powers[:, :-3].max(axis=1, keepdims=True))}
     with pytest.raises(NumericError):

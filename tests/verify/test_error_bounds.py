@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from passfit.verify.cases import Case
 from passfit.verify.compare import errors_of
-from passfit.verify.error_bounds import SLACK, Distance, allowed, believable
+from passfit.verify.error_bounds import SLACK, Distance, allowed_error, believable
 
 sizes = st.floats(0, 1e6)
 distances = st.builds(Distance, sizes, sizes)
@@ -15,15 +15,15 @@ TOLERANCE = 1e-4
 
 @given(sizes, sizes, sizes, distances)
 def test_what_onnx_runtime_may_a_library_may(tolerance, scale, magnitude, reference):
-    limit = allowed(tolerance, scale, magnitude, 2.0**-23, reference)
+    limit = allowed_error(tolerance, scale, magnitude, 2.0**-23, reference)
     assert reference.within(limit)
     assert limit.largest >= tolerance * scale and limit.rms >= tolerance * scale
 
 
 @given(sizes, sizes, sizes, distances, distances)
 def test_a_worse_reference_never_narrows_the_bound(tolerance, scale, magnitude, one, other):
-    limit = allowed(tolerance, scale, magnitude, 2.0**-23, one)
-    both = allowed(tolerance, scale, magnitude, 2.0**-23, Distance.most([one, other]))
+    limit = allowed_error(tolerance, scale, magnitude, 2.0**-23, one)
+    both = allowed_error(tolerance, scale, magnitude, 2.0**-23, Distance.most([one, other]))
     assert limit.within(both)
 
 
@@ -60,7 +60,7 @@ def judged(head, x, weights, offset, found):
     runtime = head(x @ weights.T + offset).astype(np.float32)
     case = Case({}, {"y": runtime}, {"y": runtime}, {"y": wide})
     errors = errors_of("y", [{"y": found.astype(np.float32)}], [case], TOLERANCE)
-    return errors.library.within(errors.allowed)
+    return errors.library.within(errors.allowed_error)
 
 
 #: 0 and 1000: outputs of any kind, and outputs that differ by less than one unit in the last place in a thousand

@@ -11,7 +11,7 @@ from passfit.errors import NumericError
 from passfit.frontend.canonicalise import canonicalize
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 from passfit.verify.integers.exact_integers import has_exact_integers
 from passfit.verify.reference import Reference
 
@@ -95,4 +95,4 @@ def test_floats_after_the_last_quantisation_do_not_count() -> None:
 def test_a_float_model_is_not_quantised() -> None:
     model = model_of([node("Relu", ["x"], ["y"], name="r")], {"x": [3]}, ["y"])
     assert not has_exact_integers(model)
-    assert with_equal_signs(model) is model
+    assert equalise_signs(model) is model

@@ -13,7 +13,7 @@ from passfit.errors import NumericError
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_model
 from passfit.verify.integers.given_outputs import GivenOutputs, given_outputs
-from passfit.verify.integers.random_rounding import with_random_rounding
+from passfit.verify.integers.random_rounding import round_at_random
 from passfit.verify.reference import Reference
 
 from ..frontend.quantised.networks import SIGNS, network, quantised
@@ -66,7 +66,7 @@ def test_a_wrong_layer_is_refused(tmp_path: Path, form: str, layer: int) -> None
 def test_rounding_at_random_moves_outputs_by_little(tmp_path: Path, form: str) -> None:
     model = given_model(quantised(tmp_path, form))
     x = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
-    plain, moved, again = (Reference(each)(x) for each in (model, *(with_random_rounding(model, 1) for _ in range(2))))
+    plain, moved, again = (Reference(each)(x) for each in (model, *(round_at_random(model, 1) for _ in range(2))))
     for name, value in plain.items():
         assert np.array_equal(moved[name], again[name])
         assert 0 < np.abs(moved[name] - value).max() < 0.2 * np.ptp(value) + 0.1

@@ -8,7 +8,7 @@ import pytest
 
 from passfit.errors import ToolchainError
 from passfit.targets import get_target, zig_cc
-from passfit.verify.measure.instructions import between, between_calls, log_of
+from passfit.verify.measure.instructions import count_between, count_between_calls, log_of
 
 LOG = b"""----------------
 IN: main
@@ -39,20 +39,22 @@ void _start(void) {
 
 def test_what_lies_between_two_marks_is_counted():
     lines = LOG.splitlines(keepends=True)
-    assert between([*lines, *lines], "main", limit=2) == 1 + 1
-    assert between([*lines, *lines], "main", limit=1) is None
-    assert between([*lines, *lines], "main", limit=2, most=1) is None
-    assert between(lines, "main", limit=2) is None and between([*lines, *lines], "none", limit=9) is None
+    assert count_between([*lines, *lines], "main", limit=2) == 1 + 1
+    assert count_between([*lines, *lines], "main", limit=1) is None
+    assert count_between([*lines, *lines], "main", limit=2, most=1) is None
+    assert count_between(lines, "main", limit=2) is None and count_between([*lines, *lines], "none", limit=9) is None
 
 
 def test_a_run_lasts_from_the_first_call_to_the_second():
     lines = LOG.splitlines(keepends=True)
-    assert between_calls(lines * 2, "main") == between_calls(lines * 9, "main") == 2 + 1 + 1
-    assert between_calls(lines * 9, "main", most=6) == 4 and between_calls(lines * 9, "main", most=3) is None
+    assert count_between_calls(lines * 2, "main") == count_between_calls(lines * 9, "main") == 2 + 1 + 1
+    assert (
+        count_between_calls(lines * 9, "main", most=6) == 4 and count_between_calls(lines * 9, "main", most=3) is None
+    )
     with pytest.raises(ToolchainError, match="1 calls of 'main'"):
-        between_calls(lines, "main")
+        count_between_calls(lines, "main")
     with pytest.raises(ToolchainError, match="0 calls"):
-        between_calls(lines, "measured_run")
+        count_between_calls(lines, "measured_run")
 
 
 def test_a_block_translated_again_has_its_new_length():
@@ -60,8 +62,8 @@ def test_a_block_translated_again_has_its_new_length():
         b"0x00400108:  d1000400  sub x0, x0, #1\n",
         b"0x00400108:  d1000400  sub x0, x0, #1\n0x0040010c:  d503201f  nop\n",
     )
-    assert between((LOG + again + again).splitlines(keepends=True), "main", limit=9) == 1 + 1
-    assert between((again + again).splitlines(keepends=True), "main", limit=9) == 2 + 2
+    assert count_between((LOG + again + again).splitlines(keepends=True), "main", limit=9) == 1 + 1
+    assert count_between((again + again).splitlines(keepends=True), "main", limit=9) == 2 + 2
 
 
 @pytest.mark.slow
@@ -77,5 +79,5 @@ def test_a_loop_takes_its_instructions_each_time(tmp_path):
             tmp_path,
         )
         with log_of(["qemu-aarch64-static"], [str(tmp_path / "loop")], tmp_path) as log:
-            counts.append(between(log, "mark", limit=100_000))
+            counts.append(count_between(log, "mark", limit=100_000))
     assert counts[1] - counts[0] == 3 * 3000

@@ -11,9 +11,9 @@ from benchmarks.zoo.quantised import dynamically_quantised
 from benchmarks.zoo.transformer import encoder
 from passfit.errors import NumericError
 from passfit.frontend.canonicalise import import_model
-from passfit.verify.cases import choose_cases, with_plain_sums
+from passfit.verify.cases import add_plain_sums, choose_cases
 from passfit.verify.compare import compare
-from passfit.verify.integers.perturbed_rounding import perturbed_outputs, with_noise
+from passfit.verify.integers.perturbed_rounding import add_noise, perturbed_outputs
 from passfit.verify.reference import Reference
 
 from ..models import save
@@ -36,9 +36,9 @@ def test_noise_moves_few_numbers_by_a_step_and_the_same_ones_each_time(model):
 
 def test_a_second_look_admits_another_rounding_and_no_wrong_layer(model):
     (case,) = choose_cases(model, 0, 1, 1e-4)
-    (looked,) = with_plain_sums(model, [case])
+    (looked,) = add_plain_sums(model, [case])
     for seed in (100, 101, 102):  # other draws than the witnesses'
-        compare([Reference(with_noise(model, seed))(case.inputs)], [looked], 1e-4)
+        compare([Reference(add_noise(model, seed))(case.inputs)], [looked], 1e-4)
     wrong = case.expected[NAME] * np.float32(1.25)
     with pytest.raises(NumericError):
         compare([{NAME: wrong}], [looked], 1e-4)

@@ -14,7 +14,7 @@ from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_bytes, given_model
 from passfit.frontend.imported_model import load
 from passfit.verify.blame_import import blame_import
-from passfit.verify.cases import choose_cases, with_plain_sums
+from passfit.verify.cases import add_plain_sums, choose_cases
 from passfit.verify.reference import NoReference, OnnxReference, Reference
 
 from ..models import NodeBuilder, model_of, save
@@ -74,7 +74,7 @@ def test_integers_of_rounded_floats_have_witnesses_and_others_none() -> None:
         build = NodeBuilder()
         output = build.node("ArgMax", build.node(operator, "x", build.weight(8, 8)), axis=1)
         model = build.model([8, 8], output, dtypes={output: TensorProto.INT64})
-        (case,) = with_plain_sums(model, choose_cases(model, 0, 1, 1e-4, model), model)
+        (case,) = add_plain_sums(model, choose_cases(model, 0, 1, 1e-4, model), model)
         assert len(case.witnesses) == witnesses
 
 

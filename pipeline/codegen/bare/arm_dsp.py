@@ -70,7 +70,7 @@ def smlad(total: Expr, one: Expr, other: Expr) -> Expr:
     return tirx.call_llvm_pure_intrin("int32", "llvm.arm.smlad", one, other, total)
 
 
-def with_definitions(code: str) -> str:
+def add_definitions(code: str) -> str:
     """Define the functions that LLVM code as text declares."""
     head = "define internal i32 @{}(i32 %0, i32 %1, i32 %2, ptr %3, i32 %4) alwaysinline nounwind {{"
     return _DECLARED.sub(lambda found: head.format(found[1]) + _BODY.replace("@", _FUNCTIONS[found[1]]), code)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...targets import Target, zig_cc
-from .arm_dsp import with_definitions
+from .arm_dsp import add_definitions
 
 if TYPE_CHECKING:
     import tvm
@@ -36,5 +36,5 @@ def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path) -> 
     """Write the object of a module of TVM, built at level 0, to `path`; its level is that of `opt`. Raises ToolchainError."""
     source = path.with_suffix(".ll")
     code = _ATTRIBUTES.sub(r"\1 nounwind", module.inspect_source("ll"))
-    source.write_text(with_definitions(code), encoding="utf-8")
+    source.write_text(add_definitions(code), encoding="utf-8")
     zig_cc([*_FLAGS, f"-O{target.llvm_config()['opt-level']}", "-c", source.name, "-o", path.name], target, path.parent)

@@ -29,16 +29,16 @@ _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
 _FLOATING = ("+vfp4", "+fp-armv8")
 
 
-def with_integer_clamps(kernel: PrimFunc) -> PrimFunc:
+def clamp_as_integers(kernel: PrimFunc) -> PrimFunc:
     """Clamp rounded floats as integers in a lowered kernel; other processors keep theirs."""
     target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
     if not str(target.get("mtriple", "")).startswith(_CORES):
         return kernel
     converts = any(str(each).startswith(_FLOATING) for each in target.get("mattr", ()))
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, partial(_clamped, converts=converts))))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, partial(_clamp_bits, converts=converts))))
 
 
-def _clamped(call: Call, converts: bool) -> Expr:
+def _clamp_bits(call: Call, converts: bool) -> Expr:
     """Return a rounded, clamped float as bits; `converts` if the core has an instruction that rounds to an integer."""
     rounded = (
         call.args[0]

@@ -28,7 +28,7 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import sequence, statements
 from .buffers_of_data import buffers_of_data
 from .proofs import Constants, Proofs
-from .values import Values
+from .values import ValueChecks
 
 _SERIAL = 0
 
@@ -52,11 +52,11 @@ def guard_kernel(kernel: PrimFunc, mode: IndexChecks, constants: Constants) -> G
     body = guard.outermost(kernel.body)
     reasons = tuple(sorted(guard.reasons))
     if mode == "off" or not (reasons or guard.rewrote):
-        return Guarded(without_checks(kernel), reasons)
+        return Guarded(drop_checks(kernel), reasons)
     return Guarded(kernel.with_body(body), reasons)
 
 
-def without_checks(kernel: PrimFunc) -> PrimFunc:
+def drop_checks(kernel: PrimFunc) -> PrimFunc:
     """Return the kernel with the values of `frontend/relax/checked.py` unchecked."""
     body = tvm_ffi.structural_map(
         kernel.body, (Call, lambda call: call.args[0] if getattr(call.op, "name", "") == CHECKED else call)
@@ -71,7 +71,7 @@ def _may_depend_on_data(body: Stmt, data: frozenset[Var]) -> bool:
     def access(each: TensorLoad | BufferStore) -> None:
         found.append(any(not isinstance(index, (Var, IntImm)) and _reads(index, data) for index in each.indices))
 
-    def divided(each: Expr) -> None:
+    def see_divisor(each: Expr) -> None:
         found.append(not isinstance(each.b, IntImm) and "float" not in str(each.ty.dtype))
 
     operations = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.LShift, tirx.RShift)
@@ -80,7 +80,7 @@ def _may_depend_on_data(body: Stmt, data: frozenset[Var]) -> bool:
         [
             (TensorLoad, access),
             (BufferStore, access),
-            (operations, divided),
+            (operations, see_divisor),
             (Bind, lambda each: found.append(_reads(each.value, data))),
             (Call, lambda call: found.append(getattr(call.op, "name", "") == CHECKED)),
         ],
@@ -122,9 +122,9 @@ class _Guard:
         """Rewrite the body of a kernel; checks that reach its root block come first in it."""
         if isinstance(stmt, SBlockRealize) and not stmt.iter_values:
             inner, checks = self._stmt(stmt.block.body)
-            return _realized(stmt, stmt.block.init, _after(checks, inner))
+            return _realize(stmt, stmt.block.init, _prepend_checks(checks, inner))
         inner, checks = self._stmt(stmt)
-        return _after(checks, inner)
+        return _prepend_checks(checks, inner)
 
     def _stmt(self, stmt: Stmt) -> tuple[Stmt, list[_Check]]:
         if isinstance(stmt, SeqStmt):
@@ -155,15 +155,15 @@ class _Guard:
             return stmt, []
         raise Unknown(type(stmt).__name__)
 
-    def _values(self) -> Values:
-        return Values(self._proofs, self._mode, lambda var: var in self._bound)
+    def _values(self) -> ValueChecks:
+        return ValueChecks(self._proofs, self._mode, lambda var: var in self._bound)
 
-    def _leaf(self, before: Stmt, after: Stmt, values: Values) -> tuple[Stmt, list[_Check]]:
+    def _leaf(self, before: Stmt, after: Stmt, values: ValueChecks) -> tuple[Stmt, list[_Check]]:
         same = tvm_ffi.structural_equal(before, after, map_free_vars=False)
         self.rewrote = self.rewrote or not same
         return before if same else after, self._checks(values)
 
-    def _checks(self, values: Values) -> list[_Check]:
+    def _checks(self, values: ValueChecks) -> list[_Check]:
         self.reasons.update(demand.reason for demand in values.demands)
         if self._mode != "fail":
             return []
@@ -179,12 +179,12 @@ class _Guard:
         parts: list[Stmt] = []
         above: list[_Check] = []
         bindings: dict[Var, Expr] = {}
-        written = _written(stmt)
+        written = _written_buffers(stmt)
         for part in stmt.seq:
             inner, checks = self._stmt(part)
             moved = [not check.reads & written for check in checks]
             above += [check.with_values(bindings) for check, moves in zip(checks, moved) if moves]
-            parts.append(_after([check for check, moves in zip(checks, moved) if not moves], inner))
+            parts.append(_prepend_checks([check for check, moves in zip(checks, moved) if not moves], inner))
             if isinstance(part, Bind):
                 bindings[part.var] = replaced(inner.value, bindings)
         return sequence([each for part in parts for each in statements(part)]), _distinct(above)
@@ -195,21 +195,21 @@ class _Guard:
         own = self._checks(values)
         self._proofs.bind(stmt.loop_var, least, extent)
         body, checks = self._stmt(stmt.body)
-        written = _written(stmt.body)
+        written = _written_buffers(stmt.body)
         inside = [check for check in checks if check.reads & written]
         loop = For(
             stmt.loop_var,
             least,
             extent,
             stmt.kind,
-            _after(inside, body),
+            _prepend_checks(inside, body),
             stmt.thread_binding,
             stmt.annotations,
             stmt.step,
         )
         if inside and stmt.kind == tirx.ForKind.VECTORIZED:
             raise Unknown("a vectorised loop that computes its own indices")
-        return loop, _distinct([*own, *(_looped(stmt, check) for check in checks if not check.reads & written)])
+        return loop, _distinct([*own, *(_loop_check(stmt, check) for check in checks if not check.reads & written)])
 
     def _block(self, stmt: SBlockRealize) -> tuple[Stmt, list[_Check]]:
         block = stmt.block
@@ -223,7 +223,7 @@ class _Guard:
         if init is not None:
             init, more = self._stmt(init)
             checks = [*more, *checks]
-        written = _written(block.body)
+        written = _written_buffers(block.body)
         inside, above = [], []
         for check in checks:
             if check.reads & written:
@@ -233,14 +233,14 @@ class _Guard:
                 above.append(
                     moved if is_true(stmt.predicate) else _Check.of(IfThenElse(stmt.predicate, moved.stmt, None))
                 )
-        return _realized(stmt, init, _after(inside, body)), _distinct(above)
+        return _realize(stmt, init, _prepend_checks(inside, body)), _distinct(above)
 
     def _branches(self, stmt: IfThenElse) -> tuple[Stmt, list[_Check]]:
         values = self._values()
         condition = values.rewrite(stmt.condition)
         above = self._checks(values)
         cases: list[Stmt | None] = []
-        written = _written(stmt)
+        written = _written_buffers(stmt)
         for case, holds in ((stmt.then_case, condition), (stmt.else_case, Not(condition))):
             if case is None:
                 cases.append(None)
@@ -248,11 +248,11 @@ class _Guard:
             inner, checks = self._stmt(case)
             guarded = [(check, _Check.of(IfThenElse(holds, check.stmt, None))) for check in checks]
             above += [outer for _, outer in guarded if not outer.reads & written]
-            cases.append(_after([check for check, outer in guarded if outer.reads & written], inner))
+            cases.append(_prepend_checks([check for check, outer in guarded if outer.reads & written], inner))
         return IfThenElse(condition, *cases), _distinct(above)
 
 
-def _looped(loop: For, check: _Check) -> _Check:
+def _loop_check(loop: For, check: _Check) -> _Check:
     """Return a check outside of a loop: in a loop of its own if it depends on the iteration, or if there may be none."""
     runs = isinstance(loop.extent, IntImm) and int(loop.extent) > 0
     if runs and not uses(check.stmt, loop.loop_var):
@@ -262,7 +262,7 @@ def _looped(loop: For, check: _Check) -> _Check:
     return _Check.of(For(var, loop.min, loop.extent, _SERIAL, inner, step=loop.step))
 
 
-def _realized(stmt: SBlockRealize, init: Stmt | None, body: Stmt) -> SBlockRealize:
+def _realize(stmt: SBlockRealize, init: Stmt | None, body: Stmt) -> SBlockRealize:
     """Return a block with another body."""
     old = stmt.block
     block = SBlock(
@@ -279,7 +279,7 @@ def _realized(stmt: SBlockRealize, init: Stmt | None, body: Stmt) -> SBlockReali
     return SBlockRealize(stmt.iter_values, stmt.predicate, block)
 
 
-def _after(checks: Iterable[_Check], stmt: Stmt) -> Stmt:
+def _prepend_checks(checks: Iterable[_Check], stmt: Stmt) -> Stmt:
     """Return a statement after its checks."""
     before = [check.stmt for check in checks]
     return sequence([*before, *statements(stmt)]) if before else stmt
@@ -294,7 +294,7 @@ def _distinct(checks: list[_Check]) -> list[_Check]:
     return found
 
 
-def _written(stmt: Stmt) -> frozenset[Var]:
+def _written_buffers(stmt: Stmt) -> frozenset[Var]:
     """Return the buffers a statement may write: those whose address it takes, too."""
     found: set[Var] = set()
 

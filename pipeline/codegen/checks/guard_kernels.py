@@ -12,7 +12,7 @@ from tvm.ir import Var
 from ...targets.target import IndexChecks
 from ...tir.index_grid import Unknown
 from ...tir.row_window import tensors_of
-from .guard_kernel import Guarded, guard_kernel, without_checks
+from .guard_kernel import Guarded, drop_checks, guard_kernel
 from .values import INDEX
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def guard_kernels(lowered: Lowered, mode: IndexChecks) -> tuple[Lowered, Reasons
         except Unknown as why:
             if mode != "off":
                 raise NotImplementedError(f"the indices of kernel '{name}' cannot be checked: it has {why}") from why
-            found = Guarded(without_checks(kernel), (INDEX,))
+            found = Guarded(drop_checks(kernel), (INDEX,))
         kernels[name] = found.kernel
         if found.reasons:
             reasons[name] = found.reasons

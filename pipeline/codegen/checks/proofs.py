@@ -28,13 +28,13 @@ class Proofs:
     def bounds(self, expr: Expr, conditions: Sequence[Expr]) -> tuple[int, int]:
         """Return bounds of an integer expression, inclusive, under conditions that hold."""
         with ExitStack() as known:
-            for condition in (*conditions, *self._of_constants(expr)):
+            for condition in (*conditions, *self._constant_conditions(expr)):
                 known.enter_context(self._analyzer.constraint_scope(condition))
             # simplified, it may no longer be what a condition speaks of
             found = [self._analyzer.const_int_bound(each) for each in (expr, self._analyzer.simplify(expr))]
         return max(int(each.min_value) for each in found), min(int(each.max_value) for each in found)
 
-    def _of_constants(self, expr: Expr) -> list[Expr]:
+    def _constant_conditions(self, expr: Expr) -> list[Expr]:
         """Return conditions on the loads from constant tensors in `expr`."""
         found = []
         for load in loads(expr):

@@ -43,7 +43,7 @@ class Demand:
     reason: str
 
 
-class Values:
+class ValueChecks:
     """Rewrite the expressions of one kernel; `demands` collects what has to hold before them, in order."""
 
     def __init__(self, proofs: Proofs, mode: IndexChecks, by_data: Callable[[Var], bool]) -> None:
@@ -57,7 +57,7 @@ class Values:
             return self._choice(expr, choice, conditions)
         if isinstance(expr, Call) and getattr(expr.op, "name", "") == CHECKED:
             value, low, high, reason = expr.args
-            return self._bounded(self.rewrite(value, conditions), int(low), int(high), reason.value, conditions)
+            return self._demand_range(self.rewrite(value, conditions), int(low), int(high), reason.value, conditions)
         expr = rebuild(expr, lambda each: self.rewrite(each, conditions))
         if isinstance(expr, TensorLoad):
             indices = self.indices(expr.source, expr.indices, conditions)
@@ -65,7 +65,7 @@ class Values:
         if isinstance(expr, _DIVISIONS) and "float" not in str(expr.ty.dtype):
             return self._division(expr, conditions)
         if isinstance(expr, _SHIFTS):
-            return type(expr)(expr.a, self._bounded(expr.b, 0, expr.a.ty.dtype.bits - 1, SHIFT, conditions))
+            return type(expr)(expr.a, self._demand_range(expr.b, 0, expr.a.ty.dtype.bits - 1, SHIFT, conditions))
         return expr
 
     def indices(self, buffer: Var, indices: Sequence[Expr], conditions: tuple[Expr, ...] = ()) -> list[Expr] | None:
@@ -81,9 +81,9 @@ class Values:
             return Broadcast(self._index(index.value, extent, conditions), index.lanes)
         if isinstance(index, Ramp):
             end = (int(index.lanes) - 1) * int(index.stride)
-            base = self._bounded(index.base, max(0, -end), extent - 1 - max(0, end), INDEX, conditions)
+            base = self._demand_range(index.base, max(0, -end), extent - 1 - max(0, end), INDEX, conditions)
             return Ramp(base, index.stride, index.lanes)
-        return self._bounded(index, 0, extent - 1, INDEX, conditions)
+        return self._demand_range(index, 0, extent - 1, INDEX, conditions)
 
     def _is_by_data(self, expr: Expr) -> bool:
         found: list[bool] = []
@@ -104,13 +104,13 @@ class Values:
             Select(condition, value, other) if isinstance(expr, Select) else tirx.if_then_else(condition, value, other)
         )
 
-    def _bounded(self, value: Expr, low: int, high: int, reason: str, conditions: tuple[Expr, ...]) -> Expr:
+    def _demand_range(self, value: Expr, low: int, high: int, reason: str, conditions: tuple[Expr, ...]) -> Expr:
         """Demand a value from `low` to `high`, as far as that is not known; clamp it where that is asked for."""
         least, greatest = self._proofs.bounds(value, conditions)
         if low <= least and greatest <= high:
             return value
         dtype = str(value.ty.dtype)
-        value = _saturated(value)
+        value = _saturate(value)
         demands = [tirx.const(low, dtype) <= value] if least < low else []
         demands += [value <= tirx.const(high, dtype)] if greatest > high else []
         self._demand(demands, reason, conditions)
@@ -147,10 +147,10 @@ class Values:
         self.demands.append(Demand(met, conditions, reason))
 
 
-def _saturated(value: Expr) -> Expr:
+def _saturate(value: Expr) -> Expr:
     """Convert floats in an index to integers within range: beyond it, a conversion may give other values each time."""
 
-    def converted(cast: Cast) -> Expr:
+    def convert(cast: Cast) -> Expr:
         dtype = str(cast.value.ty.dtype)
         if "float" not in dtype or "int" not in str(cast.ty.dtype):
             return cast
@@ -159,4 +159,4 @@ def _saturated(value: Expr) -> Expr:
         # of NaN, no comparison holds
         return Cast(str(cast.ty.dtype), Select(cast.value > low, Select(cast.value < high, cast.value, high), low))
 
-    return tvm_ffi.structural_map(value, (Cast, converted))
+    return tvm_ffi.structural_map(value, (Cast, convert))

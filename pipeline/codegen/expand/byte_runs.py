@@ -12,46 +12,33 @@ LLVM knows: on other targets the same numbers come out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, IntImm, PrimFunc, Ramp
 
 from ...tir.operators.runs import ACROSS, GROUP, RUN, RUNS, SUMS, TOTALS, TURNED
-from .neon import intrinsics_of, less_products, neighbour_sums, products_of, with_neighbour_sums
-from .shuffle import taken
+from .neon import add_neighbours, intrinsics_of, less_products, neighbour_sums, products_of
+from .shuffle import expand_operators, take
 
 
 def expand_byte_runs(kernel: PrimFunc) -> PrimFunc:
     """Expand the operators of tir/operators/runs.py in a lowered, vectorised kernel, by its attribute `target`."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))
-    if not found:
-        return kernel
     neon = intrinsics_of(kernel)
-
-    def expanded(call: Call) -> Expr:
-        write = _WRITERS.get(_name(call))
-        return call if write is None else write(call, neon)
-
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
-
-
-def _name(call: Call) -> str:
-    return getattr(call.op, "name", "")
+    return expand_operators(kernel, {name: partial(write, neon=neon) for name, write in _WRITERS.items()})
 
 
 def _runs(call: Call, neon: str | None) -> Expr:
     sums, weights, values = call.args
     assert sums.ty.dtype.lanes == SUMS, "runs are vectors of four sums"
     (w0, w1), (x0, x1) = ([_half(each, half) for half in (0, 1)] for each in (weights, values))
-    return with_neighbour_sums(sums, less_products(w0, x0, w1, x1, neon), neon)
+    return add_neighbours(sums, less_products(w0, x0, w1, x1, neon), neon)
 
 
 def _half(run: Expr, half: int) -> Expr:
     first = half * RUN // 2
-    return taken([tirx.reinterpret(f"int8x{RUN}", run)], range(first, first + RUN // 2))
+    return take([tirx.reinterpret(f"int8x{RUN}", run)], range(first, first + RUN // 2))
 
 
 def _group(call: Call, neon: str | None) -> Expr:
@@ -63,11 +50,11 @@ def _group(call: Call, neon: str | None) -> Expr:
     ]
     products = products_of(factors, neon)
     first = isinstance(sums, Broadcast) and isinstance(sums.value, IntImm)
-    return neighbour_sums(products, neon) if first and neon != "arm" else with_neighbour_sums(sums, products, neon)
+    return neighbour_sums(products, neon) if first and neon != "arm" else add_neighbours(sums, products, neon)
 
 
 def _across(call: Call, neon: str | None) -> Expr:
-    return _summed(list(call.args), neon)
+    return _sum_each(list(call.args), neon)
 
 
 def _number(operand: Expr) -> int:
@@ -91,12 +78,12 @@ def _run(load: Expr, number: int) -> Expr:
     return _load_near(load, number * lanes, lanes)
 
 
-def _turned(call: Call, _neon: str | None) -> Expr:
+def _turn(call: Call, neon: str | None) -> Expr:
     load, place = call.args
     number, lanes = _number(place), load.ty.dtype.lanes
     assert lanes % SUMS == 0, "fours have gaps"
     whole = tirx.reinterpret(f"int32x{lanes * SUMS}", _load_near(load, -number, lanes * SUMS, SUMS))
-    return taken([whole], range(number, lanes * SUMS, SUMS))
+    return take([whole], range(number, lanes * SUMS, SUMS))
 
 
 def _totals(call: Call, neon: str | None) -> Expr:
@@ -106,31 +93,31 @@ def _totals(call: Call, neon: str | None) -> Expr:
     def sums(number: int) -> Expr:
         return tirx.reinterpret("int32x4", _load_near(first, number * SUMS, SUMS, SUMS))
 
-    parts = [_summed([sums(filter_ + n) for n in range(SUMS)], neon) for filter_ in range(0, lanes, SUMS)]
-    return parts[0] if len(parts) == 1 else taken(parts, range(lanes))
+    parts = [_sum_each([sums(filter_ + n) for n in range(SUMS)], neon) for filter_ in range(0, lanes, SUMS)]
+    return parts[0] if len(parts) == 1 else take(parts, range(lanes))
 
 
-def _summed(vectors: Sequence[Expr], neon: str | None) -> Expr:
+def _sum_each(vectors: Sequence[Expr], neon: str | None) -> Expr:
     """Return the totals of four vectors of four."""
     one, other, third, fourth = vectors
-    return _added(_added(one, other, neon), _added(third, fourth, neon), neon)
+    return _add_neighbours(_add_neighbours(one, other, neon), _add_neighbours(third, fourth, neon), neon)
 
 
-def _added(one: Expr, other: Expr, neon: str | None) -> Expr:
+def _add_neighbours(one: Expr, other: Expr, neon: str | None) -> Expr:
     """Add neighbours of two vectors of four: the results of the first come first."""
     if neon == "aarch64":
         return tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.addp.v4i32", one, other)
     if neon == "arm":
         halves = [
             tirx.call_llvm_pure_intrin(
-                "int32x2", "llvm.arm.neon.vpadd.v2i32", taken([each], (0, 1)), taken([each], (2, 3))
+                "int32x2", "llvm.arm.neon.vpadd.v2i32", take([each], (0, 1)), take([each], (2, 3))
             )
             for each in (one, other)
         ]
-        return taken(halves, range(SUMS))
-    even, odd = (taken([one, other], range(first, 2 * SUMS, 2)) for first in (0, 1))
+        return take(halves, range(SUMS))
+    even, odd = (take([one, other], range(first, 2 * SUMS, 2)) for first in (0, 1))
     return even + odd
 
 
 #: by operator
-_WRITERS = {RUNS: _runs, TOTALS: _totals, GROUP: _group, ACROSS: _across, TURNED: _turned}
+_WRITERS = {RUNS: _runs, TOTALS: _totals, GROUP: _group, ACROSS: _across, TURNED: _turn}

@@ -1,6 +1,6 @@
 """Convert float16 by arithmetic on its bits on processors without an instruction for it: ARMv7, RISC-V without Zfh.
 
-LLVM would call a function for each element, and TVM supplies one whose arguments lie in other registers than RISC-V's
+LLVM would call a function for each element, and TVM supplies one whose arguments are in other registers than RISC-V's
 callers put them. Operators of float16 compute in float32 and round, as LLVM's own do. The forms are those of M. Dukhan's
 library FP16: exact, also for subnormal numbers, infinities and NaN, and without branches.
 """
@@ -34,22 +34,22 @@ _NATIVE = {
 }  # fmt: skip
 
 
-def with_half_conversions(kernel: PrimFunc) -> PrimFunc:
+def expand_half_conversions(kernel: PrimFunc) -> PrimFunc:
     """Return a kernel whose values convert float16 by calls of WIDEN and NARROW; the same one on other processors."""
     if not _lacks_instructions(kernel):
         return kernel
 
-    def written(stmt: BufferStore | Bind) -> Stmt:
+    def rewrite(stmt: BufferStore | Bind) -> Stmt:
         lets: list[Let] = []
         tvm_ffi.structural_walk(stmt.value, (Let, lets.append))
         if lets:
             return stmt
-        value = tvm_ffi.structural_map(stmt.value, ((tirx.Cast, Call, *_ARITHMETIC, *_COMPARISONS), _converted))
+        value = tvm_ffi.structural_map(stmt.value, ((tirx.Cast, Call, *_ARITHMETIC, *_COMPARISONS), _widen_operation))
         if value.same_as(stmt.value):
             return stmt
         return Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), written)))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), rewrite)))
 
 
 def _lacks_instructions(kernel: PrimFunc) -> bool:
@@ -57,7 +57,7 @@ def _lacks_instructions(kernel: PrimFunc) -> bool:
     return native is not None and not native & {str(each) for each in kernel.attrs["target"].attrs.get("mattr", ())}
 
 
-def _converted(expr: Any) -> Expr:
+def _widen_operation(expr: Any) -> Expr:
     """Return an expression that reads or makes float16 with float32 in its place; its operands are done already."""
     if isinstance(expr, tirx.Cast):
         if _is_half(expr.value):

@@ -11,16 +11,16 @@ from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc
 
 from ...tir.operators.moved import MOVED
-from .shuffle import taken_or_zero, with_operator
+from .shuffle import expand_operators, take_or_zero
 
 
-def with_moved_lanes(kernel: PrimFunc) -> PrimFunc:
+def expand_moved_lanes(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
-    return with_operator(kernel, MOVED, _shuffled)
+    return expand_operators(kernel, {MOVED: _shuffle})
 
 
-def _shuffled(call: Call) -> Expr:
+def _shuffle(call: Call) -> Expr:
     vector, by = call.args
     assert isinstance(by, Broadcast), "the loop over the lanes is vectorised"
     lanes, before = vector.ty.dtype.lanes, int(by.value)
-    return taken_or_zero(vector, (lane - before if 0 <= lane - before < lanes else None for lane in range(lanes)))
+    return take_or_zero(vector, (lane - before if 0 <= lane - before < lanes else None for lane in range(lanes)))

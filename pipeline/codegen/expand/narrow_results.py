@@ -19,7 +19,7 @@ from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 
 from .neon import intrinsics_of
-from .shuffle import taken
+from .shuffle import take
 
 #: 1.5 × 2**23 and its bits: see requantize.py
 _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
@@ -27,7 +27,7 @@ _LANES = 4
 _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
-def with_narrow_results(kernel: PrimFunc) -> PrimFunc:
+def expand_narrow_results(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose requantised vectors take these instructions; the same one elsewhere."""
     narrow = _NARROW.get(_instructions_of(kernel) or "")
     if narrow is None:
@@ -38,11 +38,11 @@ def with_narrow_results(kernel: PrimFunc) -> PrimFunc:
     if not found:
         return kernel
 
-    def replaced(cast: tirx.Cast) -> Expr:
+    def replace(cast: tirx.Cast) -> Expr:
         parts = _parts(cast, lanes)
         return cast if parts is None else narrowed(*parts)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (tirx.Cast, replaced)))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (tirx.Cast, replace)))
 
 
 def _instructions_of(kernel: PrimFunc) -> str | None:
@@ -80,49 +80,49 @@ def _number(expr: Expr) -> float | None:
     return value.value if isinstance(value, (FloatImm, IntImm)) else None
 
 
-def _by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
+def _narrow_by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
     value, lanes = bounded.a, bounded.ty.dtype.lanes
     halves = []
     for first in range(0, lanes, _LANES):
-        part = value if lanes == _LANES else taken([value], range(first, first + _LANES))
+        part = value if lanes == _LANES else take([value], range(first, first + _LANES))
         whole = tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.fcvtns.v4i32.v4f32", part)
         halves.append(tirx.call_llvm_pure_intrin("int16x4", "llvm.aarch64.neon.sqxtn.v4i16", whole))
     narrow = "sqxtun" if dtype == "uint8" else "sqxtn"
     parts = []
     for number in range(0, len(halves), 2):
         pair = halves[number : number + 2]
-        both = taken([pair[0], pair[-1]], range(2 * _LANES))
+        both = take([pair[0], pair[-1]], range(2 * _LANES))
         if zero:
             both = tirx.call_llvm_pure_intrin(
                 "int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES)
             )
         parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
-    return parts[0] if lanes == 2 * _LANES else taken(parts, range(lanes))
+    return parts[0] if lanes == 2 * _LANES else take(parts, range(lanes))
 
 
-def _by_avx2(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
+def _narrow_by_avx2(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
     lanes, narrow = bounded.ty.dtype.lanes, "packuswb" if dtype == "uint8" else "packsswb"
     eights = []
     for first in range(0, lanes, 2 * _LANES):
-        part = bounded if lanes == 2 * _LANES else taken([bounded], range(first, first + 2 * _LANES))
+        part = bounded if lanes == 2 * _LANES else take([bounded], range(first, first + 2 * _LANES))
         eights.append(tirx.call_llvm_pure_intrin("int32x8", "llvm.x86.avx.cvt.ps2dq.256", part))
     parts = []
     for number in range(0, len(eights), 2):
         pair = eights[number : number + 2]
         if len(pair) == 1:
-            halves = [taken(pair, range(half, half + _LANES)) for half in (0, _LANES)]
-            both = _with_zero(tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero)
+            halves = [take(pair, range(half, half + _LANES)) for half in (0, _LANES)]
+            both = _add_zero(tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero)
             parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", both, both))
             continue
         # halves of both vectors in turns: fours of the results are put in order at the end
-        both = _with_zero(tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero)
-        halves = [taken([both], range(half, half + 2 * _LANES)) for half in (0, 2 * _LANES)]
+        both = _add_zero(tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero)
+        halves = [take([both], range(half, half + 2 * _LANES)) for half in (0, 2 * _LANES)]
         turns = tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", *halves)
-        parts.append(taken([turns], [four * _LANES + n for four in (0, 2, 1, 3) for n in range(_LANES)]))
-    return parts[0] if lanes == 4 * _LANES else taken(parts, range(lanes))
+        parts.append(take([turns], [four * _LANES + n for four in (0, 2, 1, 3) for n in range(_LANES)]))
+    return parts[0] if lanes == 4 * _LANES else take(parts, range(lanes))
 
 
-def _with_zero(numbers: Expr, zero: int) -> Expr:
+def _add_zero(numbers: Expr, zero: int) -> Expr:
     """Add the zero point to vectors of int16, saturated."""
     lanes = numbers.ty.dtype.lanes
     if not zero:
@@ -133,4 +133,4 @@ def _with_zero(numbers: Expr, zero: int) -> Expr:
 
 
 #: lanes of the vectors that each set of instructions takes, and how
-_NARROW = {"aarch64": (_LANES, _by_neon), "avx2": (2 * _LANES, _by_avx2)}
+_NARROW = {"aarch64": (_LANES, _narrow_by_neon), "avx2": (2 * _LANES, _narrow_by_avx2)}

@@ -9,7 +9,7 @@ from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
 from .architecture import architecture_of
-from .shuffle import taken
+from .shuffle import take
 
 #: products of eight bytes in int16; neighbours of eight int16 added up in four int32, on Arm added to others at once
 _PRODUCTS = {"aarch64": "llvm.aarch64.neon.smull.v8i16", "arm": "llvm.arm.neon.vmulls.v8i16"}
@@ -36,7 +36,7 @@ def products_of(factors: Sequence[tuple[Expr, Expr]], neon: str | None) -> Expr:
     return total
 
 
-def with_neighbour_sums(total: Expr, products: Expr, neon: str | None) -> Expr:
+def add_neighbours(total: Expr, products: Expr, neon: str | None) -> Expr:
     """Add neighbours of eight int16 to four int32."""
     if neon == "arm":  # adds to its first operand
         return tirx.call_llvm_pure_intrin("int32x4", _SUMS[neon], total, products)
@@ -47,7 +47,7 @@ def neighbour_sums(products: Expr, neon: str | None) -> Expr:
     """Add up neighbours of eight int16 in four int32; not for Arm, which adds them to others."""
     if neon is not None:
         return tirx.call_llvm_pure_intrin("int32x4", _SUMS[neon], products)
-    even, odd = (taken([products], range(first, 8, 2)) for first in (0, 1))
+    even, odd = (take([products], range(first, 8, 2)) for first in (0, 1))
     return even.astype("int32x4") + odd.astype("int32x4")
 
 

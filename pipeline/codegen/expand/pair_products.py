@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.target.codegen import target_has_features
@@ -20,9 +19,10 @@ from tvm.tirx import IntImm, PrimFunc
 
 from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
 from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
+from .shuffle import expand_operators
 
-#: vpmaddwd by its lanes, and the feature it needs
-_INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
+#: vpmaddwd by its lanes, and the features that have it
+_INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", ("avx2",)), 16: ("llvm.x86.avx512.pmaddw.d.512", ("avx512bw",))}
 #: vpdpbusd by its lanes, and the features that have it
 _DOTS = {
     8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")),
@@ -32,43 +32,38 @@ _DOTS = {
 
 def expand_pair_products(kernel: PrimFunc) -> PrimFunc:
     """Expand these operators in a lowered, vectorised kernel, by the features of its attribute `target`."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(
-        kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS, HALVES, COUPLES) else None)
-    )
-    if not found:
-        return kernel
-    target = kernel.attrs["target"]
-    known = {lanes: name for lanes, (name, feature) in _INTRINSICS.items() if target_has_features(feature, target)}
+    pairs, dots = _available(_INTRINSICS, kernel), _available(_DOTS, kernel)
+    smlads = has_smlad(kernel)
 
-    dots = {
+    def pair(call: Call) -> Expr:
+        weights, values = call.args
+        return _product(weights, values, pairs)
+
+    def four(call: Call) -> Expr:
+        return smlad_products(*call.args, signed=False) if smlads else _dots(*call.args, known=dots)
+
+    def four_halves(call: Call) -> Expr:
+        total, weights, first, moved, whole = call.args
+        if smlads:
+            return smlad_halves(total, weights, first, int(moved), bool(whole))
+        return _halves(total, weights, first, int(moved))
+
+    def couple(call: Call) -> Expr:
+        return (smlad if smlads else _couples)(*call.args)
+
+    return expand_operators(kernel, {PAIRS: pair, FOURS: four, HALVES: four_halves, COUPLES: couple})
+
+
+def _available(instructions: Mapping[int, tuple[str, tuple[str, ...]]], kernel: PrimFunc) -> dict[int, str]:
+    """Return the instructions, by their lanes, of which the kernel's target has a feature."""
+    if not kernel.attrs or "target" not in kernel.attrs:
+        return {}
+    target = kernel.attrs["target"]
+    return {
         lanes: name
-        for lanes, (name, features) in _DOTS.items()
+        for lanes, (name, features) in instructions.items()
         if any(target_has_features(each, target) for each in features)
     }
-
-    def expanded(call: Call) -> Expr:
-        if _name(call) == FOURS:
-            if has_smlad(kernel):
-                return smlad_products(*call.args, signed=False)
-            return _dots(*call.args, known=dots)
-        if _name(call) == HALVES:
-            total, weights, first, moved, whole = call.args
-            if has_smlad(kernel):
-                return smlad_halves(total, weights, first, int(moved), bool(whole))
-            return _halves(total, weights, first, int(moved))
-        if _name(call) == COUPLES:
-            return smlad(*call.args) if has_smlad(kernel) else _couples(*call.args)
-        if _name(call) != PAIRS:
-            return call
-        weights, halves = call.args
-        return _product(weights, halves, known)
-
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
-
-
-def _name(call: Call) -> str:
-    return getattr(call.op, "name", "")
 
 
 def _product(weights: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:

@@ -10,6 +10,8 @@ vectors that LLVM knows: on other targets the same numbers come out.
 
 from __future__ import annotations
 
+from functools import partial
+
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
@@ -17,8 +19,8 @@ from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from ..bare.arm_dsp import has_smlad, smlad_products
-from .neon import intrinsics_of, less_products, neighbour_sums, with_neighbour_sums
-from .shuffle import taken
+from .neon import add_neighbours, intrinsics_of, less_products, neighbour_sums
+from .shuffle import expand_operators, take
 
 #: lanes of one step of sums
 _LANES = 4
@@ -26,32 +28,18 @@ _LANES = 4
 
 def expand_quad_products(kernel: PrimFunc) -> PrimFunc:
     """Expand the operators of tir/operators/quads.py in a lowered, vectorised kernel, by its attribute `target`."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))
-    if not found:
-        return kernel
     neon = intrinsics_of(kernel)
-
-    def expanded(call: Call) -> Expr:
-        name = _name(call)
-        if name == QUADS:
-            return _sum(*call.args, neon=neon)
-        if name == DOTS:
-            return smlad_products(*call.args) if has_smlad(kernel) else _dots(*call.args, native=neon == "aarch64")
-        return _WRITERS[name](call) if name in _WRITERS else call
-
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
-
-
-def _name(call: Call) -> str:
-    return getattr(call.op, "name", "")
+    dots = smlad_products if has_smlad(kernel) else partial(_dots, native=neon == "aarch64")
+    sums = {QUADS: lambda call: _sum(*call.args, neon=neon), DOTS: lambda call: dots(*call.args)}
+    bytes_ = {COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
+    return expand_operators(kernel, sums | bytes_)
 
 
 def _couple(call: Call) -> Expr:
     low, high = call.args
     lanes, bits = low.ty.dtype.lanes, low.ty.dtype.bits
     if lanes > 1:
-        joined = _in_one_vector(low, high)
+        joined = _interleave(low, high)
         if joined is not None:
             return tirx.reinterpret(call.ty.dtype, joined)
         if lanes == _LANES and bits == 8:  # LLVM knows no vectors of four bytes
@@ -59,16 +47,16 @@ def _couple(call: Call) -> Expr:
                 tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high)
             )
             places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
-            joined = taken([low, high], places)
+            joined = take([low, high], places)
             return tirx.reinterpret(call.ty.dtype, joined)
         places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
-        return tirx.reinterpret(call.ty.dtype, taken([low, high], places))
+        return tirx.reinterpret(call.ty.dtype, take([low, high], places))
     wide = call.ty.dtype
     mask, shift = tirx.const((1 << bits) - 1, wide), tirx.const(bits, wide)
     return tirx.bitwise_or(tirx.bitwise_and(low.astype(wide), mask), tirx.shift_left(high.astype(wide), shift))
 
 
-def _in_one_vector(low: Expr, high: Expr) -> Expr | None:
+def _interleave(low: Expr, high: Expr) -> Expr | None:
     """Join the values of even and odd elements into one expression; return None for other pairs."""
     if isinstance(low, TensorLoad) and isinstance(high, TensorLoad) and low.source.same_as(high.source):
         one, other = low.indices[-1], high.indices[-1]
@@ -82,11 +70,11 @@ def _in_one_vector(low: Expr, high: Expr) -> Expr | None:
     if isinstance(low, Broadcast) and isinstance(high, Broadcast) and tvm_ffi.structural_equal(low, high):
         return Broadcast(low.value, 2 * int(low.lanes))
     if isinstance(low, tirx.Cast) and isinstance(high, tirx.Cast):
-        value = _in_one_vector(low.value, high.value)
+        value = _interleave(low.value, high.value)
         return None if value is None else value.astype(f"{str(low.ty.dtype).partition('x')[0]}x{value.ty.dtype.lanes}")
     for kind in (tirx.Add, tirx.Sub):
         if isinstance(low, kind) and isinstance(high, kind):
-            one, other = _in_one_vector(low.a, high.a), _in_one_vector(low.b, high.b)
+            one, other = _interleave(low.a, high.a), _interleave(low.b, high.b)
             return None if one is None or other is None else kind(one, other)
     return None
 
@@ -118,17 +106,10 @@ def _picked(call: Call) -> Expr:
     if len(words) == 2:  # two registers: a zip needs no joined one
         one, other = (tirx.reinterpret("int8x8", Broadcast(each, 2)) for each in words)
         moved = [place if place < 4 else place + 4 for place in places]
-        return tirx.reinterpret(call.ty.dtype, taken([one, other], moved))
-    joined = taken(words, range(len(words)))
-    found = taken([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], places)
+        return tirx.reinterpret(call.ty.dtype, take([one, other], moved))
+    joined = take(words, range(len(words)))
+    found = take([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], places)
     return tirx.reinterpret(call.ty.dtype, found)
-
-
-def _never(call: Call) -> Expr:
-    raise AssertionError(call)
-
-
-_WRITERS = {QUADS: _never, DOTS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
 
 
 def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, *, neon: str | None) -> Expr:
@@ -141,8 +122,8 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, *, neon: str | N
         w, x_, v, y_ = (_bytes_of(each, first) for each in (one, x, other, y))
         parts.append((_part(total, first), less_products(w, x_, v, y_, neon)))
     if neon == "arm":
-        return _joined([with_neighbour_sums(*each, neon) for each in parts])
-    return total + _joined(
+        return _concat([add_neighbours(*each, neon) for each in parts])
+    return total + _concat(
         [neighbour_sums(products, neon) for _, products in parts]
     )  # added at once: else LLVM spills more
 
@@ -161,7 +142,7 @@ def _dots(total: Expr, weights: Expr, values: Expr, *, native: bool) -> Expr:
                 f"int32x{_LANES}", "llvm.aarch64.neon.sdot.v4i32.v16i8", _part(total, first), *factors
             )
         )
-    return _joined(parts)
+    return _concat(parts)
 
 
 def _part(total: Expr, first: int) -> Expr:
@@ -169,11 +150,11 @@ def _part(total: Expr, first: int) -> Expr:
         return total
     if isinstance(total, Broadcast):
         return Broadcast(total.value, _LANES)
-    return taken([total], range(first, first + _LANES))
+    return take([total], range(first, first + _LANES))
 
 
-def _joined(parts: list[Expr]) -> Expr:
-    return parts[0] if len(parts) == 1 else taken(parts, range(_LANES * len(parts)))
+def _concat(parts: list[Expr]) -> Expr:
+    return parts[0] if len(parts) == 1 else take(parts, range(_LANES * len(parts)))
 
 
 def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
@@ -194,4 +175,4 @@ def _bytes_of(each: Expr, first: int) -> Expr:
     whole = tirx.reinterpret(f"int8x{2 * each.ty.dtype.lanes}", each)
     if each.ty.dtype.lanes == _LANES:
         return whole
-    return taken([whole], range(2 * first, 2 * first + count))
+    return take([whole], range(2 * first, 2 * first + count))

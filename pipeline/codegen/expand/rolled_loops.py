@@ -16,7 +16,7 @@ from ...tir.rolled_loops import is_rolled
 _FENCE = "llvm.arithmetic.fence"
 
 
-def with_rolled_loops(kernel: PrimFunc) -> PrimFunc:
+def hide_trip_counts(kernel: PrimFunc) -> PrimFunc:
     """Hide the trip count of each marked loop in a lowered kernel."""
 
     def hidden(loop: For) -> For:

@@ -12,15 +12,15 @@ from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.row_element import ROW_ELEMENT
-from .shuffle import taken, taken_or_zero, with_operator
+from .shuffle import expand_operators, take, take_or_zero
 
 
-def with_row_elements(kernel: PrimFunc) -> PrimFunc:
+def expand_row_elements(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
-    return with_operator(kernel, ROW_ELEMENT, _shuffled)
+    return expand_operators(kernel, {ROW_ELEMENT: _shuffle})
 
 
-def _shuffled(call: Call) -> Expr:
+def _shuffle(call: Call) -> Expr:
     first, _, place, extent = call.args
     assert isinstance(first, Broadcast) and isinstance(place, Ramp) and isinstance(extent, Broadcast), (
         "the loop is vectorised"
@@ -34,9 +34,9 @@ def _shuffled(call: Call) -> Expr:
     spare, again = (len(starts) - 1) * short, len(starts) * short - width
     joined = len(starts) * short <= lanes
     if joined:
-        row = [taken(row, range(len(starts) * short))]
+        row = [take(row, range(len(starts) * short))]
         if again:  # in their places 0, once for all taps
-            row = [_cleared(row[0], [not spare <= lane < spare + again for lane in range(len(starts) * short)])]
+            row = [_clear(row[0], [not spare <= lane < spare + again for lane in range(len(starts) * short)])]
 
     def lane_of(at: int) -> int:
         if joined and again and not 0 <= at < width:
@@ -44,8 +44,8 @@ def _shuffled(call: Call) -> Expr:
         kept = min(max(at, 0), width - 1)
         return kept + again if kept >= spare else kept
 
-    found = taken(row, map(lane_of, places))
-    return found if all(inside) or (joined and again) else _cleared(found, inside)
+    found = take(row, map(lane_of, places))
+    return found if all(inside) or (joined and again) else _clear(found, inside)
 
 
 def _starts(lanes: int, width: int) -> tuple[int, list[int]]:
@@ -60,6 +60,6 @@ def _vector(first: Expr, start: int, lanes: int) -> Expr:
     return tirx.BufferLoad(first.source, [Ramp(base + start, tirx.const(1, base.ty.dtype), lanes)])
 
 
-def _cleared(vector: Expr, kept: list[bool]) -> Expr:
+def _clear(vector: Expr, kept: list[bool]) -> Expr:
     """Return a vector with 0 in the lanes that are not kept."""
-    return taken_or_zero(vector, (lane if keep else None for lane, keep in enumerate(kept)))
+    return take_or_zero(vector, (lane if keep else None for lane, keep in enumerate(kept)))

@@ -19,7 +19,7 @@ _LEAST = -3.4028234663852886e38
 _OTHERS = (tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Cast)
 
 
-def with_separate_products(kernel: PrimFunc) -> PrimFunc:
+def separate_products(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel without products to join; the same one if it has none of these."""
     every = _is_quantising(kernel)
     found: list[bool] = []
@@ -28,7 +28,7 @@ def with_separate_products(kernel: PrimFunc) -> PrimFunc:
         return kernel
 
     def separate(product: tirx.Mul) -> Expr:
-        product = _joined(product)
+        product = _restore(product)
         dtype = str(product.ty.dtype)
         if not dtype.startswith("float32") or not (every or _is_dequantised(product)):
             return product
@@ -36,13 +36,13 @@ def with_separate_products(kernel: PrimFunc) -> PrimFunc:
 
     sums = set() if every else _sums(kernel)
 
-    def joined_in_sums(store: BufferStore) -> BufferStore:
+    def restore_in_sums(store: BufferStore) -> BufferStore:
         total = store.value
         if store.buffer not in sums or not isinstance(total, tirx.Add):
             return store
         return BufferStore(store.buffer, _inner(total.a) + _inner(total.b), store.indices)
 
-    maps = [(tirx.Mul, separate), *((kind, _joined) for kind in _OTHERS[1:]), (BufferStore, joined_in_sums)]
+    maps = [(tirx.Mul, separate), *((kind, _restore) for kind in _OTHERS[1:]), (BufferStore, restore_in_sums)]
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, maps))
 
 
@@ -65,7 +65,7 @@ def _is_quantising(kernel: PrimFunc) -> bool:
     return any(dtype.startswith(("int8", "uint8")) for dtype in stored)
 
 
-def _joined(expr: Expr) -> Expr:
+def _restore(expr: Expr) -> Expr:
     """Return an operation on products as they were."""
     if isinstance(expr, tirx.Cast):
         value = _inner(expr.value)

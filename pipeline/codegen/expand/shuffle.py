@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tvm_ffi
 from tvm import tirx
@@ -10,7 +10,7 @@ from tvm.ir import Call, Expr
 from tvm.tirx import PrimFunc
 
 
-def taken(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
+def take(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
     """Return a vector of the lanes at `places` of all `vectors`, one after the other."""
     chosen = [tirx.const(place, "int32") for place in places]
     times = -(
@@ -19,17 +19,18 @@ def taken(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
     return tirx.Shuffle(list(vectors) * times, chosen)
 
 
-def taken_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
+def take_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
     """Return a vector of the lanes at `places` of one; 0 for None."""
     zero = tirx.const(0, vector.ty.dtype)
-    return taken([vector, zero], (vector.ty.dtype.lanes if place is None else place for place in places))
+    return take([vector, zero], (vector.ty.dtype.lanes if place is None else place for place in places))
 
 
-def with_operator(kernel: PrimFunc, operator: str, written: Callable[[Call], Expr]) -> PrimFunc:
-    """Replace the calls of an operator; return the same kernel without any."""
+def expand_operators(kernel: PrimFunc, writers: Mapping[str, Callable[[Call], Expr]]) -> PrimFunc:
+    """Replace the calls of operators by what their writers, by name, return; return the same kernel without any."""
 
-    def expanded(call: Call) -> Expr:
-        return written(call) if getattr(call.op, "name", "") == operator else call
+    def expand(call: Call) -> Expr:
+        write = writers.get(getattr(call.op, "name", ""))
+        return call if write is None else write(call)
 
-    body = tvm_ffi.structural_map(kernel.body, (Call, expanded))
+    body = tvm_ffi.structural_map(kernel.body, (Call, expand))
     return kernel if body.same_as(kernel.body) else kernel.with_body(body)

@@ -18,7 +18,7 @@ from .architecture import architecture_of
 _LEFT = "disable_lower_builtin"
 
 
-def with_stack_buffers(kernel: PrimFunc) -> PrimFunc:
+def keep_on_stack(kernel: PrimFunc) -> PrimFunc:
     """Mark allocations that fit the registers of AVX-512, on processors with it."""
     architecture = architecture_of(kernel)
     if architecture is None:

@@ -13,7 +13,7 @@ from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
 from .architecture import architecture_of
-from .shuffle import taken
+from .shuffle import take
 
 #: largest stride: each vector of neighbours takes a load and a shuffle
 _MOST = 4
@@ -22,7 +22,7 @@ _SHORTEST = 4
 _DTYPES = ("float32", "int32")
 
 
-def with_strided_loads(kernel: PrimFunc) -> PrimFunc:
+def shuffle_strided_loads(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose vectors of small strides are shuffled from neighbours, on x86-64."""
     if architecture_of(kernel) != "x86_64":
         return kernel
@@ -31,7 +31,7 @@ def with_strided_loads(kernel: PrimFunc) -> PrimFunc:
     if not found:
         return kernel
     return kernel.with_body(
-        tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffled(load) if _stride(load) else load))
+        tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffle(load) if _stride(load) else load))
     )
 
 
@@ -44,7 +44,7 @@ def _stride(load: TensorLoad) -> int:
     return stride if 2 <= stride <= _MOST and lanes >= _SHORTEST and lanes & (lanes - 1) == 0 else 0
 
 
-def _shuffled(load: TensorLoad) -> Expr:
+def _shuffle(load: TensorLoad) -> Expr:
     at, lanes, stride = load.indices[0], load.ty.dtype.lanes, _stride(load)
     last = (lanes - 1) * stride + 1 - lanes
     starts = [min(lanes * number, last) for number in range(stride)]
@@ -64,9 +64,7 @@ def _shuffled(load: TensorLoad) -> Expr:
             continue
         # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
         taken_up = [known.get(lane, 0) if first else lane for lane in range(lanes)]
-        made = taken(
-            [made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)]
-        )
+        made = take([made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)])
         known, first = known | fresh, False
     assert made is not None and len(known) == lanes
     return made

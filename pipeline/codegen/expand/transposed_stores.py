@@ -21,14 +21,14 @@ from tvm.tirx import Bind, BufferStore, IntImm, PrimFunc, Ramp, SeqStmt, Stmt
 
 from ...tir.expressions import loads, replaced
 from .architecture import architecture_of
-from .shuffle import taken
+from .shuffle import take
 
 #: vectors of a block, and elements of each that are transposed together
 _BLOCK = 4
 _DTYPES = ("float32",)
 
 
-def with_transposed_stores(kernel: PrimFunc) -> PrimFunc:
+def transpose_stores(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose rows of strided vectors are stored in blocks.
 
     Only on x86-64: on a Cortex-A72, blocks are 2 % more instructions for mtcnn-rnet.
@@ -37,7 +37,7 @@ def with_transposed_stores(kernel: PrimFunc) -> PrimFunc:
         return kernel
     bound: dict[Var, Expr] = {}
     tvm_ffi.structural_walk(kernel.body, (Bind, lambda each: bound.update({each.var: each.value})))
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (SeqStmt, lambda each: _in_blocks(each, bound))))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (SeqStmt, lambda each: _rewrite_runs(each, bound))))
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Row:
         return range(self.offset, self.offset + self.stride * self.lanes, self.stride)
 
 
-def _in_blocks(sequence: SeqStmt, bound: Mapping[Var, Expr]) -> Stmt:
+def _rewrite_runs(sequence: SeqStmt, bound: Mapping[Var, Expr]) -> Stmt:
     """Rewrite the runs of strided stores in a sequence of statements."""
     made: list[Stmt] = []
     run: list[Stmt] = []
@@ -68,7 +68,7 @@ def _in_blocks(sequence: SeqStmt, bound: Mapping[Var, Expr]) -> Stmt:
         if stmt is not None and (_is_strided(stmt) or (run and _is_index(stmt))) and _continues(run, stmt):
             run.append(stmt)
             continue
-        made += _stored(run, bound)
+        made += _store_run(run, bound)
         run = [stmt] if stmt is not None and _is_strided(stmt) else []
         made += [] if run or stmt is None else [stmt]
     return sequence if len(made) == len(sequence.seq) else SeqStmt(made)
@@ -103,7 +103,7 @@ def _continues(run: Sequence[Stmt], stmt: Stmt) -> bool:
     return not run or isinstance(stmt, Bind) or stmt.buffer.same_as(run[0].buffer)
 
 
-def _stored(run: Sequence[Stmt], bound: Mapping[Var, Expr]) -> Iterator[Stmt]:
+def _store_run(run: Sequence[Stmt], bound: Mapping[Var, Expr]) -> Iterator[Stmt]:
     """Yield the statements of a run, its stores in blocks if no two meet."""
     stores = [stmt for stmt in run if isinstance(stmt, BufferStore)]
     rows = _rows(stores, bound)
@@ -120,14 +120,14 @@ def _stored(run: Sequence[Stmt], bound: Mapping[Var, Expr]) -> Iterator[Stmt]:
         read = yield from _read(block, bound)
         for row in fresh:
             values[row.offset] = Var("row", row.store.value.ty)
-            yield Bind(values[row.offset], _with_loads(row.store.value, read.get(row.offset, [])))
-        yield from _transposed(block, [values[row.offset] for row in block])
+            yield Bind(values[row.offset], _replace_loads(row.store.value, read.get(row.offset, [])))
+        yield from _store_block(block, [values[row.offset] for row in block])
 
 
 def _rows(stores: Sequence[BufferStore], bound: Mapping[Var, Expr]) -> list[_Row] | None:
     """Return the stores by their distance from the first; None if one is unknown."""
     analyzer, found = sym.Analyzer(), []
-    bases = [_resolved(store.indices[0].base, bound) for store in stores]
+    bases = [_resolve(store.indices[0].base, bound) for store in stores]
     for store, base in zip(stores, bases):
         distance = analyzer.simplify(base - bases[0])
         if not isinstance(distance, IntImm):
@@ -136,11 +136,11 @@ def _rows(stores: Sequence[BufferStore], bound: Mapping[Var, Expr]) -> list[_Row
     return found
 
 
-def _resolved(index: Expr, bound: Mapping[Var, Expr]) -> Expr:
+def _resolve(index: Expr, bound: Mapping[Var, Expr]) -> Expr:
     """Return an index without names of values."""
     used: list[Var] = []
     tvm_ffi.structural_walk(index, (Var, lambda var: used.append(var) if var in bound else None))
-    return replaced(index, {var: _resolved(bound[var], bound) for var in used}) if used else index
+    return replaced(index, {var: _resolve(bound[var], bound) for var in used}) if used else index
 
 
 def _are_apart(rows: Sequence[_Row]) -> bool:
@@ -190,7 +190,7 @@ def _read(block: Sequence[_Row], bound: Mapping[Var, Expr]) -> Generator[Stmt, N
     made: dict[int, list[Expr]] = {row.offset: [] for row in block}
     for alike in zip(*found):
         first, at = alike[0], alike[0].indices[0]
-        bases = [_resolved(each.indices[0].base, bound) for each in alike]
+        bases = [_resolve(each.indices[0].base, bound) for each in alike]
         steps = [analyzer.simplify(base - bases[0]) for base in bases]
         same = all(
             each.source.same_as(first.source) and tvm_ffi.structural_equal(each.indices[0].stride, at.stride)
@@ -211,14 +211,14 @@ def _read(block: Sequence[_Row], bound: Mapping[Var, Expr]) -> Generator[Stmt, N
                 for channel in range(number, block[0].lanes, _BLOCK)
             ]
             fours.append(Var("four", first.ty))
-            yield Bind(fours[-1], channels[0] if len(channels) == 1 else taken(channels, range(block[0].lanes)))
-        rows = yield from _turned(fours, block[0].lanes)
+            yield Bind(fours[-1], channels[0] if len(channels) == 1 else take(channels, range(block[0].lanes)))
+        rows = yield from _transpose(fours, block[0].lanes)
         for row, vector in zip(block, rows):
             made[row.offset].append(vector)
     return made
 
 
-def _with_loads(value: Expr, read: Sequence[Expr]) -> Expr:
+def _replace_loads(value: Expr, read: Sequence[Expr]) -> Expr:
     """Return a value whose strided loads, in their order, are vectors already read."""
     if not read:
         return value
@@ -230,35 +230,35 @@ def _with_loads(value: Expr, read: Sequence[Expr]) -> Expr:
     return tvm_ffi.structural_map(value, (TensorLoad, load))
 
 
-def _kept(vector: Expr) -> Expr:
+def _pin(vector: Expr) -> Expr:
     """Return a vector that LLVM computes whole: else it would shuffle each of its parts alone."""
     dtype = vector.ty.dtype
     return tirx.call_llvm_pure_intrin(str(dtype), f"llvm.arithmetic.fence.v{dtype.lanes}f32", vector)
 
 
-def _transposed(block: Sequence[_Row], values: Sequence[Expr]) -> Iterator[Stmt]:
+def _store_block(block: Sequence[_Row], values: Sequence[Expr]) -> Iterator[Stmt]:
     """Yield the stores of a block: `len(block)` neighbours of each channel at a time."""
     first, size = block[0], len(block)
     at = first.store.indices[0]
     # not a constant: TVM would tell LLVM that constant places in different multiples of four do not meet
     base = Var("base", at.base.ty)
     yield Bind(base, at.base)
-    turned = yield from _turned(values, first.lanes)
+    turned = yield from _transpose(values, first.lanes)
     for number, vector in enumerate(turned):
         kept = Var("kept", vector.ty)
-        yield Bind(kept, _kept(vector))
+        yield Bind(kept, _pin(vector))
         for start in range(0, first.lanes, size):
             # a vector holds every (4 / size)-th channel of each four
             channel = start // _BLOCK * _BLOCK + number * _BLOCK // len(turned) + start % _BLOCK // size
             index = Ramp(base + channel * first.stride, tirx.const(1, base.ty.dtype), size)
-            yield BufferStore(first.store.buffer, taken([kept], range(start, start + size)), [index])
+            yield BufferStore(first.store.buffer, take([kept], range(start, start + size)), [index])
 
 
-def _turned(vectors: Sequence[Expr], lanes: int) -> Generator[Stmt, None, list[Expr]]:
+def _transpose(vectors: Sequence[Expr], lanes: int) -> Generator[Stmt, None, list[Expr]]:
     """Yield shuffles; return vectors that hold, of each four lanes, one lane of all four `vectors`, or two lanes of both."""
     made: list[Expr] = []
 
-    def shuffled(one: Expr, other: Expr, places: Sequence[int]) -> Bind:
+    def shuffle_fours(one: Expr, other: Expr, places: Sequence[int]) -> Bind:
         """Take `places` of each four of two vectors; those of the second count from four."""
         both = [
             four + place if place < _BLOCK else lanes + four + place - _BLOCK
@@ -266,15 +266,15 @@ def _turned(vectors: Sequence[Expr], lanes: int) -> Generator[Stmt, None, list[E
             for place in places
         ]
         made.append(Var("turned", one.ty))
-        return Bind(made[-1], taken([one, other], both))
+        return Bind(made[-1], take([one, other], both))
 
     for one, other in zip(vectors[::2], vectors[1::2]):
-        yield shuffled(one, other, (0, 4, 1, 5))
-        yield shuffled(one, other, (2, 6, 3, 7))
+        yield shuffle_fours(one, other, (0, 4, 1, 5))
+        yield shuffle_fours(one, other, (2, 6, 3, 7))
     if len(vectors) == 2:
         return made
     pairs, made[:] = made[:], []
     for one, other in zip(pairs[:2], pairs[2:]):
-        yield shuffled(one, other, (0, 1, 4, 5))
-        yield shuffled(one, other, (2, 3, 6, 7))
+        yield shuffle_fours(one, other, (0, 1, 4, 5))
+        yield shuffle_fours(one, other, (2, 3, 6, 7))
     return made

@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import IRModule, PointerType, PrimType, Var
 from tvm.tirx import AttrStmt, Bind, BufferType, DeclBuffer, PrimFunc, Return, SeqStmt, Stmt
 
-from ...tir.arena_workspace import has_workspace_parameter, in_workspace
+from ...tir.arena_workspace import allocate_in_workspace, has_workspace_parameter
 
 #: DLPack's number of the device that workspace is allocated on
 _CPU = 1
@@ -31,7 +31,7 @@ def raw_pointers(kernel: PrimFunc, _module: IRModule, _context: tvm.transform.Pa
     tensors = [param for param in kernel.params if isinstance(param.ty, BufferType)]
     pointers = {tensor: Var(tensor.name, PointerType(PrimType("void"))) for tensor in tensors}
     declarations = [each for tensor, pointer in pointers.items() for each in _declarations(tensor, pointer)]
-    inner = in_workspace(kernel) if has_workspace_parameter(kernel) else kernel.body
+    inner = allocate_in_workspace(kernel) if has_workspace_parameter(kernel) else kernel.body
     body = SeqStmt([*declarations, inner])
     for key, value in (("device_id", 0), ("device_type", _CPU)):  # TVM reads them to allocate workspace
         body = AttrStmt("default", key, _int32(value), body)

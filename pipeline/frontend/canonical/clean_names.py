@@ -86,7 +86,7 @@ def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str])
     taken = set(new.values())
     for name in (*(each.name for each in graph.initializer), *(name for node in graph.node for name in node.output)):
         if name in taken and name not in new:
-            new[name] = _unused(f"{name}/inner", taken | new.keys())
+            new[name] = _unused_name(f"{name}/inner", taken | new.keys())
             taken.add(new[name])
     for node in graph.node:
         node.input[:] = [new.get(name, name) for name in node.input]
@@ -114,7 +114,7 @@ def _drop_unread(graph: onnx.GraphProto) -> None:
             del graph.initializer[index]
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     """Append underscores to `name` until it is not one of `taken`."""
     while name in taken:
         name += "_"
@@ -144,7 +144,7 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
         if constant in others and _same(others[constant], tensor):  # detached by an earlier import
             graph.initializer.remove(tensor)
         else:
-            tensor.name = constant = _unused(constant, set(others))
+            tensor.name = constant = _unused_name(constant, set(others))
             others[constant] = tensor
         for node in nodes:
             node.input[:] = [constant if each == name else each for each in node.input]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Rule = Callable[["onnx.NodeProto", Context, NodeBuilder], None]
 
 
-def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
+def replace_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace the empty tensors of `model` (with inferred shapes) by constants; inputs keep their shapes.
 
     Raises ModelError for a node on such an operand without a rule, if ONNX Runtime gives no result either.
@@ -47,11 +47,11 @@ def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     del graph.node[:]
     for index, node in enumerate(nodes):
         node.input[:] = [renamed.get(name, name) for name in node.input]
-        graph.node.extend(_replaced(graph, context, node, index))
+        graph.node.extend(_replace(graph, context, node, index))
     return result
 
 
-def _replaced(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int) -> list[onnx.NodeProto]:
+def _replace(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int) -> list[onnx.NodeProto]:
     """Return the nodes in the place of `node`; add constants to `graph` and `context`."""
     results = [name for name in node.output if name]
     if results and all(_is_empty(context, name) for name in results):
@@ -77,7 +77,7 @@ def _replaced(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, in
             f"The {node_title(node)} reads '{node.input[0]}', which has no elements, and cannot be compiled.",
             "Give the inputs of the model larger shapes, or remove the node before exporting.",
         )
-    for tensor in _computed(node, context):
+    for tensor in _compute(node, context):
         _add(graph, context, tensor)
     return []
 
@@ -107,7 +107,7 @@ def _add(graph: onnx.GraphProto, context: Context, tensor: onnx.TensorProto) -> 
     context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
 
-def _computed(node: onnx.NodeProto, context: Context) -> list[onnx.TensorProto]:
+def _compute(node: onnx.NodeProto, context: Context) -> list[onnx.TensorProto]:
     """Compute the results of a node of constants by ONNX Runtime."""
     from onnx import numpy_helper
 

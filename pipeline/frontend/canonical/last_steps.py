@@ -83,7 +83,7 @@ class _Graph:
             _both_ends(node, attributes, build, shape[axis])
         else:
             _last_state(node, attributes, build, axis)
-        return {index: build} | {each.place: self._of_one_step(each) for each in readers}
+        return {index: build} | {each.place: self._read_one_step(each) for each in readers}
 
     def _passing(self, name: str, axis: int, step: int) -> list[_Reader] | None:
         """Return the nodes that pass a value on, up to slices of its one `step` along an axis.
@@ -95,7 +95,7 @@ class _Graph:
         found: list[_Reader] = []
         for index in self.readers.get(name, ()):
             node = self.nodes[index]
-            moved = self._moved(node, axis) if node.input[0] == name and name not in node.input[1:] else None
+            moved = self._move(node, axis) if node.input[0] == name and name not in node.input[1:] else None
             if moved is not None:
                 more = self._passing(node.output[0], moved, step)
                 if more is None:
@@ -107,7 +107,7 @@ class _Graph:
                 return None
         return found
 
-    def _moved(self, node: onnx.NodeProto, axis: int) -> int | None:
+    def _move(self, node: onnx.NodeProto, axis: int) -> int | None:
         """Return the axis of the steps behind a node that moves elements; None behind any other."""
         before, after = self.shapes.get(node.input[0]), self.shapes.get(node.output[0])
         if before is None or after is None:
@@ -149,7 +149,7 @@ class _Graph:
             )
         return False
 
-    def _of_one_step(self, reader: _Reader) -> NodeBuilder:
+    def _read_one_step(self, reader: _Reader) -> NodeBuilder:
         """Return a reader of one step."""
         node = self.nodes[reader.place]
         build = NodeBuilder(stem_of(node, reader.place))
@@ -161,7 +161,7 @@ class _Graph:
             build.node("Identity", node.input[0], result=result)
         elif node.op_type == "Reshape":
             shape = list(self.shapes[result] or ())
-            shape[self._moved(node, reader.axis) or 0] = 1
+            shape[self._move(node, reader.axis) or 0] = 1
             build.node("Reshape", node.input[0], build.integers(*shape), result=result)
         else:
             build.node(node.op_type, *node.input, result=result, **attributes)

@@ -24,7 +24,7 @@ def form_of(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> str:
     Required attributes that it lacks are named too.
     """
     operands = [_word(types.get(name)) for name in node.input if name]
-    attributes = [f"{name}={_shown(value)}" for name, value in sorted(attributes_of(node).items())]
+    attributes = [f"{name}={_show(value)}" for name, value in sorted(attributes_of(node).items())]
     said = " and ".join(filter(None, (", ".join(operands[:-1]), *operands[-1:]))) or "no operands"
     said = f"{said}, with {', '.join(attributes)}" if attributes else said
     lacking = _lacking(node)
@@ -62,7 +62,7 @@ def _word(kind: onnx.TypeProto | None) -> str:
     return f"{dtype} {'x'.join(sizes) or 'scalar'}"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     said = " ".join(str(value).split()) if isinstance(value, (bool, int, float, str, list)) else "…"
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
 

@@ -92,7 +92,7 @@ def _write_function_defaults(model: onnx.ModelProto) -> None:
     """Write the default attributes of the model's functions into their calls: the inliner loses them."""
     functions = {(each.domain, each.name, each.overload): each for each in model.functions}
     for nodes in (model.graph.node, *(each.node for each in model.functions)):
-        for node in _with_inner(nodes):
+        for node in _all_nodes(nodes):
             function = functions.get((node.domain, node.op_type, node.overload))
             given = {attribute.name for attribute in node.attribute}
             for default in function.attribute_proto if function else ():
@@ -137,7 +137,7 @@ def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     return raise_opset(model, _PARTS) if splits else model
 
 
-def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Yield nodes and the nodes of their subgraphs."""
     for node in nodes:
         yield node

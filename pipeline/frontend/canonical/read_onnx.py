@@ -112,8 +112,8 @@ def advice_on(domain: str) -> str:
     """Return the next step for a node of a foreign domain that cannot be compiled."""
     if domain == CLASSICAL:
         return (
-            "Choose an estimator of another kind: scalers, linear models, neural networks, trees and forests, boosted or "
-            "not, with numbers as classes, or keep the probabilities alone by --output."
+            "Choose an estimator of another kind: scalers, linear models, support vectors, neural networks, trees and forests, "
+            "boosted or not, with numbers as categories and classes, or keep the probabilities alone by --output."
         )
     return "Export the model with ONNX's own operators only."
 

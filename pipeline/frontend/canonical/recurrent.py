@@ -133,22 +133,22 @@ class _Writer:
         if self.layer.steps == 1:
             ends, y = self._one_step()
         elif group == 1 and len(self.directions) == 1:
-            end, rows = self._steps(self.build, 0, self._given(0), self.x, self.layer.steps, every)
+            end, rows = self._steps(self.build, 0, self._operands(0), self.x, self.layer.steps, every)
             ends, y = [end], rows[0].name if every else ""
         else:
             ends, y = self._groups(every, group)
-        return [y, *(self._joined([end[state] for end in ends], 0) for state in self.layer.states)]
+        return [y, *(self._concat([end[state] for end in ends], 0) for state in self.layer.states)]
 
     def _one_step(self) -> tuple[list[dict[str, str]], str]:
         build, ends, rows = self.build, [], []
         x = build.node("Squeeze", self.x, build.integers(0))
         for number in self.directions:
-            given = self._given(number)
+            given = self._operands(number)
             cell = self._cell(build, number, given)
             end, y = self._step(cell, number, cell.shares(x), given)
             ends.append(end)
             rows.append(build.node("Unsqueeze", y, build.integers(0)))
-        return ends, self._joined(rows, 1)
+        return ends, self._concat(rows, 1)
 
     def _groups(self, every: bool, at_once: int) -> tuple[list[dict[str, str]], str]:
         """Build a loop over groups of steps, and in it one over the steps of each direction; return last states and Y.
@@ -164,24 +164,24 @@ class _Writer:
             after: dict[str, str] = {}
             rows = []
             for n in self.directions:
-                own = _of(n, given)
+                own = _strip_number(n, given)
                 end, made = self._steps(body, n, own, own["x"], group, every, at_once > 1)
-                after |= _numbered(n, end)
+                after |= _add_number(n, end)
                 rows += made
             return after, rows
 
         states, held = (
-            {name: each for n in self.directions for name, each in _numbered(n, group[n]).items()}
+            {name: each for n in self.directions for name, each in _add_number(n, group[n]).items()}
             for group in (self.starts, self.operands)
         )
         sequences = {f"x_{n}": Value(x, shape, self.element, backwards) for n, backwards in enumerate(layer.reverse)}
         last, rows = build_scan(build, states, held, sequences, write)
         y = (
-            build.node("Reshape", self._joined(rows, 2), build.integers(layer.steps, -1, *self._row[1:]))
+            build.node("Reshape", self._concat(rows, 2), build.integers(layer.steps, -1, *self._row[1:]))
             if every
             else ""
         )
-        return [_of(n, last) for n in self.directions], y
+        return [_strip_number(n, last) for n in self.directions], y
 
     def _steps(
         self, build: NodeBuilder, number: int, given: dict[str, str], x: str, steps: int, every: bool, at_once: bool = False
@@ -215,7 +215,7 @@ class _Writer:
     def _row(self) -> tuple[int, ...]:
         return 1, self.layer.batch, self.layer.hidden
 
-    def _given(self, number: int) -> dict[str, str]:
+    def _operands(self, number: int) -> dict[str, str]:
         """Return the names of the states and operands of a direction."""
         return {name: each.name for name, each in (self.starts[number] | self.operands[number]).items()}
 
@@ -262,15 +262,15 @@ class _Writer:
         found = build.node("Gather", table, build.from_zero(self.lengths, np.int32), axis=0)
         self.lengths = build.node("Unsqueeze", found, build.integers(1))
 
-    def _joined(self, parts: list[str], axis: int) -> str:
+    def _concat(self, parts: list[str], axis: int) -> str:
         return self.build.node("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
-def _numbered(number: int, values: Mapping[str, T]) -> dict[str, T]:
+def _add_number(number: int, values: Mapping[str, T]) -> dict[str, T]:
     return {f"{name}_{number}": each for name, each in values.items()}
 
 
-def _of(number: int, values: Mapping[str, T]) -> dict[str, T]:
+def _strip_number(number: int, values: Mapping[str, T]) -> dict[str, T]:
     """Return the values of a direction, without its number."""
     return {name.removesuffix(f"_{number}"): each for name, each in values.items() if name.endswith(f"_{number}")}
 

@@ -125,26 +125,26 @@ class Cell:
     def _lstm(self, shares: str, h: str, c: str) -> dict[str, str]:
         node, (f, g, last) = self.build.node, range(3)
         i, o, forget, new = self._parts(node("Add", self._times(h, "r"), shares), 4)
-        taken = self._activated(f, self._seen(i, "i", c))
-        kept = self._left(taken) if self.layer.input_forget else self._activated(f, self._seen(forget, "f", c))
-        c = node("Add", node("Mul", kept, c), node("Mul", taken, self._activated(g, new)))
-        return {"h": node("Mul", self._activated(f, self._seen(o, "o", c)), self._activated(last, c)), "c": c}
+        taken = self._activate(f, self._add_peephole(i, "i", c))
+        kept = self._left(taken) if self.layer.input_forget else self._activate(f, self._add_peephole(forget, "f", c))
+        c = node("Add", node("Mul", kept, c), node("Mul", taken, self._activate(g, new)))
+        return {"h": node("Mul", self._activate(f, self._add_peephole(o, "o", c)), self._activate(last, c)), "c": c}
 
     def _gru(self, shares: str, h: str) -> dict[str, str]:
         node, (f, g) = self.build.node, range(2)
         of_x = self._parts(shares, 3)
         of_h = self._parts(self._times(h, "r"), 3 if self.layer.reset_last else 2)
-        update, reset = (self._activated(f, node("Add", *pair)) for pair in zip(of_x[:2], of_h))
+        update, reset = (self._activate(f, node("Add", *pair)) for pair in zip(of_x[:2], of_h))
         if self.layer.reset_last:
             own = node("Add", of_h[2], self.operands["late"]) if "late" in self.operands else of_h[2]
             inner = node("Mul", reset, own)
         else:
             inner = self._times(node("Mul", reset, h), "r_new")
-        new = self._activated(g, node("Add", inner, of_x[2]))
+        new = self._activate(g, node("Add", inner, of_x[2]))
         return {"h": node("Add", node("Mul", self._left(update), new), node("Mul", update, h))}
 
     def _rnn(self, shares: str, h: str) -> dict[str, str]:
-        return {"h": self._activated(0, self.build.node("Add", self._times(h, "r"), shares))}
+        return {"h": self._activate(0, self.build.node("Add", self._times(h, "r"), shares))}
 
     def _times(self, h: str, weights: str) -> str:
         return self.build.node("MatMul", h, self.operands[weights])
@@ -157,7 +157,7 @@ class Cell:
             for place in range(count)
         ]
 
-    def _seen(self, sums: str, gate: str, c: str) -> str:
+    def _add_peephole(self, sums: str, gate: str, c: str) -> str:
         """Add the peephole of a gate."""
         peephole = self.operands.get(f"peephole_{gate}")
         return self.build.node("Add", sums, self.build.node("Mul", peephole, c)) if peephole else sums
@@ -165,7 +165,7 @@ class Cell:
     def _left(self, taken: str) -> str:
         return self.build.node("Sub", self.build.constant(np.ones((), self.layer.dtype)), taken)
 
-    def _activated(self, place: int, value: str) -> str:
+    def _activate(self, place: int, value: str) -> str:
         """Build the activation of this place, behind the limits if it is a gate's: a cell's state is none."""
         if self.layer.clip and place < 2:
             limits = (

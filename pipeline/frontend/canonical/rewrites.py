@@ -68,7 +68,7 @@ def _chain(build: NodeBuilder, terms: list[str], result: str) -> str:
     return total
 
 
-def _in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _multiply_in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Multiply float16 numbers in float32, as ONNX Runtime does.
 
     TVM's squares are infinite from 256 on, and its sums of products lose digits.
@@ -195,7 +195,7 @@ _RULES: dict[str, Rule] = {
     "Softplus": activations.softplus,
     "Sum": _sum,
     "ThresholdedRelu": activations.thresholded_relu,
-    **dict.fromkeys(_SINGLE, _in_single),
+    **dict.fromkeys(_SINGLE, _multiply_in_single),
     **dict.fromkeys(("ArgMax", "ArgMin"), last_extreme),
     **dict.fromkeys(("LogSoftmax", "Softmax"), softmax_of_one),
     **dict.fromkeys(("Squeeze", "Unsqueeze"), operand_forms.axes_in_a_line),

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from .read_onnx import node_title
+from .read_onnx import all_nodes, node_title
 
 if TYPE_CHECKING:
     import onnx
@@ -27,15 +27,15 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in fresh.graph.output:
         if value.name not in given and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
-    found = _inferred(fresh)
+    found = _infer(fresh)
     types = {value.name: value.type for value in found.graph.output if value.type.tensor_type.HasField("shape")}
     for value in found.graph.output:  # of two outputs of one name, ONNX types one
         if value.name in types:
             value.type.CopyFrom(types[value.name])
-    return _typed(model, found)
+    return _write_types(model, found)
 
 
-def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer types, with the values of shapes if possible: ONNX takes some float vectors for shapes, and fails."""
     from onnx import shape_inference
 
@@ -84,10 +84,10 @@ def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
 
     bare, failures = without_values(model), _inference_failures()
     try:
-        return _typed(model, shape_inference.infer_shapes(bare, data_prop=True))
+        return _write_types(model, shape_inference.infer_shapes(bare, data_prop=True))
     except failures:
         try:
-            return _typed(model, shape_inference.infer_shapes(bare))
+            return _write_types(model, shape_inference.infer_shapes(bare))
         except failures as error:
             raise ModelError(
                 f"The shapes of the model do not agree: {_culprit(bare)}.", "Check the shapes given."
@@ -123,7 +123,7 @@ def _set(message: onnx.ModelProto | onnx.GraphProto, field: str, value: object) 
         getattr(message, field).MergeFrom(value)
 
 
-def _typed(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto:
+def _write_types(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto:
     """Write the inferred nodes and types into `model`; return it.
 
     `inferred` was made of it without values: the weights stay in `model`.
@@ -145,9 +145,10 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     return types
 
 
-def constant_tensors(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constants of a graph by name: initializers, and tensors of Constant nodes."""
-    nodes = (node for node in graph.node if node.op_type == "Constant" and node.output)
+def constant_tensors(graph: onnx.GraphProto, inside: bool = False) -> dict[str, onnx.TensorProto]:
+    """Return the constants of a graph by name: initializers, and tensors of Constant nodes, `inside` of its subgraphs too."""
+    nodes = all_nodes(graph) if inside else iter(graph.node)
+    nodes = (node for node in nodes if node.op_type == "Constant" and node.output)
     made = {node.output[0]: each.t for node in nodes for each in node.attribute if each.name == "value"}
     return {tensor.name: tensor for tensor in graph.initializer} | made
 

@@ -10,7 +10,7 @@ from ..canonical.opset import OLDEST, raise_opset
 from ..canonical.read_onnx import CLASSICAL, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
 from ..source.keep_outputs import reads
-from . import activations, attention, classical, elementwise, fused, products, recurrent, trees
+from . import activations, attention, classical, elementwise, encoders, fused, products, recurrent, svm, trees
 from .context import Rule, Surroundings
 from .declared_sets import CONTRIB, declare_sets
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _RULES: dict[str, dict[str, Rule]] = {
     CONTRIB: activations.RULES | attention.RULES | elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES,
-    CLASSICAL: classical.RULES | trees.RULES,
+    CLASSICAL: classical.RULES | encoders.RULES | svm.RULES | trees.RULES,
 }
 #: written by ONNX Runtime's tools in ONNX's own domain, up to the set that has an operator of that name
 _UNMARKED = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 31}
@@ -78,7 +78,10 @@ def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[o
                 inside |= _expand(attribute.g, around, refused)
         if _known(node):
             build = NodeBuilder(stem_of(node, index))
-            why = _RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
+            try:
+                why = _RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
+            except (IndexError, KeyError, ValueError) as error:  # tables of different lengths, numbers of no node
+                why = f"its attributes or operands are incomplete or do not belong together ({error!r})"
             if why:
                 refused.append((node, why))
             else:

@@ -105,7 +105,7 @@ def channel_ranges(model: onnx.ModelProto, forms: Sequence[Convolution | None], 
     found: dict[str, Ranges] = {}
     for node, form in zip(model.graph.node, forms):
         made = (
-            _ranges(node, found, context) if form is None else _convolved(node, form, found.get(node.input[0]), context)
+            _ranges(node, found, context) if form is None else _convolve(node, form, found.get(node.input[0]), context)
         )
         shape = context.shape(node.output[0]) if made is not None else None
         if made is not None and shape is not None and len(shape) > 1 and shape[1] == len(made.low):
@@ -133,7 +133,7 @@ def keeps_channels(node: onnx.NodeProto, context: Context) -> bool:
     return one[:2] == other[:2] and all(extent == 1 for extent in (*one[2:], *other[2:]))
 
 
-def _convolved(node: onnx.NodeProto, form: Convolution, x: Ranges | None, context: Context) -> Ranges | None:
+def _convolve(node: onnx.NodeProto, form: Convolution, x: Ranges | None, context: Context) -> Ranges | None:
     shape = context.shape(node.input[0])
     if shape is None:
         return None
@@ -149,7 +149,7 @@ def _convolved(node: onnx.NodeProto, form: Convolution, x: Ranges | None, contex
     return Ranges(*(form.numbers(each) for each in sums))
 
 
-def _clipped(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | None:
+def _clip(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | None:
     bounds = [context.constant(name) if name else None for name in [*node.input[1:3], "", ""][:2]]
     if not np.issubdtype(context.dtype(node.input[0]), np.integer) or any(
         name and bound is None for name, bound in zip(node.input[1:3], bounds)
@@ -166,7 +166,7 @@ def _zero_of(node: onnx.NodeProto, context: Context) -> int | None:
     return int(zero.ravel()[0]) if zero is not None and zero.size == 1 else None
 
 
-def _in_floats(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | None:
+def _float_range(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | None:
     """Return the range of floats: 0 for channels at their zero point, any else."""
     zero = _zero_of(node, context)
     if zero is None:
@@ -175,7 +175,7 @@ def _in_floats(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | No
     return Ranges(np.zeros(len(none), np.int64), np.where(none, 0, 1))
 
 
-def _in_numbers(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | None:
+def _quantised_range(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | None:
     """Return the range of floats quantised: the zero point for 0, any number else."""
     zero = _zero_of(node, context)
     if zero is None or context.dtype(node.output[0]).name not in EIGHT_BITS:
@@ -185,5 +185,5 @@ def _in_numbers(node: onnx.NodeProto, x: Ranges, context: Context) -> Ranges | N
 
 
 _QUANTISERS: dict[str, Callable[[onnx.NodeProto, Ranges, Context], Ranges | None]] = {
-    "Clip": _clipped, "DequantizeLinear": _in_floats, "QuantizeLinear": _in_numbers,
+    "Clip": _clip, "DequantizeLinear": _float_range, "QuantizeLinear": _quantised_range,
 }  # fmt: skip

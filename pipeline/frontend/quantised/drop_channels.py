@@ -117,13 +117,13 @@ class _Groups:
             self._join(x, node.output[0])
         elif form is not None and form.groups == 1:
             self._sums.setdefault(x, []).append(form)
-        elif self._by_channel(node):
+        elif self._keeps_channels(node):
             self._join(x, node.output[0])
         else:
             self._fixed |= {x, *node.output}
         self._fixed.update(list(node.input)[1:])
 
-    def _by_channel(self, node: onnx.NodeProto) -> bool:
+    def _keeps_channels(self, node: onnx.NodeProto) -> bool:
         if not node.output or not {node.input[0], node.output[0]} <= self.ranges.keys():
             return False
         constants = [self.context.constant(name) for name in list(node.input)[1:] if name]
@@ -154,7 +154,7 @@ def _convolution(layer: _Layer, kept: Mapping[str, list[int]], build: NodeBuilde
     inputs, attributes = [*node.input, *[""] * (9 - len(node.input))], attributes_of(node)
     channels, filters = kept.get(inputs[0]), kept.get(node.output[0])
     weights, scale, zeros = (np.array(context.constant(inputs[place])) for place in (3, 4, 5))
-    alone = _by_bias(layer, scale)
+    alone = _constant_biases(layer, scale)
     if channels is None and filters is None and not alone:
         return
     bias = form.bias.copy()
@@ -180,7 +180,7 @@ def _convolution(layer: _Layer, kept: Mapping[str, list[int]], build: NodeBuilde
     build.nodes[-1].name = node.name
 
 
-def _by_bias(layer: _Layer, scale: np.ndarray) -> dict[int, tuple[int, np.float32]]:
+def _constant_biases(layer: _Layer, scale: np.ndarray) -> dict[int, tuple[int, np.float32]]:
     """Find biases that alone give constant channels their numbers, by filter, with the scale of its weights.
 
     That is the largest scale of all filters: the number has few bits.

@@ -96,7 +96,7 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     made = {}
     for index, node in enumerate(result.graph.node):
         build = NodeBuilder(stem_of(node, index))
-        _in_floats(node, context, build)
+        _to_floats(node, context, build)
         if build.nodes:
             made[index] = build
         elif node.op_type == "Cast" and node.output[0] in floats:
@@ -105,13 +105,13 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def _in_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+def _to_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Build the float form of a quantised node; nothing for others."""
     given = [*node.input, *[""] * 9]
     if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
         source = given[0]
         if node.op_type == "DequantizeLinear":
-            source = _dequantised(given[0], given[1], given[2], attributes_of(node).get("axis", 1), context, build)
+            source = _dequantise(given[0], given[1], given[2], attributes_of(node).get("axis", 1), context, build)
         if node.op_type == "QuantizeLinear":
             _saturate(source, given[1], given[2], node.output[0], context, build)
         else:
@@ -126,7 +126,7 @@ def _in_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> No
         operands = [given[first], given[second]]
         if node.op_type.startswith("QLinear"):
             axis = 0 if operator == "Conv" else -1
-            operands[1] = _dequantised(given[3], given[4], given[5], axis, context, build)
+            operands[1] = _dequantise(given[3], given[4], given[5], axis, context, build)
             if operator == "Conv" and given[8]:
                 operands.append(_bias(given[8], given[1], given[4], context, build))
         plain = not node.op_type.startswith("QLinear")
@@ -175,7 +175,7 @@ def _constants_by_scale(
     return known
 
 
-def _dequantised(name: str, scale: str, zero: str, axis: int, context: Context, build: NodeBuilder) -> str:
+def _dequantise(name: str, scale: str, zero: str, axis: int, context: Context, build: NodeBuilder) -> str:
     """Return a constant dequantised, of a scale for all or along `axis`; other values as they are."""
     numbers, by = context.constant(name), context.constant(scale)
     if numbers is None:

@@ -49,9 +49,9 @@ def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:
     if layer.node.op_type == "Conv":
         made = _convolution(layer, layer.x.name, layer.w.name, build, made, **attributes)
     elif layer.phases is not None:
-        made = _transposed_convolution(layer, layer.phases, graph, build, made)
+        made = _build_transposed_convolution(layer, layer.phases, graph, build, made)
     elif layer.bias is None:
-        x, w = _transposed(layer, attributes, build)
+        x, w = _transpose(layer, attributes, build)
         of_x = [x, layer.x.scale, layer.x.zero_in(build)]
         of_w = [w, layer.w.scale, layer.w.zero_in(build)]
         made = build.node("QLinearMatMul", *of_x, *of_w, layer.y.scale, layer.y.zero_in(build), result=made)
@@ -72,7 +72,9 @@ def _convolution(layer: Layer, x: str, w: str, build: NodeBuilder, result: str, 
     )
 
 
-def _transposed_convolution(layer: Layer, phases: Phases, graph: Dataflow, build: NodeBuilder, result: str) -> str:
+def _build_transposed_convolution(
+    layer: Layer, phases: Phases, graph: Dataflow, build: NodeBuilder, result: str
+) -> str:
     weights, axis = graph.context.constant(layer.w.name), layer.w.quantisation.axis
     assert weights is not None  # `layer_of` takes no other
     zeros = layer.w.quantisation.zero
@@ -92,7 +94,7 @@ def _transposed_convolution(layer: Layer, phases: Phases, graph: Dataflow, build
     return phases.interleave(made, batch, channels, build, result)
 
 
-def _transposed(layer: Layer, attributes: dict[str, object], build: NodeBuilder) -> tuple[str, str]:
+def _transpose(layer: Layer, attributes: dict[str, object], build: NodeBuilder) -> tuple[str, str]:
     """Transpose the operands of a Gemm for a MatMul."""
     x, w = (
         build.node("Transpose", each.name, perm=[1, 0]) if attributes.get(which) else each.name

@@ -46,7 +46,7 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
         elif node.op_type == "QuantizeLinear":
             _requantise(node, sources.get(node.input[0]), graph, build)
         else:
-            sources |= _moved(node, sources, graph, build)
+            sources |= _move(node, sources, graph, build)
         if build.nodes:
             made[index] = build
     return spliced(model, made)
@@ -64,7 +64,7 @@ def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow,
         build.node("Identity", source.name, result=node.output[0])
 
 
-def _moved(
+def _move(
     node: onnx.NodeProto, sources: dict[str, Quantised], graph: Dataflow, build: NodeBuilder
 ) -> dict[str, Quantised]:
     """Build a node on integers and the dequantisations of its results; return the latter's sources."""
@@ -155,14 +155,14 @@ def _pad(
 def _relu(
     node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
 ) -> list[str]:
-    return _clipped(source, 0.0, math.inf, build)
+    return _clip_numbers(source, 0.0, math.inf, build)
 
 
 def _clip(
     node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
 ) -> list[str]:
     bounds = clip_bounds(node, graph)
-    return _clipped(source, *bounds, build) if bounds is not None else []
+    return _clip_numbers(source, *bounds, build) if bounds is not None else []
 
 
 def clip_bounds(node: onnx.NodeProto, graph: Dataflow) -> tuple[float, float] | None:
@@ -181,7 +181,7 @@ def clip_bounds(node: onnx.NodeProto, graph: Dataflow) -> tuple[float, float] | 
     return min(low, high), high  # ONNX: the larger bound of two in the wrong order does not count
 
 
-def _clipped(source: Quantised, low: float, high: float, build: NodeBuilder) -> list[str]:
+def _clip_numbers(source: Quantised, low: float, high: float, build: NodeBuilder) -> list[str]:
     quantisation = source.quantisation
     least, most = quantisation.limits
     numbers = []

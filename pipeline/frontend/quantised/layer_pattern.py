@@ -89,7 +89,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     if (
         axis is None
         or w.quantisation.axis not in (None, axis)
-        or (w.quantisation.axis is not None and _batched(node, of_w))
+        or (w.quantisation.axis is not None and _is_batched(node, of_w))
     ):
         return None
     bias = None
@@ -99,7 +99,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
         from_inside = addend in node.input and windows  # one number for each channel, without other axes
         where, rank = (0, 1) if from_inside else (place, len(of_y))
         bias = integer_bias(addend, where, of_y[place], rank, (x.quantisation, w.quantisation, y.quantisation), graph)
-        if bias is None or _batched(node, of_w):
+        if bias is None or _is_batched(node, of_w):
             return None
     of_channels = phases.per_filter(bias) if phases is not None and bias is not None else bias
     filters = _filters(node, w, of_w, axis, graph) if phases is None else _filters_of_phases(phases, w, graph)
@@ -138,16 +138,16 @@ def _channels_of(node: onnx.NodeProto, rank: int) -> int | None:
     return 0 if attributes_of(node).get("transB") else rank - 1
 
 
-def _batched(node: onnx.NodeProto, of_w: tuple[int, ...]) -> bool:
+def _is_batched(node: onnx.NodeProto, of_w: tuple[int, ...]) -> bool:
     return node.op_type == "MatMul" and len(of_w) > 2
 
 
 def _filters(node: onnx.NodeProto, w: Quantised, of_w: tuple[int, ...], axis: int, graph: Dataflow) -> np.ndarray:
     """Return the filters for the bound of sums."""
     own, weights = w.quantisation, graph.context.constant(w.name)
-    if weights is not None and not _batched(node, of_w):
+    if weights is not None and not _is_batched(node, of_w):
         return filters_of(weights, np.asarray(own.zero), axis)
-    length = of_w[-2] if _batched(node, of_w) else math.prod(of_w) // max(1, of_w[axis])
+    length = of_w[-2] if _is_batched(node, of_w) else math.prod(of_w) // max(1, of_w[axis])
     return unknown_filters(reach(own.dtype, own.zero), length)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: operators that pass elements on, unchanged: the scale of their result is that of their first operand
-_MOVES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+MOVES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _TWO_OPERANDS = ("QGemm", "QLinearAdd", "QLinearMatMul", "QLinearMul")
 _ONE_OPERAND = (
     "QLinearAveragePool",
@@ -51,19 +51,19 @@ def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
 
     def read(name: str) -> Iterator[tuple[float, int] | None]:
         for node in model.graph.node:
-            if node.op_type in _MOVES and node.input[0] == name:
+            if node.op_type in MOVES and node.input[0] == name:
                 yield from read(node.output[0])
             for place, places in _READS.get(node.op_type, {}).items():
                 if place < len(node.input) and node.input[place] == name:
                     yield scale(node, places)
 
-    def written(name: str) -> Iterator[tuple[float, int] | None]:
+    def writers(name: str) -> Iterator[tuple[float, int] | None]:
         node = next((each for each in model.graph.node if name in each.output), None)
-        if node is not None and node.op_type in _MOVES:
-            yield from written(node.input[0])
+        if node is not None and node.op_type in MOVES:
+            yield from writers(node.input[0])
         elif node is not None and node.op_type in _WRITES:
             yield scale(node, _WRITES[node.op_type])
 
     ports = {value.name: set(read(value.name)) for value in model.graph.input}
-    ports |= {value.name: set(written(value.name)) for value in model.graph.output}
+    ports |= {value.name: set(writers(value.name)) for value in model.graph.output}
     return {name: found for name, scales in ports.items() if len(scales) == 1 for found in scales if found is not None}

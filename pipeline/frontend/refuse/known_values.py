@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.read_onnx import all_nodes
-from ..canonical.shapes import static_shape, value_types
+from ..canonical.shapes import constant_tensors, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -26,14 +25,9 @@ class KnownValues:
         """Collect the constants and types of a model, its subgraphs included."""
         from onnx import helper
 
-        constants = {tensor.name: tensor for tensor in model.graph.initializer}
-        types = value_types(model.graph)
-        for node in all_nodes(model.graph):
-            for each in node.attribute:
-                if node.op_type == "Constant" and each.name == "value":
-                    constants[node.output[0]] = each.t
-                    types[node.output[0]] = helper.make_tensor_type_proto(each.t.data_type, list(each.t.dims))
-        return cls(constants, types)
+        constants = constant_tensors(model.graph, inside=True)
+        kinds = {name: helper.make_tensor_type_proto(each.data_type, [*each.dims]) for name, each in constants.items()}
+        return cls(constants, value_types(model.graph) | kinds)
 
     def value(self, name: str) -> np.ndarray | None:
         """Return a constant, else None."""

@@ -45,7 +45,7 @@ class NodeImporter(ONNXGraphImporter):
         self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
         emit_te = self.bb.emit_te
         self.bb.emit_te = lambda function, *args, **options: (
-            _padded(self.bb, *args) if _pads(function, *args) else emit_te(function, *args, **options)
+            _pad(self.bb, *args) if _pads(function, *args) else emit_te(function, *args, **options)
         )
 
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
@@ -63,7 +63,7 @@ class NodeImporter(ONNXGraphImporter):
             if self.node is not None:  # TVM leaves the block of a failed function open, and would warn of it
                 self.bb._end_block()
 
-    def _imported(self, graph: onnx.GraphProto) -> IRModule:
+    def _import(self, graph: onnx.GraphProto) -> IRModule:
         """Import the body of a loop."""
         shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input}
         return NodeImporter(shapes).from_onnx(graph, self._operator_set)
@@ -97,7 +97,7 @@ class NodeImporter(ONNXGraphImporter):
     ) -> relax.Expr:
         if op_name == "Scan":
             assert self.node is not None
-            return convert_loop(self.bb, inputs, self.node, self._imported, self._joins)
+            return convert_loop(self.bb, inputs, self.node, self._import, self._joins)
         if op_name == "Concat" and self.node is not None and self.node.input[0] in self._joins:
             return inputs[0]
         if op_name in GATHERS and self.node is not None and self.node.input[1] in self._clipped:
@@ -137,7 +137,7 @@ def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
     return all(int(width) >= 0 for side in widths[:2] for width in side)
 
 
-def _padded(
+def _pad(
     builder: relax.BlockBuilder, data: relax.Expr, before: Sequence[int], after: Sequence[int], value: float = 0.0
 ) -> relax.Var:
     """Emit the operator: rewrite rules know it, a kernel made at once they do not."""

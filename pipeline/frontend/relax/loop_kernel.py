@@ -19,13 +19,15 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IterVar, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
+
+from ...tir.loop_nests import all_of, buffer_of, int64, loops_around, sequence, spatial_axes
 
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"
 #: name of the block around the body, whose axis is the number of the iteration; those inside have the names of kernels
 ITERATION = "iteration"
-_SERIAL, _SPATIAL, _ORDERED = 0, 0, 3
+_SERIAL, _ORDERED = 0, 3
 _OPAQUE = 8
 
 
@@ -69,7 +71,7 @@ class LoopKernel:
 
     def param(self, name: str, shape: Sequence[int], dtype: str) -> Place:
         """Add an operand or a result."""
-        self.params.append(_buffer(name, shape, dtype))
+        self.params.append(buffer_of(name, shape, dtype))
         return Place(self.params[-1])
 
     def sliced(self, whole: Place, backwards: bool, row: tuple[int, int] | None = None) -> Place:
@@ -78,7 +80,7 @@ class LoopKernel:
 
     def buffer(self, name: str, shape: Sequence[int], dtype: str) -> Place:
         """Add a buffer of the kernel."""
-        self.own.append(_buffer(name, shape, dtype))
+        self.own.append(buffer_of(name, shape, dtype))
         return Place(self.own[-1])
 
     def stage(self, name: str, kernel: PrimFunc, places: Sequence[Place]) -> None:
@@ -90,15 +92,15 @@ class LoopKernel:
 
     def copy(self, source: Place, to: Place, *, first: bool = False) -> None:
         """Copy a value in each iteration, or before the first."""
-        (self.before if first else self.body).append(_copied(source, to))
+        (self.before if first else self.body).append(_copy(source, to))
 
     def made(self) -> PrimFunc:
         """Return the kernel."""
         # the number is an axis of a block around the body, as TVM wants blocks to read no loop directly
         count, axis = Var("t", "int64"), IterVar(Range(0, int64(self.trips)), self.number, _ORDERED)
-        block = SBlockRealize([count], tirx.const(True), SBlock([axis], [], [], ITERATION, _sequence(self.body)))
+        block = SBlockRealize([count], tirx.const(True), SBlock([axis], [], [], ITERATION, sequence(self.body)))
         loop = For(count, int64(0), int64(self.trips), _SERIAL, block, annotations={ITERATIONS: self.trips})
-        root = SBlock([], [], [], "root", _sequence([*self.before, loop]), alloc_buffers=self.own)
+        root = SBlock([], [], [], "root", sequence([*self.before, loop]), alloc_buffers=self.own)
         attributes = {"tirx.noalias": True, "op_pattern": _OPAQUE, ITERATIONS: self.trips}
         made = PrimFunc(self.params, SBlockRealize([], tirx.const(True), root))
         for name, value in attributes.items():
@@ -119,7 +121,7 @@ def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
 
     def region(each: TensorRegion) -> TensorRegion:
         place = places.get(each.source)
-        return each if place is None else _all_of(place.buffer)
+        return each if place is None else all_of(place.buffer)
 
     return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
@@ -129,31 +131,9 @@ def _stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:
     return SBlockRealize([], tirx.const(True), SBlock([], [], [], name, body, alloc_buffers=list(own)))
 
 
-def _copied(source: Place, to: Place) -> Stmt:
-    axes = [
-        IterVar(Range(0, int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)
-    ]
+def _copy(source: Place, to: Place) -> Stmt:
+    axes = spatial_axes(to.shape)
     at = [axis.var for axis in axes]
     store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, source.at(at)), to.at(at))
-    block = SBlock(axes, [_all_of(source.buffer)], [_all_of(to.buffer)], "copy", store)
-    loops = [Var(f"i{place}", "int64") for place in range(len(axes))]
-    nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
-    for loop, axis in zip(reversed(loops), reversed(axes)):
-        nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
-    return _stage_block("copy", nest, [])
-
-
-def _buffer(name: str, shape: Sequence[int], dtype: str) -> Var:
-    return tirx.decl_buffer([int64(extent) for extent in shape], dtype, name)
-
-
-def _all_of(buffer: Var) -> TensorRegion:
-    return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
-
-
-def int64(value: int) -> Expr:
-    return tirx.const(value, "int64")
-
-
-def _sequence(parts: Sequence[Stmt]) -> Stmt:
-    return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
+    block = SBlock(axes, [all_of(source.buffer)], [all_of(to.buffer)], "copy", store)
+    return _stage_block("copy", loops_around(block), [])

@@ -25,13 +25,13 @@ def convert_narrow(
     builder: relax.BlockBuilder, op: str, inputs: Sequence[relax.Expr | None], attributes: Mapping[str, Any]
 ) -> relax.Expr:
     """Emit the kernel of a node."""
-    kernel: Callable[..., te.Tensor] = _unpacked if op == UNPACK else _dequantised
+    kernel: Callable[..., te.Tensor] = _unpack if op == UNPACK else _dequantise
     options = {name: attributes[name] for name in _OPTIONS[op]}
     given = [each for each in inputs if each is not None]
     return builder.emit(builder.call_te(partial(kernel, **options), *given, primfunc_name_hint=op.lower()))
 
 
-def _unpacked(pairs: te.Tensor, *, axis: int, extent: int, signed: int) -> te.Tensor:
+def _unpack(pairs: te.Tensor, *, axis: int, extent: int, signed: int) -> te.Tensor:
     shape = [*pairs.shape[:axis], extent, *pairs.shape[axis + 1 :]]
 
     def number(*indices: Expr) -> Expr:
@@ -43,7 +43,7 @@ def _unpacked(pairs: te.Tensor, *, axis: int, extent: int, signed: int) -> te.Te
     return te.compute(shape, number, name="unpacked")
 
 
-def _dequantised(numbers: te.Tensor, scale: te.Tensor, *zero: te.Tensor, axis: int, size: int) -> te.Tensor:
+def _dequantise(numbers: te.Tensor, scale: te.Tensor, *zero: te.Tensor, axis: int, size: int) -> te.Tensor:
     def value(*indices: Expr) -> Expr:
         block = (*indices[:axis], tirx.floordiv(indices[axis], size), *indices[axis + 1 :])
         number = numbers[indices].astype("float32")

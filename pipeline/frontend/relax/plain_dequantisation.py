@@ -68,7 +68,7 @@ def _widen_constants(graph: onnx.GraphProto, wide: dict[int, np.dtype]) -> None:
             tensor.CopyFrom(numpy_helper.from_array(numbers, name))
             continue
         signed = int(numbers.dtype == np.int8)
-        pairs = _in_pairs(numbers + np.int8(8) if signed else numbers, axis)
+        pairs = _pack_pairs(numbers + np.int8(8) if signed else numbers, axis)
         tensor.CopyFrom(numpy_helper.from_array(pairs, f"{name}/pairs"))
         reader = next((node.name for node in graph.node if name in node.input), name)
         options = {"axis": axis, "extent": numbers.shape[axis], "signed": signed}
@@ -89,7 +89,7 @@ def _packed_axis(shape: tuple[int, ...]) -> int | None:
     return next((axis for axis in order if shape[axis] % 2 == 0), order[0])
 
 
-def _in_pairs(numbers: np.ndarray, axis: int) -> np.ndarray:
+def _pack_pairs(numbers: np.ndarray, axis: int) -> np.ndarray:
     """Pack numbers from 0 to 15 into bytes along `axis`, the first of two in the low bits."""
     lines = np.moveaxis(numbers.astype(np.uint8), axis, 0)
     if len(lines) % 2:

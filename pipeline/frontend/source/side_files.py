@@ -82,7 +82,7 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
         del tensor.external_data[:]
 
 
-def in_one_file(path: Path) -> bytes:
+def read_with_side_files(path: Path) -> bytes:
     """Return a model's file with its side files loaded into it; without any, its own bytes.
 
     Raises ModelError if a side file cannot be read, and for more than the 2 GiB that one file can hold.

@@ -23,13 +23,13 @@ def decide_once(kernel: PrimFunc) -> PrimFunc:
     if not isinstance(body, SBlockRealize):
         return kernel
     parts = statements(body.block.body)
-    found = [_decided(part, number) for part in parts]
+    found = [_decide(part, number) for part in parts]
     if all(one.same_as(other) for one, other in zip(found, parts)):
         return kernel
     return kernel_of(list(kernel.params), found, body.block.alloc_buffers, kernel.attrs)
 
 
-def _decided(nest: Stmt, number: Var) -> Stmt:
+def _decide(nest: Stmt, number: Var) -> Stmt:
     """Hoist the choices of a nest by the number."""
     if not isinstance(nest, For):
         return nest
@@ -48,7 +48,7 @@ def _decided(nest: Stmt, number: Var) -> Stmt:
         [
             (For, loop),
             (SBlock, block),
-            (Call, lambda each: choices.append(each.args[0]) if _of_operands(each) else None),
+            (Call, lambda each: choices.append(each.args[0]) if _chooses_operand(each) else None),
         ],
     )
     asked = [
@@ -61,15 +61,15 @@ def _decided(nest: Stmt, number: Var) -> Stmt:
 
     def by(branch: int) -> Stmt:
         def taken(each: Call) -> Expr:
-            same = _of_operands(each) and tvm_ffi.structural_equal(replaced(each.args[0], single), asked[0])
+            same = _chooses_operand(each) and tvm_ffi.structural_equal(replaced(each.args[0], single), asked[0])
             return each.args[branch] if same else each
 
-        return _decided(renewed(tvm_ffi.structural_map(nest, (Call, taken))), number)
+        return _decide(renewed(tvm_ffi.structural_map(nest, (Call, taken))), number)
 
     return IfThenElse(asked[0], by(1), by(2))
 
 
-def _of_operands(call: Call) -> bool:
+def _chooses_operand(call: Call) -> bool:
     """Tell whether a call chooses between operands. Padding stays: a copy of the loops for each row of a window is long."""
     return is_choice(call) and all(any(True for _ in loads(value)) for value in call.args[1:])
 

@@ -58,14 +58,14 @@ class _Division:
                     )
 
     def lowered(self) -> Lowered:
-        program = self._divided(self.given.program)
+        program = self._divide(self.given.program)
         return replace(self.given, program=program, kernels=dict(sorted(self.kernels.items())), rows=self.rows)
 
-    def _divided(self, program: Program) -> Program:
+    def _divide(self, program: Program) -> Program:
         tensors, buffers, steps = list(program.tensors), list(program.buffers), list[Loop | Step]()
         for step in program.steps:
             if isinstance(step, Loop):
-                steps.append(replace(step, body=self._divided(step.body)))
+                steps.append(replace(step, body=self._divide(step.body)))
                 continue
             if step.kernel not in self.stages:
                 steps.append(step)

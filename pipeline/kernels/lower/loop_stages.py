@@ -66,14 +66,14 @@ def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel
     Of the buffers in `rows`, a slice has one index more, a constant.
     """
     accesses = accesses_of(block)
-    written = _written_by(block)
+    written = _buffers_written(block)
     buffers = [*(each for each in accesses if each not in written), *written]
     slices = {buffer: _slice(accesses[buffer], number, 1 + (buffer in rows)) for buffer in buffers}
     alone = {
         buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]])
         for buffer in buffers
     }
-    body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
+    body = _read_whole(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
     kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr(
         "tirx.noalias", True
     )
@@ -97,7 +97,7 @@ def read_in_rows(stages: Sequence[SBlock], number: Var) -> set[Var]:
 
 
 def accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
-    """Collect the indices by which a block accesses each buffer that is not its own."""
+    """Collect the indices with which a block accesses each buffer that is not its own."""
     found: dict[Var, list[Sequence[Expr]]] = {}
     own = _own(block)
     for load in loads(block.body):
@@ -115,7 +115,7 @@ def _stores(block: SBlock) -> list[BufferStore]:
     return found
 
 
-def _written_by(block: SBlock) -> list[Var]:
+def _buffers_written(block: SBlock) -> list[Var]:
     """List the buffers a block writes that are not its own."""
     own = _own(block)
     return list(dict.fromkeys(store.buffer for store in _stores(block) if store.buffer not in own))
@@ -141,7 +141,7 @@ def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple
     return first
 
 
-def _without_slices(body: Stmt, alone: Mapping[Var, tuple[Var, int]]) -> Stmt:
+def _read_whole(body: Stmt, alone: Mapping[Var, tuple[Var, int]]) -> Stmt:
     """Rewrite accesses to slices of buffers as accesses to whole buffers."""
 
     def load(each: TensorLoad) -> TensorLoad:

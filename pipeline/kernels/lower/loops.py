@@ -32,12 +32,12 @@ from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_
 def take_apart(program: Program, kernels: Mapping[str, PrimFunc]) -> tuple[Program, dict[str, PrimFunc]]:
     """Take the loop kernels of a program apart; one of another form stays a kernel."""
     found = {
-        name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _taken_apart(kernel)) is not None
+        name: made for name, kernel in kernels.items() if is_loop(kernel) and (made := _take_apart(kernel)) is not None
     }
     left = {name: kernel for name, kernel in kernels.items() if name not in found}
     names = {name: _add_kernels(left, name, made.kernels) for name, made in found.items()}
     steps = tuple(
-        _placed(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step
+        _place(found[step.kernel].loop, step, program.tensors, names[step.kernel]) if step.kernel in found else step
         for step in program.steps
     )
     return replace(program, steps=steps), dict(sorted(left.items()))
@@ -52,7 +52,7 @@ def _add_kernels(kernels: dict[str, PrimFunc], loop: str, more: Mapping[str, Pri
     return names
 
 
-def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[str, str]) -> Loop:
+def _place(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[str, str]) -> Loop:
     """Return the loop at the place of a step that takes these `tensors`, its kernels by their `names`.
 
     Weights that it reads whole are tensors of its body.
@@ -71,7 +71,7 @@ def _placed(loop: Loop, step: Step, tensors: Sequence[Tensor], names: Mapping[st
         replace(each, buffer=None, weight=weights[n]) if n in weights else each for n, each in enumerate(body.tensors)
     )
     steps = tuple(
-        _placed(own, own, inside, names)
+        _place(own, own, inside, names)
         if isinstance(own, Loop)
         else replace(own, kernel=names[each.kernel], nodes=step.nodes)
         for each in body.steps
@@ -102,7 +102,7 @@ class _Taken:
 
 
 @memoise_by_structure
-def _taken_apart(kernel: PrimFunc) -> _Taken | None:
+def _take_apart(kernel: PrimFunc) -> _Taken | None:
     try:
         return _Reader(kernel).taken()
     except Unknown:
@@ -182,7 +182,7 @@ class _Reader:
             inner = _Reader(kernel).taken()
             names = {old: free_name(f"{name}_{old}", self.kernels) for old in inner.kernels}
             self.kernels |= {names[old]: each for old, each in inner.kernels.items()}
-            body = _renamed(inner.loop.body, names)
+            body = _rename(inner.loop.body, names)
             self.steps.append(replace(inner.loop, kernel=name, reads=reads, writes=writes, guard=guard, body=body))
         else:
             self.kernels[name] = kernel
@@ -238,7 +238,7 @@ class _Reader:
         raise Unknown("a slice is of another trip")
 
 
-def _renamed(body: Program, names: Mapping[str, str]) -> Program:
+def _rename(body: Program, names: Mapping[str, str]) -> Program:
     """Give the kernels of a body, in loops too, new names."""
     rename: Callable[[Program, Step], Step] = lambda _, step: replace(step, kernel=names[step.kernel])  # noqa: E731
     return body.with_calls(rename)

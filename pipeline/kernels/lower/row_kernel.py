@@ -17,7 +17,7 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, PrimFunc, Select, Stmt
 
-from ...memory.streaming.growth import turned
+from ...memory.streaming.growth import rows_first
 from ...tir.expressions import replaced
 from ...tir.loop_nests import all_of, buffer_of, int64
 
@@ -39,7 +39,7 @@ class RowPlace:
     """Memory of a tensor of this `shape`, all rows counted, with its rows along `axis`.
 
     A ring holds `held` of them, 0 if all that are needed are `fresh`. `overlaps`: groups of rows may lie across the end of
-    the ring. `turned`: the rows lie one after the other, as the first axis.
+    the ring. `turned`: the rows are stored one after the other, as the first axis.
     """
 
     shape: tuple[int, ...]
@@ -51,17 +51,17 @@ class RowPlace:
 
     @property
     def memory(self) -> tuple[int, ...]:
-        """Return the shape of the ring or of the whole tensor, as it lies in memory."""
-        shape = self._resized(self.held) if self.held is not None else self.shape
-        return turned(shape, self.axis) if self.turned else shape
+        """Return the shape of the ring or of the whole tensor, as stored."""
+        shape = self._resize(self.held) if self.held is not None else self.shape
+        return rows_first(shape, self.axis) if self.turned else shape
 
     @property
     def fresh_memory(self) -> tuple[int, ...]:
         """Return the shape of the rows just computed."""
         assert self.fresh is not None
-        return self._resized(self.fresh.rows)
+        return self._resize(self.fresh.rows)
 
-    def _resized(self, rows: int) -> tuple[int, ...]:
+    def _resize(self, rows: int) -> tuple[int, ...]:
         return tuple(rows if place == self.axis else extent for place, extent in enumerate(self.shape))
 
     def indices(self, indices: Sequence[Expr], first: Expr | None = None) -> list[Expr]:
@@ -77,7 +77,7 @@ class RowPlace:
                 found[self.axis] = tirx.floormod(first, self.held) + own
         elif found and self.held is not None:
             found[self.axis] = tirx.floormod(found[self.axis], self.held)
-        return list(turned(found, self.axis)) if self.turned else found
+        return list(rows_first(found, self.axis)) if self.turned else found
 
     def fresh_indices(self, indices: Sequence[Expr], first: Expr) -> list[Expr]:
         """Return the indices of an element among the rows just computed, of which `first` is the first."""
@@ -93,7 +93,7 @@ class RowPlace:
 class RowKernel:
     """Memory of the rows of an unscheduled kernel's operands and result, and the rows its calls compute.
 
-    `places` are those of its tensors, the result last; None for one that lies as the kernel has it. Call n computes `group`
+    `places` are those of its tensors, the result last; None for one stored in the kernel's own layout. Call n computes `group`
     rows from row `start` + n · `group` on, of `extent`, in `groups` calls; the last ones, if that does not divide them.
     `windowed`: the result counts from its first row. `continues`: the parameter before the result is the result so far.
     Without `groups`, the kernel takes no row.
@@ -190,14 +190,14 @@ class _Binding:
         if place is not None:
             own = self.first if self.rows.windowed and each.buffer.same_as(self.result) else None
             each = BufferStore(self.buffers[each.buffer], each.value, place.indices(each.indices, own))
-        return chosen_once(each, self.conditions)
+        return choose_once(each, self.conditions)
 
     def _region(self, each: TensorRegion) -> TensorRegion:
         buffer = self.buffers.get(each.source, self.fresh.get(each.source))
         return each if buffer is None else all_of(buffer)
 
 
-def chosen_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
+def choose_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
     """Choose between rows just computed and ring once for a store of several bytes: LLVM loads chosen neighbours one by one.
 
     `conditions` are those by which loads choose.

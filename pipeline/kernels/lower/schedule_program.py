@@ -12,12 +12,13 @@ from tvm.tirx import PrimFunc
 
 from ...memory.placement.plan_loop import plan_loop
 from ...program import Loop, Program, Step
-from ...program.workspaces import with_workspaces
+from ...program.workspaces import add_workspaces
 from ...targets import Machine
-from ...tir.arena_workspace import with_workspace_parameter
+from ...tir.arena_workspace import add_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
+from ..rules.tiles.hoist_guards import hoist_places
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule
@@ -28,15 +29,16 @@ from ..weights.repack import repack_weights, repackable_parameters
 from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
-from .schedule_rows import choose_rows, in_layouts
+from .schedule_rows import choose_rows, lay_out_weights
+from .split_taps import split_taps
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
-    """Schedule the kernels of a program; return it with its sharing, and the bytes of workspace beside the arena.
+    """Schedule the kernels of a program; return it with its sharing, and the bytes of workspace outside the arena.
 
     Fast schedules use a little workspace. None may use more than the largest of the kernels as TVM made them, so a
     program never needs more than before. Workspace that fits into registers counts as none. The rest is a buffer of the
-    program, or for machines with threads lies beside the arena: then bytes that running threads need are included (see
+    program, or for machines with threads is outside the arena: then bytes that running threads need are included (see
     `Machine.thread_bytes`). Kernels in loops are scheduled like all others; those of rows keep the axes of their tensors.
     Weights are repacked as their kernel reads them.
     """
@@ -54,7 +56,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
         return found if rows.continues or not rows.groups else tuning.schedule(request)
 
     in_rows, layouts = choose_rows(lowered, of_rows)
-    lowered = in_layouts(lowered, layouts)
+    lowered = lay_out_weights(lowered, layouts)
     plain, private = _plain_kernels(lowered), repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in plain.items()}
     most = max(
@@ -96,7 +98,7 @@ def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple
     )
     if layouts:
         weights = lowered.weights  # shapes suffice: values are packed once, by `schedule_program`
-        lowered = in_layouts(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
+        lowered = lay_out_weights(replace(lowered, weights=DeferredWeights(lambda: weights, len(weights))), layouts)
     chosen = in_rows | summaries.chosen(
         _plain_kernels(lowered), repackable_parameters(lowered.program), machine, _least(in_rows.values())
     )
@@ -147,8 +149,11 @@ def _least(of_rows: Iterable[Schedule | ScheduleSummary]) -> int:
 def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, machine: Machine) -> PrimFunc:
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
-        kernel = rows.bind(kernel) if not rows.groups else decide_once(rows.bind(kernel))
-    return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
+        kernel = rows.bind(kernel)
+        if rows.groups:
+            kernel = hoist_places(kernel)
+            kernel = decide_once(kernel if machine.compact else split_taps(kernel))
+    return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
 def _planned(
@@ -163,7 +168,7 @@ def _planned(
         elif step.kernel not in rows:
             step = _sharing_step(step, chosen[step.kernel].sharing)
         steps.append(step)
-    return with_workspaces(replace(program, steps=tuple(steps)), sizes)
+    return add_workspaces(replace(program, steps=tuple(steps)), sizes)
 
 
 def _called(program: Program, kernels: Iterable[str]) -> list[str]:
@@ -186,7 +191,7 @@ def _placed(chosen: Mapping[str, Schedule | ScheduleSummary], machine: Machine) 
 
 
 def _beside(chosen: Collection[Schedule | ScheduleSummary], machine: Machine) -> int:
-    """Return the bytes of workspace beside the arena."""
+    """Return the bytes of workspace outside the arena."""
     if machine.threads == 1:
         return 0
     needed = (each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads)

@@ -56,7 +56,7 @@ def choose_rows(lowered: Lowered, choose: Choose[_Found]) -> tuple[dict[str, _Fo
     return chosen, layouts
 
 
-def in_layouts(lowered: Lowered, layouts: Mapping[int, Repack]) -> Lowered:
+def lay_out_weights(lowered: Lowered, layouts: Mapping[int, Repack]) -> Lowered:
     """Lay out weights as kernels of rows read them; the other kernels read these layouts too, those of rows stay."""
     program, weights = repack_by_number(lowered.program, lowered.weights, layouts)
     program, kernels = read_all_repacked(program, lowered.kernels, layouts, lowered.rows)

@@ -36,7 +36,7 @@ class KernelVariant:
 
 def specialise_kernels(lowered: Lowered) -> Lowered:
     """Create one kernel per variant its steps call, in loops too; drop kernels no step calls."""
-    program = with_slices_in_place(lowered.program)
+    program = put_slices_in_place(lowered.program)
     calls: dict[KernelVariant, list[list[int]]] = {}
     reads: dict[KernelVariant, int] = {}
     for variant, step, alignments in _calls(program, _alignments(program)):
@@ -46,23 +46,23 @@ def specialise_kernels(lowered: Lowered) -> Lowered:
     kernels = {}
     for variant, name in names.items():
         kernel = _read_in_place(lowered.kernels[variant.kernel], reads[variant], variant.in_place)
-        kernels[name] = _aligned(kernel, [min(column) for column in zip(*calls[variant])])
+        kernels[name] = _align(kernel, [min(column) for column in zip(*calls[variant])])
     special = program.with_calls(lambda owner, step: replace(step, kernel=names[variant_of(owner, step)]))
     return replace(lowered, program=special, kernels=dict(sorted(kernels.items())))
 
 
-def with_slices_in_place(program: Program) -> Program:
+def put_slices_in_place(program: Program) -> Program:
     """Give an operand of a loop, and the result in its place, one buffer in the body.
 
     Copies between the two go away, and leave views.
     """
     return replace(
         program,
-        steps=tuple(_with_slices_in_place(program, step) if isinstance(step, Loop) else step for step in program.steps),
+        steps=tuple(_put_in_place(program, step) if isinstance(step, Loop) else step for step in program.steps),
     )
 
 
-def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
+def _put_in_place(program: Program, loop: Loop) -> Loop:
     body, tensors, buffers = loop.body, list(loop.body.tensors), list(loop.body.buffers)
     for overlay in loop.in_place:
         if (not overlay.shift or loop.is_numbered) and program.is_in_place(loop, overlay):
@@ -86,7 +86,7 @@ def _with_slices_in_place(program: Program, loop: Loop) -> Loop:
         for each in step.copies
     )
     steps = tuple(step for step in body.steps if step not in gone)
-    return replace(loop, body=with_slices_in_place(replace(body, steps=steps, views=body.views + views)))
+    return replace(loop, body=put_slices_in_place(replace(body, steps=steps, views=body.views + views)))
 
 
 def _calls(program: Program, alignments: Sequence[int]) -> Iterator[tuple[KernelVariant, Step, Sequence[int]]]:
@@ -152,7 +152,7 @@ def _read_in_place(kernel: PrimFunc, reads: int, overlays: tuple[Overlay, ...]) 
 
 
 def _own_element(load: TensorLoad, result: Var, shift: int) -> TensorLoad:
-    """Load the element of an operand that lies `shift` bytes into a result."""
+    """Load the element of an operand that is stored `shift` bytes into a result."""
     elements = shift // DTYPE_BYTES[str(result.ty.dtype)]
     return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, elements))
 
@@ -167,11 +167,11 @@ def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Ma
                 return _own_element(load, result, shifts[read])
         return load
 
-    def widened(region: TensorRegion) -> TensorRegion:
+    def widen(region: TensorRegion) -> TensorRegion:
         result = next((result for read, result in results.items() if region.source.same_as(params[read])), None)
         return region if result is None else all_of(result)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, [(TensorLoad, replaced), (TensorRegion, widened)]))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, [(TensorLoad, replaced), (TensorRegion, widen)]))
 
 
 def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr], shift: int = 0) -> list[Expr]:
@@ -204,7 +204,7 @@ def _inner_alignments(loop: Loop, around: Sequence[int]) -> list[int]:
     return found
 
 
-def _aligned(kernel: PrimFunc, alignments: list[int]) -> PrimFunc:
+def _align(kernel: PrimFunc, alignments: list[int]) -> PrimFunc:
     aligned = {
         param: tirx.decl_buffer(param.ty.shape, param.ty.dtype, param.name, data_alignment=each)
         for each, param in zip(alignments, tensors_of(kernel))

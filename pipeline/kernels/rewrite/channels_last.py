@@ -136,7 +136,7 @@ def rewritable(
     return set(chosen.values())
 
 
-def followed(region: Region, before: Lowered, after: Lowered) -> Region:
+def follow_tensors(region: Region, before: Lowered, after: Lowered) -> Region:
     """Return a region of rows whose axes follow the tensors that now have channels last.
 
     Shapes do not tell which: a tensor of as many channels as rows and columns keeps its own.
@@ -177,25 +177,25 @@ def with_channels_last(
         raise Unknown("its kernel is scheduled already")
     repacks: tuple[Repack, ...] = ()
     if len(kernel.params) - 1 in places:
-        repacks = tuple(each for block in blocks_of(kernel) for each in _of_each_channel(kernel, block, weights))
+        repacks = tuple(each for block in blocks_of(kernel) for each in _repacks_by_channel(kernel, block, weights))
     for each in repacks:
         kernel = read_repacked(kernel, each.parameter, each)
     blocks = blocks_of(kernel)
     moved = {kernel.params[place]: True for place in places}
-    made = {param: _moved(param) if param in moved else param for param in kernel.params}
+    made = {param: _move(param) if param in moved else param for param in kernel.params}
     own = []
     for block in blocks:
         buffer = block.body.buffer
         if buffer not in made:
             if _follows(block, kernel.params[-1], moved) and len(buffer.ty.shape) > CHANNELS + 1:
                 moved[buffer] = True
-            made[buffer] = _moved(buffer) if buffer in moved else buffer
+            made[buffer] = _move(buffer) if buffer in moved else buffer
             own.append(made[buffer])
     nests = [_nest(block, moved, made) for block in blocks]
     return kernel_of([made[param] for param in kernel.params], nests, own, kernel.attrs), repacks
 
 
-def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
+def _repacks_by_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
     """Yield channels-last repacks for a reduction whose operands all depend on the channel."""
     written = list(block.body.indices)
     if block.init is None or len(written) <= CHANNELS + 1:
@@ -227,7 +227,7 @@ def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:
     return any(each in moved for each in read)
 
 
-def _moved(buffer: Var) -> Var:
+def _move(buffer: Var) -> Var:
     return reshaped(buffer, move_channels_last([int(extent) for extent in buffer.ty.shape]))
 
 

@@ -11,7 +11,7 @@ from ..lower.lower import Lowered
 from .channels_last import (
     CHANNELS,
     channels_last,
-    followed,
+    follow_tensors,
     movable_results,
     rewritable,
     whole_kernel,
@@ -39,7 +39,7 @@ def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered,
     if not chosen:
         return lowered, region
     moved = channels_last(lowered, chosen)
-    return moved, followed(region, lowered, moved)
+    return moved, follow_tensors(region, lowered, moved)
 
 
 def _fills_vectors(lowered: Lowered, number: int) -> bool:

@@ -28,7 +28,7 @@ from ..rules.sliding_window import sliding_windows
 from .channels_last import (
     CHANNELS,
     channels_last,
-    followed,
+    follow_tensors,
     movable_results,
     rewritable,
     whole_kernel,
@@ -71,7 +71,7 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
     if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
         return lowered, region
     moved = integers_last(lowered, {stage.step for stage in region.stages})
-    return moved, followed(region, lowered, moved)
+    return moved, follow_tensors(region, lowered, moved)
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:

@@ -19,7 +19,7 @@ from ...tir.expressions import COMBINED, loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of, simple
-from ...tir.row_window import Nest, RowDependence, Span
+from ...tir.row_window import RowDependence, RowNest, Span
 
 _SPATIAL, _REDUCE = 0, 2
 
@@ -84,7 +84,7 @@ class _Reduction:
         param = self.kernel.params[operand]
         found = RowDependence(self.kernel)
         found.spans[self.sum] = Span(1, 0, 1)
-        found.add(Nest(self.total, self._row(param, axis)))
+        found.add(RowNest(self.total, self._row(param, axis)))
         for block in reversed(self.padding):
             found.follow(block)
         late = [] if self.last is None else loads(self.last.body.value)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tvm import tirx
-from tvm.ir import Range, Var
-from tvm.tirx import BufferStore, IterVar, PrimFunc
+from tvm.ir import Var
+from tvm.tirx import BufferStore, PrimFunc
 
 from ...memory.streaming.growth import is_turned
 from ...memory.streaming.merge_region import region_step
@@ -23,14 +23,12 @@ from ...memory.streaming.region import Region
 from ...memory.streaming.stage import Stage
 from ...program import Buffer, Guard, Loop, Overlay, Port, Program, Step, Tensor, Window
 from ...program.free_name import free_name
-from ...tir.loop_nests import buffer_of, int64, kernel_of, nest_of
+from ...tir.loop_nests import buffer_of, kernel_of, nest_of, spatial_axes
 from ...tir.row_window import row_window
 from ..lower.lower import Lowered
 from ..lower.row_kernel import Fresh, RowKernel, RowPlace
 from .partial_sum import partial_sum
 from .window_taps import tap_window
-
-_SPATIAL = 0
 
 
 @dataclass
@@ -66,7 +64,7 @@ class RegionBody:
             elif stage.kept:
                 self._inside[tensor] = self._add(tensor, place.memory, self._given, self._made)
             if stage.slot is not None:
-                self._fresh[tensor] = self._add(tensor, self._resized(tensor, stage.axis, stage.group))
+                self._fresh[tensor] = self._add(tensor, self._resize(tensor, stage.axis, stage.group))
         if self._over is not None and self._over.held:
             self._waiting = self._add(self._over.result, self._waits().memory, self._given, self._made)
 
@@ -85,25 +83,10 @@ class RegionBody:
         self.steps += last
         places = {tensor: number for number, tensor in enumerate((*own.reads, *own.writes))}
         windows = tuple(Window(inside, places[tensor]) for tensor, inside in self._inside.items() if tensor in places)
-        body = Program(
-            "body",
-            tuple(self.steps),
-            tuple(self._tensors),
-            tuple(self._buffers),
-            (),
-            tuple(self._given),
-            tuple(self._made),
-        )
-        return Loop(
-            own.kernel,
-            own.reads,
-            own.writes,
-            own.nodes,
-            own.in_place,
-            trips=len(self.region.ticks),
-            body=body,
-            windows=windows,
-        )
+        steps, tensors, buffers = tuple(self.steps), tuple(self._tensors), tuple(self._buffers)
+        body = Program("body", steps, tensors, buffers, (), tuple(self._given), tuple(self._made))
+        trips = len(self.region.ticks)
+        return Loop(own.kernel, own.reads, own.writes, own.nodes, own.in_place, trips=trips, body=body, windows=windows)
 
     def _calls(self, stage: Stage, step: Step) -> list[Step]:
         """Add the calls of a stage at its ticks; return the one at the end of the last tick, if there is one."""
@@ -115,58 +98,25 @@ class RegionBody:
                 finish = made.finish
                 rows = RowKernel((), piece.group, piece.extent, piece.groups, row, continues=True)
                 guard = self._guard(piece, row // stage.group * stage.period)
-                self._call(
-                    f"{step.kernel}_part",
-                    made.part,
-                    stage,
-                    guard,
-                    rows,
-                    last=stage.extent - stage.group if row else None,
-                )
+                last = stage.extent - stage.group if row else None
+                self.steps.append(self._call(f"{step.kernel}_part", made.part, stage, guard, rows, last=last))
             if finish is None:
                 return []
-            return [
-                self._made_call(
-                    f"{step.kernel}_finish",
-                    finish,
-                    stage,
-                    Guard(offset=len(self.region.ticks) - 1),
-                    RowKernel((), continues=True),
-                )
-            ]
+            guard, rows = Guard(offset=len(self.region.ticks) - 1), RowKernel((), continues=True)
+            return [self._call(f"{step.kernel}_finish", finish, stage, guard, rows)]
         rows = RowKernel((), stage.group, stage.extent, stage.groups, windowed=True)
         if not stage.leads:
-            self._call(
-                f"{step.kernel}_rows", row_window(kernel, stage.axis, stage.group), stage, self._guard(stage), rows
-            )
+            window = row_window(kernel, stage.axis, stage.group)
+            self.steps.append(self._call(f"{step.kernel}_rows", window, stage, self._guard(stage), rows))
         for number, lead in enumerate(stage.leads):
-            made = tap_window(kernel, stage.axis, number)
-            self._call(
-                f"{step.kernel}_tap",
-                made,
-                stage,
-                self._guard(stage, -lead),
-                replace(rows, continues=number > 0),
-                lead=lead,
-            )
+            tap, part = tap_window(kernel, stage.axis, number), replace(rows, continues=number > 0)
+            self.steps.append(self._call(f"{step.kernel}_tap", tap, stage, self._guard(stage, -lead), part, lead))
         return []
 
     def _guard(self, stage: Stage, late: int = 0) -> Guard:
         return Guard(stage.period, stage.offset - self._start + late, stage.groups, numbered=True)
 
     def _call(
-        self,
-        name: str,
-        kernel: PrimFunc,
-        stage: Stage,
-        guard: Guard,
-        rows: RowKernel,
-        lead: int = 0,
-        last: int | None = None,
-    ) -> None:
-        self.steps.append(self._made_call(name, kernel, stage, guard, rows, lead, last))
-
-    def _made_call(
         self,
         name: str,
         kernel: PrimFunc,
@@ -190,7 +140,7 @@ class RegionBody:
                 reads.append(self._operand(tensor, place))
             if place is not None and place.fresh is not None:
                 (more if place.held != 0 else reads).append(self._fresh[tensor])
-        result, own = step.writes[0], self._written(step.writes[0])
+        result, own = step.writes[0], self._result_place(step.writes[0])
         overlays: tuple[Overlay, ...] = ()
         if self._over is not None and self._over.result == result and self._waiting is None:
             shift = self._over.growth.shift if self._over.growth is not None else 0
@@ -199,11 +149,11 @@ class RegionBody:
             )
         waiting = None if self._waits_for(result) is None else self._waiting
         writes = self._fresh[result] if own is None else self._inside[result] if waiting is None else waiting
-        return self._added(
+        return self._step(
             name, kernel, replace(rows, places=(*places, own)), guard, (*reads, *more), (writes,), step.nodes, overlays
         )
 
-    def _added(
+    def _step(
         self,
         name: str,
         kernel: PrimFunc,
@@ -225,7 +175,7 @@ class RegionBody:
         rows = RowKernel((self._waits(), self._whole(result)), stage.group, stage.extent, stage.groups, windowed=True)
         kernel = self._copy(result, stage, whole=True)
         guard = self._guard(stage, self._over.lag)
-        self.steps.append(self._added("store_rows", kernel, rows, guard, [self._waiting], [self._inside[result]]))
+        self.steps.append(self._step("store_rows", kernel, rows, guard, [self._waiting], [self._inside[result]]))
 
     def _keep(self, tensor: int) -> None:
         """Copy the rows just computed of a tensor to its ring."""
@@ -233,18 +183,18 @@ class RegionBody:
         rows = RowKernel((None, self._whole(tensor)), stage.group, stage.extent, stage.groups, windowed=True)
         kernel = self._copy(tensor, stage, whole=False)
         self.steps.append(
-            self._added("keep_rows", kernel, rows, self._guard(stage), [self._fresh[tensor]], [self._inside[tensor]])
+            self._step("keep_rows", kernel, rows, self._guard(stage), [self._fresh[tensor]], [self._inside[tensor]])
         )
 
     def _copy(self, tensor: int, stage: Stage, whole: bool) -> PrimFunc:
         """Build a kernel that copies the rows of a group; their source is `whole`, or they are all of it."""
-        what, shape = self._program.tensors[tensor], self._resized(tensor, stage.axis, stage.group)
+        what, shape = self._program.tensors[tensor], self._resize(tensor, stage.axis, stage.group)
         source, target = (
             buffer_of("source", what.shape if whole else shape, what.dtype),
             buffer_of("target", shape, what.dtype),
         )
         first = Var("first", "int64")
-        axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{n}", "int64"), _SPATIAL) for n, extent in enumerate(shape)]
+        axes = spatial_axes(shape)
         at = [axis.var for axis in axes]
         of = [first + index if whole and n == stage.axis else index for n, index in enumerate(at)]
         nest = nest_of(axes, "copy", BufferStore(target, tirx.BufferLoad(source, of), at))
@@ -260,7 +210,7 @@ class RegionBody:
         return found
 
     def _place(self, tensor: int, reader: Stage, lead: int, last: int | None) -> RowPlace | None:
-        """Locate the rows of a stage's operand; None for one that is whole and lies as it is."""
+        """Locate the rows of a stage's operand; None for one that is whole and stays in place."""
         stage = self._stages.get(tensor)
         if stage is None:
             place = self._whole(tensor) if self._grows(tensor) else None
@@ -275,7 +225,7 @@ class RegionBody:
             return replace(place, held=stage.kept, fresh=fresh)
         return place if place.held is not None or place.turned else None
 
-    def _written(self, tensor: int) -> RowPlace | None:
+    def _result_place(self, tensor: int) -> RowPlace | None:
         """Locate the result of a stage; None for rows just computed."""
         return None if tensor in self._fresh else self._waits_for(tensor) or self._whole(tensor)
 
@@ -334,5 +284,5 @@ class RegionBody:
             each.append(Port(name, number))
         return number
 
-    def _resized(self, tensor: int, axis: int, rows: int) -> tuple[int, ...]:
+    def _resize(self, tensor: int, axis: int, rows: int) -> tuple[int, ...]:
         return tuple(rows if n == axis else extent for n, extent in enumerate(self._program.tensors[tensor].shape))

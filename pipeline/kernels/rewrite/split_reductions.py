@@ -51,7 +51,7 @@ def split_reductions(lowered: Lowered) -> Lowered:
         if cut is None or len(step.writes) != 1:
             steps.append(step)
             continue
-        program, between = _with_tensor(program, step, cut.between)
+        program, between = _add_tensor(program, step, cut.between)
         name = f"{step.kernel}_sum"
         kernels[name], kernels[f"{step.kernel}_rest"] = cut.first, cut.then
         steps.append(Step(name, tuple(step.reads[n] for n in cut.first_reads), (between,), step.nodes))
@@ -63,7 +63,7 @@ def split_reductions(lowered: Lowered) -> Lowered:
     return replace(lowered, program=program, kernels=kernels)
 
 
-def _with_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]:
+def _add_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]:
     """Add a buffer and tensor for the value between the two parts of `step`; return the tensor's number."""
     shape = tuple(int(extent) for extent in like.ty.shape)
     tensor = Tensor(shape, str(like.ty.dtype), buffer=len(program.buffers))

@@ -1,6 +1,6 @@
 """Find all ways to split the kernels of a program, once per structure; kept in the store for other targets.
 
-"splits 1f3a…": [[[2, 14, [[0, {"axis": 2, "low": [0, 2, …], …}]], []]], [[1, 1]], 6272]        rows, sums, work
+"splits 1f3a…": {"rows": [{"axis": 2, "extent": 14, "operands": [[0, {"axis": 2, "low": [0, 2, …], …}]], …}], …}
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from tvm.tirx import PrimFunc
 from ...memory.streaming.region import Region
 from ...memory.validation.validate_region import validate_region
 from ...program import Loop, Splits, Step
-from ...program.row_dependence import Follows, Rows
 from ...support.result_store import shared_store
 from ...tir.loop_nests import iterations
 from ...tir.memoise import memoise_by_structure
@@ -48,7 +47,7 @@ def _whole(lowered: Lowered, step: Loop | Step) -> Splits:
 
 
 def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
-    """Replay a region of the kernels as they lie now, see `validate_region`; return both. Raises PlanError, always a bug."""
+    """Replay a region of the kernels in their present layout, see `validate_region`; return both. Raises PlanError, always a bug."""
     steps = slice(region.stages[0].step, region.stages[-1].step + 1)
     validate_region(lowered.program, splits_of(lowered, steps), region)
     return lowered, region
@@ -57,45 +56,12 @@ def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
 @memoise_by_structure
 def _splits(kernel: PrimFunc, results: int) -> Splits:
     if sum(int(extent) for param in kernel.params for extent in getattr(param.ty, "shape", ())) > MOST_KEPT:
-        return _found(kernel, results)
-    rows, sums, work = shared_store().get_or_make(
-        f"splits {structural_key(kernel, results)}", lambda: _written(_found(kernel, results))
-    )
-    return Splits(tuple(map(_read, rows)), tuple((number, axis) for number, axis in sums), work)
+        return _find_splits(kernel, results)
+    key = f"splits {structural_key(kernel, results)}"
+    return shared_store().get_or_make_as(Splits, key, lambda: _find_splits(kernel, results))
 
 
-def _written(splits: Splits) -> list:
-    rows = [
-        [
-            each.axis,
-            each.extent,
-            [[number, _fields(follows)] for number, follows in each.operands],
-            list(map(_fields, each.taps)),
-        ]
-        for each in splits.rows
-    ]
-    return [rows, splits.sums, splits.work]
-
-
-def _fields(follows: Follows) -> dict:
-    return {"axis": follows.axis, "extent": follows.extent, "low": follows.low, "high": follows.high}
-
-
-def _read(line: list) -> Rows:
-    axis, extent, operands, taps = line
-    return Rows(
-        axis,
-        extent,
-        tuple((number, _follows(**each)) for number, each in operands),
-        tuple(_follows(**each) for each in taps),
-    )
-
-
-def _follows(axis: int, extent: int, low: list[int], high: list[int]) -> Follows:
-    return Follows(axis, extent, tuple(low), tuple(high))
-
-
-def _found(kernel: PrimFunc, results: int) -> Splits:
+def _find_splits(kernel: PrimFunc, results: int) -> Splits:
     work = iterations(kernel.body)
     if results != 1 or is_scheduled(kernel):
         return Splits((), (), work)

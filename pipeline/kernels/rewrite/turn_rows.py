@@ -1,4 +1,4 @@
-"""Turn a tensor in place, so that its rows lie one after the other, or in planes again: no second tensor is needed.
+"""Turn a tensor in place, so that its rows are stored one after the other, or in planes again: no second tensor is needed.
 
     planes c0: r0 r1 r2   c1: r0 r1 r2      ─►      rows r0: c0 c1   r1: c0 c1   r2: c0 c1
 
@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from ...memory.streaming.growth import turned
+from ...memory.streaming.growth import rows_first
 from ...memory.streaming.region import Region
 from ...program import Program, Step
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
@@ -25,7 +25,7 @@ _SERIAL, _VECTORIZED = 0, 2
 _LANES = 16
 
 
-def turns_of(before: Program, program: Program, region: Region, step: Step) -> dict[str, PrimFunc]:
+def turns_of(row_before: Program, program: Program, region: Region, step: Step) -> dict[str, PrimFunc]:
     """Build the kernels of the steps that turn the operand, or the result, of `region`, merged as `step`; by name."""
     over = region.replacement
     if over is None or over.growth is None:
@@ -34,7 +34,7 @@ def turns_of(before: Program, program: Program, region: Region, step: Step) -> d
     for each in program.steps:
         back = each.reads == (step.writes[step.in_place[0].write],) and each.writes == (over.result,)
         if back or (each.reads == over.operands and each.writes == (step.reads[step.in_place[0].read],)):
-            axis = region.stage_of(before, over.result).axis if back else over.growth.axis
+            axis = region.stage_of(row_before, over.result).axis if back else over.growth.axis
             what = program.tensors[over.result if back else over.operands[0]]
             found[each.kernel] = turn_rows(what.shape, axis, what.dtype, back)
     return found
@@ -43,11 +43,11 @@ def turns_of(before: Program, program: Program, region: Region, step: Step) -> d
 def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFunc:
     """Build the kernel that turns rows along `axis` in place, or turns them `back`.
 
-    Its operand lies at its result's bytes.
+    Its operand is at its result's bytes.
     """
     outer, inner = (math.prod(shape[:axis]), shape[axis]) if not back else (shape[axis], math.prod(shape[:axis]))
     count, width = outer * inner, math.prod(shape[axis + 1 :])
-    given, made = (shape, turned(shape, axis)) if not back else (turned(shape, axis), shape)
+    given, made = (shape, rows_first(shape, axis)) if not back else (rows_first(shape, axis), shape)
     operand, result = buffer_of("operand0", given, dtype), buffer_of("result0", made, dtype)
     held = buffer_of("held", [width], dtype)
     at, source = buffer_of("at", [1], "int64"), buffer_of("source", [1], "int64")
@@ -59,14 +59,14 @@ def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFu
     def put(of: Var, what: Expr) -> Stmt:
         return BufferStore(of, what, [int64(0)])
 
-    def before(place: Expr) -> Expr:
+    def row_before(place: Expr) -> Expr:
         return tirx.floormod(place * int64(inner), int64(count - 1))  # place of the row that belongs at `place`
 
     def at_row(row: Expr | None, place: Expr) -> list[Expr]:
         # one index for all axes: the tensor is compact
         return [place] if row is None else [*[int64(0)] * (len(made) - 1), row * int64(width) + place]
 
-    def moved(to: Var, to_row: Expr | None, of: Var, of_row: Expr | None) -> Stmt:
+    def move_row(to: Var, to_row: Expr | None, of: Var, of_row: Expr | None) -> Stmt:
         whole = width - width % _LANES
         parts = [(0, whole, _LANES, _VECTORIZED)] * (whole > 0) + [(whole, width - whole, 1, _SERIAL)] * (whole < width)
         loops: list[Stmt] = []
@@ -79,17 +79,21 @@ def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFu
             )
         return sequence(loops)
 
-    follow = tirx.While(value(source) > first, put(source, before(value(source))))
+    follow = tirx.While(value(source) > first, put(source, row_before(value(source))))
     cycle = tirx.While(
         value(source) != first,
         sequence(
-            [moved(result, value(at), result, value(source)), put(at, value(source)), put(source, before(value(at)))]
+            [
+                move_row(result, value(at), result, value(source)),
+                put(at, value(source)),
+                put(source, row_before(value(at))),
+            ]
         ),
     )
     rotate = sequence([
-        moved(held, None, result, first), put(at, first), put(source, before(first)), cycle, moved(result, value(at), held, None),
+        move_row(held, None, result, first), put(at, first), put(source, row_before(first)), cycle, move_row(result, value(at), held, None),
     ])  # fmt: skip
-    body = sequence([put(source, before(first)), follow, IfThenElse(value(source).equal(first), rotate, None)])
+    body = sequence([put(source, row_before(first)), follow, IfThenElse(value(source).equal(first), rotate, None)])
     loop = For(first, int64(1), int64(max(count - 2, 0)), _SERIAL, body)
     kernel = kernel_of([operand, result], [loop], [held, at, source], None).with_attr("tirx.noalias", True)
     return as_it_is(kernel)

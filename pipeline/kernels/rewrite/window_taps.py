@@ -86,12 +86,12 @@ def _tap(kernel: PrimFunc, axis: int, number: int) -> PrimFunc:
     *operands, result = kernel.params
     before = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "before")
     start = tirx.BufferLoad(before, init.indices) if number else init.value
-    nests = [*nests_in(kernel)[:-1], _reduced(axes, store, start)]
+    nests = [*nests_in(kernel)[:-1], _reduce(axes, store, start)]
     own = [block.body.buffer for block in blocks_of(kernel)[:-1]]
     return kernel_of([*operands, *([before] if number else []), result], nests, own, kernel.attrs)
 
 
-def _reduced(axes: Sequence[IterVar], store: BufferStore, start: Expr) -> Stmt:
+def _reduce(axes: Sequence[IterVar], store: BufferStore, start: Expr) -> Stmt:
     """Build the nest of a tap: a reduction from `start`, or an element-wise block if nothing is left to reduce."""
     if any(int(each.iter_type) == _REDUCE for each in axes):
         return nest_of(axes, "tap", store, BufferStore(store.buffer, start, store.indices))

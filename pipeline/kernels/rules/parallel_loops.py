@@ -28,7 +28,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import replaced, walk
 from ...tir.in_place.analysis import takes_address
-from ...tir.index_grid import Loop, Unknown, chunks
+from ...tir.index_grid import GridLoop, Unknown, chunks
 from ...tir.loop_nests import int64, iterations, nests_in, statements
 from ...tir.stores import Store, stores
 
@@ -66,14 +66,14 @@ def _nests(kernel: PrimFunc) -> list[Stmt]:
 
 def _parallelised(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
     """Make one loop of `nest` parallel; None if there is none."""
-    around: list[Loop] = []
+    around: list[GridLoop] = []
     while isinstance(nest, For) and int(nest.kind) == _SERIAL and iterations(nest) >= MIN_WORK:
         if _extent(nest) > 1:
             for made in _parallel_variants(nest, threads):
                 found = _with(kernel, nest, made)
                 if _independent(found, made, around):
                     return found
-        around.append(Loop(nest.loop_var, int(nest.min), _extent(nest)))
+        around.append(GridLoop(nest.loop_var, int(nest.min), _extent(nest)))
         nest = nest.body
     return None
 
@@ -122,7 +122,7 @@ def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
     return kernel.with_body(body)
 
 
-def _independent(kernel: PrimFunc, loop: For, around: Sequence[Loop]) -> bool:
+def _independent(kernel: PrimFunc, loop: For, around: Sequence[GridLoop]) -> bool:
     """Tell whether a parallel loop's iterations may run in any order, and at once."""
     found = stores(loop)
     if any(takes_address(store) for store in found):
@@ -174,7 +174,7 @@ def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
     return True
 
 
-def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[Loop]) -> bool:
+def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[GridLoop]) -> bool:
     """Tell whether each element is written, and then read, by one iteration alone.
 
     This has to hold for all values of the loops `around`.
@@ -185,7 +185,7 @@ def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[L
         return False
     try:
         for values in product(*(range(each.start, each.start + each.extent) for each in around)):
-            fixed = [Loop(each.var, value, 1) for each, value in zip(around, values)]
+            fixed = [GridLoop(each.var, value, 1) for each, value in zip(around, values)]
             owner = np.full(math.prod(int(extent) for extent in buffer.ty.shape), -1, np.int64)
             for accesses, writing in ((writes, True), (reads, False)):
                 for store, indices in accesses:
@@ -197,7 +197,13 @@ def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[L
 
 
 def _claimed(
-    owner: np.ndarray, buffer: Var, store: Store, indices: Sequence[Expr], loop: For, fixed: list[Loop], writing: bool
+    owner: np.ndarray,
+    buffer: Var,
+    store: Store,
+    indices: Sequence[Expr],
+    loop: For,
+    fixed: list[GridLoop],
+    writing: bool,
 ) -> bool:
     """Mark the written elements with their iteration; False if an element is another's."""
     loops = [*fixed, *store.loops]

@@ -22,7 +22,7 @@ def report_text(report: FootprintReport) -> str:
     return json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def kept_text(report: FootprintReport) -> str:
+def text_for_git(report: FootprintReport) -> str:
     """Return the content of the copy of footprint.json that git keeps: `FootprintReport.kept`, without empty values of a run."""
     data = report.kept.to_json()
     data["measured"] = {name: value for name, value in data["measured"].items() if value is not None}

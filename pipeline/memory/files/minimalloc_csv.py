@@ -16,7 +16,7 @@ from pathlib import Path
 from ...errors import ConfigError, PlanError
 from ...program import Program
 from ...support.text_files import read_text, write_text
-from ..liveness import Parts, aligned, lifetimes
+from ..liveness import BufferParts, aligned, lifetimes
 from ..validation.validate_plan import validate_plan
 from .plan_file import SavedPlan
 
@@ -40,7 +40,7 @@ def write_minimalloc(saved: SavedPlan, path: Path) -> None:
 
 def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
     """List, for each partly alive buffer, its gaps: the steps, and the bytes in use meanwhile."""
-    parts, found = Parts(program, alignment), {}
+    parts, found = BufferParts(program, alignment), {}
     lives = parts.lives
     for buffer, life in enumerate(lifetimes(program)):
         own = parts.of_buffer(buffer)

@@ -42,7 +42,7 @@ def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Return the CHEAP_ORDERS of a step graph, by name."""
-    made = (tuple(range(len(graph.before))), depth_first(graph), on_demand(graph), greedy(graph))
+    made = (tuple(range(len(graph.before))), depth_first(graph), demand_order(graph), greedy(graph))
     return zip(CHEAP_ORDERS, made, strict=True)
 
 
@@ -94,7 +94,7 @@ def depth_first(graph: StepGraph) -> tuple[int, ...]:
     return tuple(finished[::-1])
 
 
-def on_demand(graph: StepGraph) -> tuple[int, ...]:
+def demand_order(graph: StepGraph) -> tuple[int, ...]:
     """Order the steps in post-order from the last: nothing is computed before a reader asks."""
     needs: list[list[int]] = [[] for _ in graph.before]
     for step, after in enumerate(graph.after):

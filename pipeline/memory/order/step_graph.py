@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...errors import PlanError
 from ...program import Program
-from ..liveness import ALIGNMENT, Parts, lives_of, summed
+from ..liveness import ALIGNMENT, BufferParts, lives_of, sum_alive
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class StepGraph:
         """
         moments = max(1, len(order))
         touched = (self.touches[step] for step in order)
-        return summed(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
+        return sum_alive(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
@@ -62,7 +62,7 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
     A reader comes after the writers of its bytes, a writer after their earlier writers and readers. Parts of a buffer
     that do not meet are independent.
     """
-    parts = Parts(program, alignment)
+    parts = BufferParts(program, alignment)
     inputs = frozenset(parts.of([port.tensor for port in program.inputs]))
     outputs = frozenset(parts.of([port.tensor for port in program.outputs]))
     sizes = tuple(parts.sizes)

@@ -16,7 +16,7 @@ from .plan_arena import ArenaPlan
 def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, weights_in_place: bool) -> Footprint:
     """Return the footprint of `program` with the arena of `plan`.
 
-    `workspace` is memory beside the arena, for threads; `code` the text and read-only data without the weights.
+    `workspace` is memory outside the arena, for threads; `code` the text and read-only data without the weights.
     `weights_in_place` says that the target reads weights from their storage, so that they take no ram.
     """
     weights = program.weight_bytes

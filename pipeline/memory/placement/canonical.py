@@ -1,6 +1,6 @@
 """Search depth-first for a canonical placement of a given height.
 
-The search is MiniMalloc's (Moffitt, ASPLOS 2023). A placement is canonical when every box lies on the ground or on top
+The search is MiniMalloc's (Moffitt, ASPLOS 2023). A placement is canonical when every box is on the ground or on top
 of a box it meets in time. Any placement can be pushed down into a canonical one, so it is enough to place boxes by
 rising offset, each at the lowest offset it still has. Together with the pruning below the search is exact: it stops
 early only when its work is used up.
@@ -116,22 +116,22 @@ def _rank(boxes: Sequence[Box], key: Callable[[int], tuple[int, ...]]) -> list[i
     return rank
 
 
-def _by_length(boxes: Sequence[Box]) -> list[int]:
+def _longest_first(boxes: Sequence[Box]) -> list[int]:
     crowd = crowding(boxes)
     return _rank(boxes, lambda b: (-boxes[b].length, -boxes[b].length * boxes[b].size, -crowd[b]))
 
 
-def _by_crowding(boxes: Sequence[Box]) -> list[int]:
+def _most_crowded_first(boxes: Sequence[Box]) -> list[int]:
     crowd = crowding(boxes)
     return _rank(boxes, lambda b: (-crowd[b], -boxes[b].length * boxes[b].size, -boxes[b].length))
 
 
-def _by_size(boxes: Sequence[Box]) -> list[int]:
+def _largest_first(boxes: Sequence[Box]) -> list[int]:
     return _rank(boxes, lambda b: (-boxes[b].size, -boxes[b].length))
 
 
 #: ranks of boxes at one offset: the lowest rank is tried first
-PREORDERS: tuple[Preorder, ...] = (_by_crowding, _by_length, _by_size)
+PREORDERS: tuple[Preorder, ...] = (_most_crowded_first, _longest_first, _largest_first)
 
 
 class Search:

@@ -1,4 +1,4 @@
-"""Place buffers with gaps greedily: a buffer may lie in the gap of another.
+"""Place buffers with gaps greedily: a buffer may be stored in the gap of another.
 
     offset ▲        ┌────────┐
            │ ┌────┐ │ c, its │         the first part of c is not there before the second: x lies below it
@@ -21,7 +21,7 @@ from .greedy import Box, Placement, neighbours, orders, promote
 
 
 @dataclass(frozen=True)
-class Block:
+class BufferPart:
     """Part of a buffer: `[lower, upper)` of it alive in steps `[start, end)`; in any one unit."""
 
     start: int
@@ -31,7 +31,7 @@ class Block:
 
 
 #: the blocks of one buffer, at fixed offsets to each other
-Shape = tuple[Block, ...]
+Shape = tuple[BufferPart, ...]
 
 
 def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds: int) -> Placement:
@@ -51,7 +51,7 @@ def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds
         for _ in range(rounds):
             if best.height <= bound:
                 return best
-            found = _placed(boxes, apart, order)
+            found = _place(boxes, apart, order)
             if found.height < best.height:
                 best = found
             order = promote(order, boxes, found)
@@ -71,7 +71,7 @@ def _apart(shape: Shape, other: Shape) -> Iterator[tuple[int, int]]:
                 yield two.lower - one.upper, two.upper - one.lower
 
 
-def _placed(boxes: Sequence[Box], apart: Sequence[Sequence[tuple[int, int, int]]], order: Sequence[int]) -> Placement:
+def _place(boxes: Sequence[Box], apart: Sequence[Sequence[tuple[int, int, int]]], order: Sequence[int]) -> Placement:
     offsets = [-1] * len(boxes)
     for box in order:
         taken = sorted((offsets[n] + low, offsets[n] + high) for n, low, high in apart[box] if offsets[n] >= 0)

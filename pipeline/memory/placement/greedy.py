@@ -83,18 +83,18 @@ def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list
     crest = {step: rank for rank, step in enumerate(sorted(range(len(total)), key=lambda s: (-total[s], s)))}
     breadth = [min(crest[s] for s in range(box.start, box.end)) for box in boxes]
 
-    def by(key) -> list[int]:
+    def sort(key) -> list[int]:
         return sorted(range(len(boxes)), key=lambda b: (*key(b, boxes[b]), boxes[b].start, b))
 
-    yield by(lambda b, box: (-box.size, -box.length))
-    yield by(lambda b, box: (-crowd[b], -box.length, -box.size))
-    yield by(lambda b, box: (-crowd[b], -box.size))
-    yield by(lambda b, box: (-box.size * box.length,))
-    yield by(lambda b, box: (-box.length, -box.size))
-    yield by(lambda b, box: (breadth[b], -box.size))
-    yield by(lambda b, box: (-len(near[b]), -box.size))
-    yield by(lambda b, box: (box.start, -box.size))
-    yield by(lambda b, box: (-box.end, -box.size))
+    yield sort(lambda b, box: (-box.size, -box.length))
+    yield sort(lambda b, box: (-crowd[b], -box.length, -box.size))
+    yield sort(lambda b, box: (-crowd[b], -box.size))
+    yield sort(lambda b, box: (-box.size * box.length,))
+    yield sort(lambda b, box: (-box.length, -box.size))
+    yield sort(lambda b, box: (breadth[b], -box.size))
+    yield sort(lambda b, box: (-len(near[b]), -box.size))
+    yield sort(lambda b, box: (box.start, -box.size))
+    yield sort(lambda b, box: (-box.end, -box.size))
 
 
 def place(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...program import Program
 from ...targets import Target
-from ...targets.memory import of_kind
+from ...targets.memory import select_kind
 from ..liveness import ALIGNMENT, aligned
 from .plan_banks import Room
 from .traffic import traffic
@@ -16,13 +16,13 @@ RESERVE = 16384
 
 
 def place_weights(program: Program, target: Target, code: int) -> tuple[str, ...]:
-    """Return the memory of each weight, by name, beside `code` bytes in the first one; empty if that holds all of them.
+    """Return the memory of each weight, by name, along with `code` bytes in the first one; empty if that holds all of them.
 
     Also empty without a second memory. What fits nowhere is in the last.
     """
     rooms = [
         Room(each.name, each.usable - (0 if number else code + RESERVE))
-        for number, each in enumerate(of_kind(target.memories, "flash"))
+        for number, each in enumerate(select_kind(target.memories, "flash"))
     ]
     if len(rooms) < 2 or program.weight_bytes <= rooms[0].size:
         return ()

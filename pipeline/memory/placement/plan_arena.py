@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...program import Program
-from ..liveness import ALIGNMENT, Lifetime, Parts, aligned, lifetimes
+from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
 from .canonical import lower_placement
-from .gaps import Block, Shape, place_with_gaps
+from .gaps import BufferPart, Shape, place_with_gaps
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
 from .skyline import skyline_placement
 
@@ -52,9 +52,9 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
     clock, no random numbers.
     """
-    parts = Parts(program, alignment)
+    parts = BufferParts(program, alignment)
     offsets = [0] * len(program.buffers)
-    placed = placed_buffers(program)
+    placed = buffers_to_place(program)
     found, arena = place_buffers(program, placed, parts, alignment, work)
     for index, offset in zip(placed, found, strict=True):
         offsets[index] = offset
@@ -62,7 +62,7 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
 
 
-def placed_buffers(program: Program) -> list[int]:
+def buffers_to_place(program: Program) -> list[int]:
     """List the buffers that need a place: neither empty nor never alive."""
     return [
         number
@@ -72,7 +72,7 @@ def placed_buffers(program: Program) -> list[int]:
 
 
 def place_buffers(
-    program: Program, chosen: Sequence[int], parts: Parts, alignment: int, work: int = WORK
+    program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int, work: int = WORK
 ) -> tuple[tuple[int, ...], int]:
     """Place some buffers of a program in a block of their own, as `plan_arena` does; return offsets and height in bytes."""
     unit, boxes = boxes_of(program, chosen, parts, alignment)
@@ -87,12 +87,12 @@ def place_buffers(
     return tuple(offset * unit for offset in placement.offsets), placement.height * unit
 
 
-def boxes_of(program: Program, chosen: Sequence[int], parts: Parts, alignment: int) -> tuple[int, list[Box]]:
+def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int) -> tuple[int, list[Box]]:
     """Return the boxes of some buffers, and their unit in bytes: a multiple of `alignment`."""
     lives = lifetimes(program)
     sizes = [aligned(program.buffers[index].nbytes, alignment) for index in chosen]
     unit = math.gcd(*sizes, *(parts.sizes[part] for index in chosen for part in parts.of_buffer(index))) or alignment
-    return unit, _compressed([lives[index] for index in chosen], [size // unit for size in sizes])
+    return unit, _compress([lives[index] for index in chosen], [size // unit for size in sizes])
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
@@ -114,16 +114,16 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
                 if best.height == least:
                     return best
     assert best is not None
-    best = _promoted(boxes, near, winner, best, least)
+    best = _promote_last(boxes, near, winner, best, least)
     if best.height > least:
         best = skyline_placement(boxes, best, least, work // 2)
     return best if best.height == least else lower_placement(boxes, best, least, work // 2)
 
 
 def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement, work: int) -> Placement:
-    """Place workspaces beside the lowest placement of the rest, if that is lower than `best`.
+    """Place workspaces next to the lowest placement of the rest, if that is lower than `best`.
 
-    So a workspace never costs more than beside the arena.
+    So a workspace never costs more than outside the arena.
     """
     if not any(own):
         return best
@@ -140,7 +140,7 @@ def _workspaces(program: Program) -> frozenset[int]:
     )
 
 
-def _promoted(
+def _promote_last(
     boxes: Sequence[Box], near: Sequence[Sequence[int]], order: list[int], best: Placement, least: int
 ) -> Placement:
     """Place repeatedly, each time with the boxes at the last top first."""
@@ -163,16 +163,16 @@ def _most_alive(shapes: Sequence[Shape]) -> int:
     return max(loads([Box(block.start, block.end, block.upper - block.lower) for block in blocks]), default=0)
 
 
-def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
+def _shape(parts: BufferParts, buffer: int, unit: int) -> Shape:
     """Return the parts of a buffer that are ever alive, as blocks."""
     return tuple(
-        Block(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
+        BufferPart(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
         for part in parts.of_buffer(buffer)
         if parts.sizes[part] and (life := parts.lives[part]).end > life.start
     )
 
 
-def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
+def _compress(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
     """Return boxes over the moments at which some buffer is born.
 
     Lifetimes that meet do so at one of these.

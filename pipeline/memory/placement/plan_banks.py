@@ -22,15 +22,15 @@ from itertools import accumulate
 
 from ...program import Program
 from ...targets import Target
-from ...targets.memory import of_kind
-from ..liveness import Parts, aligned
+from ...targets.memory import select_kind
+from ..liveness import BufferParts, aligned
 from .greedy import Box, Placement, neighbours, orders, promote
-from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, place_buffers, placed_buffers
+from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
 from .traffic import traffic
 
 #: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
-#: the fewer if nothing fits otherwise
-RESERVES = (4096, 512)
+#: as many of them as fit, if not all do
+RESERVE = 4096
 #: a plan with this part more than the fewest bytes is taken if it moves more of them in the faster memories
 SLACK = 16
 
@@ -45,19 +45,37 @@ class Room:
 
 
 def plan_on(program: Program, plan: ArenaPlan, target: Target, workspace: int) -> ArenaPlan:
-    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first."""
-    for reserve in RESERVES:
+    """Return the plan in the memories of a target; `workspace` bytes beside the arena are in the first.
+
+    As much is kept for the stack as lets the plan fit, up to RESERVE: the stack is measured later, and may need less.
+    """
+
+    def planned(reserve: int) -> tuple[ArenaPlan, int]:
         rooms = rooms_of(target, workspace + reserve)
         found = plan_banks(program, plan, rooms, target.alignment)
-        if not excess_of(found, rooms):
-            break
-    return found
+        return found, excess_of(found, rooms)
+
+    best, excess = planned(RESERVE)
+    if not excess:
+        return best
+    best, excess = planned(1)  # no stack is empty
+    if excess:
+        return planned(target.stack_reserve)[0]
+    low, high = 0, RESERVE // target.alignment
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried, over = planned(middle * target.alignment)
+        if over:
+            high = middle
+        else:
+            low, best = middle, tried
+    return best
 
 
 def rooms_of(target: Target, beside: int) -> tuple[Room, ...]:
     """Return the room for an arena in each ram; the first holds `beside` other bytes."""
     found, alignment = [], target.alignment
-    for number, each in enumerate(of_kind(target.memories, "ram")):
+    for number, each in enumerate(select_kind(target.memories, "ram")):
         free = each.usable - (-each.start) % alignment - (0 if number else beside)
         found.append(Room(each.name, max(0, free) // alignment * alignment, each.slowness))
     return tuple(found)
@@ -98,16 +116,16 @@ def _plans(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: 
 
 def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> ArenaPlan:
     """Plan over all memories, filled in this order; only the last one may overflow."""
-    chosen, parts, moved = placed_buffers(program), Parts(program, alignment), traffic(program)[0]
+    chosen, parts, moved = buffers_to_place(program), BufferParts(program, alignment), traffic(program)[0]
     unit, boxes = boxes_of(program, chosen, parts, alignment)
     busy = [moved[index] for index in chosen]
-    # positions in units: bank k lies between walls k and k + 1, the last one is open
+    # positions in units: bank k is between walls k and k + 1, the last one is open
     walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
     found = [
         _cut(boxes, [plan.offsets[index] // unit for index in chosen], walls),
-        *_filled(boxes, busy, walls, rooms[-1].size // unit),
+        *_fill_banks(boxes, busy, walls, rooms[-1].size // unit),
     ]
-    return _banked(
+    return _plan_each_bank(
         program, plan, rooms, alignment, unit, walls, _best(found, boxes, busy, walls, rooms[-1].size // unit)
     )
 
@@ -148,7 +166,7 @@ def _cut(boxes: Sequence[Box], offsets: Sequence[int], walls: Sequence[int]) -> 
     return Placement(tuple(found), max((low + box.size for low, box in zip(found, boxes, strict=True)), default=0))
 
 
-def _filled(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int], room: int) -> Iterator[Placement]:
+def _fill_banks(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int], room: int) -> Iterator[Placement]:
     """Yield greedy placements below the walls: the busiest boxes first, then in the planner's orders.
 
     Boxes on top of a last memory that exceeds its `room` are taken first in the next round.
@@ -186,7 +204,7 @@ def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[i
     return Placement(tuple(offsets), max((low + box.size for low, box in zip(offsets, boxes, strict=True)), default=0))
 
 
-def _banked(
+def _plan_each_bank(
     program: Program,
     plan: ArenaPlan,
     rooms: Sequence[Room],
@@ -196,7 +214,7 @@ def _banked(
     placement: Placement,
 ) -> ArenaPlan:
     """Plan each bank of a placement again as one block, no higher than it is used."""
-    chosen, parts = placed_buffers(program), Parts(program, alignment)
+    chosen, parts = buffers_to_place(program), BufferParts(program, alignment)
     offsets, banks, start = [0] * len(program.buffers), [], 0
     for number, room in enumerate(rooms):
         inside = {

@@ -1,4 +1,4 @@
-"""Plan the body of a loop: its buffers in the loop's workspace, and the operands that may lie in its results.
+"""Plan the body of a loop: its buffers in the loop's workspace, and the operands that may be stored in its results.
 
     for t in 0 … 39:                          workspace
         a = x[t] · W      512 bytes           0 ┌───────┐
@@ -6,7 +6,7 @@
         y[t] = b · V                        512 └───────┘ x[t] and y[t] lie outside
 
 The body is a program: its order, its sharing and its plan are those of any program, and the same validator checks them.
-A loop of rows runs in its own order, and each of its rings is a workspace of its own, which may lie in any gap of the arena.
+A loop of rows runs in its own order, and each of its rings is a workspace of its own, which may be stored in any gap of the arena.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def plan_loop(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
     if loop.is_numbered:
         return _plan_rows(loop)
     loop = _next_states_in_place(loop)
-    found = min(((each, plan_arena(each)) for each in _arranged(_apart(loop))), key=lambda each: each[1].arena)
-    planned = _refilled(loop, *found)
+    found = min(((each, plan_arena(each)) for each in _arrangements(_apart(loop))), key=lambda each: each[1].arena)
+    planned = _fill_body(loop, *found)
     return replace(planned, in_place=tuple(_overlays(planned))), (found[1].arena,) if found[1].arena else ()
 
 
@@ -52,15 +52,15 @@ def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
 
 
 def _next_states_in_place(loop: Loop) -> Loop:
-    """Let the next state be made where the present one lies, instead of copied there, if its maker may write it there."""
+    """Let the next state be made in place of the present one, instead of copied there, if its maker may write it there."""
     for carry in loop.carries:
-        found = _copied_state(loop, *carry)
+        found = _step_copying_state(loop, *carry)
         if found is not None:
-            loop = _in_place(loop, *carry, found)
+            loop = _drop_state_copy(loop, *carry, found)
     return loop
 
 
-def _copied_state(loop: Loop, first: int, last: int) -> int | None:
+def _step_copying_state(loop: Loop, first: int, last: int) -> int | None:
     """Return the number of the step that copies a value of the workspace to a state, whose maker is the last to read the old one."""
     body = loop.body
     makers = {tensor: number for number, step in enumerate(body.steps) for tensor in step.writes}
@@ -84,8 +84,8 @@ def _copied_state(loop: Loop, first: int, last: int) -> int | None:
     )
 
 
-def _in_place(loop: Loop, first: int, last: int, copy: int) -> Loop:
-    """Return the loop without the step `copy` of a state: its source lies there."""
+def _drop_state_copy(loop: Loop, first: int, last: int, copy: int) -> Loop:
+    """Return the loop without the step `copy` of a state: its source is stored there."""
     body, source = loop.body, loop.body.steps[copy].reads[0]
     emptied = body.tensors[source].buffer
     moved = replace(body.tensors[source], buffer=body.tensors[last].buffer)
@@ -121,15 +121,15 @@ def _apart(loop: Loop) -> Program:
     return replace(body, steps=tuple(steps))
 
 
-def _arranged(program: Program) -> Iterator[Program]:
+def _arrangements(program: Program) -> Iterator[Program]:
     """Yield the program as given and in its best order, both with and without sharing."""
     for each in (program, share(program)):
         yield each
         yield each.reordered(beam_order(each).order)
 
 
-def _refilled(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
-    """Return the loop with the body `inner` and its plan, with all that lies outside in its size again."""
+def _fill_body(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
+    """Return the loop with the body `inner` and its plan, with all that is outside in its size again."""
     before = {(step.kernel, step.writes): step for step in loop.body.steps}
     steps = tuple(
         replace(step, in_place=own.in_place, copies=own.copies)
@@ -155,7 +155,7 @@ class _Use(NamedTuple):
 
 
 def _overlays(loop: Loop) -> Iterator[Overlay]:
-    """Yield the operands of a loop that may lie in a result; see `program.Step`."""
+    """Yield the operands of a loop that may be stored in a result; see `program.Step`."""
     reads, results = len(loop.reads), len(loop.results)
     uses = [_use(loop, place) for place in range(reads + results)]
     for read, operand in enumerate(uses[:reads]):
@@ -176,7 +176,7 @@ def _use(loop: Loop, place: int) -> _Use:
 
 
 def _shift(loop: Loop, operand: _Use, result: _Use) -> int | None:
-    """Return the bytes by which an operand may lie behind the start of a result."""
+    """Return the bytes from the start of a result to an operand in its place."""
     steps, tensors = loop.body.steps, loop.body.tensors
     if not operand.reads or not result.writes or operand.writes:
         return None

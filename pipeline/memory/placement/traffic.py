@@ -11,7 +11,7 @@ def traffic(program: Program) -> tuple[list[int], list[int]]:
     A step moves each of its tensors once, however often its kernel reads an element; a loop does so in each trip.
     """
     buffers, weights = [0] * len(program.buffers), [0] * len(program.weights)
-    for tensor, nbytes in zip(program.tensors, _by_tensor(program, 1), strict=True):
+    for tensor, nbytes in zip(program.tensors, _bytes_by_tensor(program, 1), strict=True):
         if tensor.buffer is not None:
             buffers[tensor.buffer] += nbytes
     for owner, step, runs in program.calls():
@@ -21,7 +21,7 @@ def traffic(program: Program) -> tuple[list[int], list[int]]:
     return buffers, weights
 
 
-def _by_tensor(program: Program, trips: int) -> list[int]:
+def _bytes_by_tensor(program: Program, trips: int) -> list[int]:
     """Return the bytes moved in `trips` runs of a program, by tensor."""
     moved = [0] * len(program.tensors)
     for step in program.steps:
@@ -30,7 +30,7 @@ def _by_tensor(program: Program, trips: int) -> list[int]:
             for tensor in (*step.reads, *step.writes):
                 moved[tensor] += program.tensors[tensor].nbytes * runs
             continue
-        inside = _by_tensor(step.body, step.trips)
+        inside = _bytes_by_tensor(step.body, step.trips)
         for window in step.windows:
             moved[(*step.reads, *step.results)[window.place]] += inside[window.tensor] * runs
         for number, each in enumerate(step.body.tensors):

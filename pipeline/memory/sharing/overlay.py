@@ -15,7 +15,7 @@ def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program |
     """Lay a read of `step` over a write, as `overlay` says; the smaller buffer moves into the larger.
 
     Where the read is shifted, the buffer grows as far as other tensors on the smaller one, alive at other times, ask for.
-    Returns the same object if they lie there already. Returns None if one is a weight, if neither buffer has room for
+    Returns the same object if they are stored there already. Returns None if one is a weight, if neither buffer has room for
     the other, or if a moved tensor would be misaligned for its dtype. `keeps_contents` tells whether anything is then
     overwritten too early.
     """

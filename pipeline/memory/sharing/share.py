@@ -59,9 +59,9 @@ def merge_buffers(program: Program, *, in_place: bool, copies: bool, alignment: 
     Early merges can rule out later ones: both kinds are tried first, and the better outcome is taken.
     """
     merges: list[Callable[[Program, _Work], Program]] = []
-    merges += [_in_place] * in_place
-    merges += [_without_copies] * (copies and has_copies(program))
-    found = [_merged(program, each, _Work(alignment, WORK)) for each in (merges, merges[::-1])[: len(merges)]]
+    merges += [_put_in_place] * in_place
+    merges += [_remove_copies] * (copies and has_copies(program))
+    found = [_merge_repeatedly(program, each, _Work(alignment, WORK)) for each in (merges, merges[::-1])[: len(merges)]]
     return min(found, key=lambda each: _cost(each, alignment), default=program)
 
 
@@ -70,7 +70,7 @@ def has_copies(program: Program) -> bool:
     return any(step.copies for step in program.steps)
 
 
-def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
+def _merge_repeatedly(program: Program, kinds: list[_Kind], work: _Work) -> Program:
     """Apply all kinds of merges in turn until nothing changes: a refused merge may pay off later."""
     before = None
     while program is not before:
@@ -80,7 +80,7 @@ def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
     return program
 
 
-def _in_place(program: Program, work: _Work) -> Program:
+def _put_in_place(program: Program, work: _Work) -> Program:
     """Put results in place of operands, if that is free or pays off."""
     earlier = ancestors(step_graph(program))
     cost: _Cost | None = None
@@ -103,15 +103,15 @@ def _in_place(program: Program, work: _Work) -> Program:
     return program
 
 
-def _without_copies(program: Program, work: _Work) -> Program:
-    """Remove copy kernels whose operands can lie in the result at lower cost."""
+def _remove_copies(program: Program, work: _Work) -> Program:
+    """Remove copy kernels whose operands can be stored in the result at lower cost."""
     cost: _Cost | None = None
     for step in [program.steps[number] for number in _largest_first(program)]:
         if not step.copies:
             continue
         if not work.allows(program):
             return program
-        merged = _without(program, step)
+        merged = _remove_copy(program, step)
         if merged is None:
             continue
         cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
@@ -120,7 +120,7 @@ def _without_copies(program: Program, work: _Work) -> Program:
     return program
 
 
-def _without(program: Program, step: Step) -> Program | None:
+def _remove_copy(program: Program, step: Step) -> Program | None:
     """Lay all operands of a copy into its result and drop the step; None if that is illegal."""
     merged = program
     for overlay in step.copies:
@@ -140,10 +140,10 @@ def _without(program: Program, step: Step) -> Program | None:
 def _largest_first(program: Program) -> list[int]:
     """List the steps by bytes written, most first."""
 
-    def written(number: int) -> int:
+    def bytes_written(number: int) -> int:
         return sum(program.tensors[tensor].nbytes for tensor in program.steps[number].writes)
 
-    return sorted(range(len(program.steps)), key=lambda number: (-written(number), number))
+    return sorted(range(len(program.steps)), key=lambda number: (-bytes_written(number), number))
 
 
 def _is_legal(program: Program, tensor: int) -> bool:

@@ -19,11 +19,11 @@ from .share import merge_buffers
 def stored_share(program: Program, *, in_place: bool = True, copies: bool = True) -> Program:
     """Return `share` of the program, found once for each form."""
 
-    def made() -> list[list]:
+    def compute() -> list[list]:
         return _changes(program, merge_buffers(program, in_place=in_place, copies=copies, alignment=ALIGNMENT))
 
     key = f"share {form_key(program)} {in_place:d} {copies:d} {ALIGNMENT}"
-    return drop_empty_buffers(_changed(program, shared_store().get_or_make(key, made)))
+    return drop_empty_buffers(_apply(program, shared_store().get_or_make(key, compute)))
 
 
 def _changes(program: Program, merged: Program) -> list[list]:
@@ -43,7 +43,7 @@ def _changes(program: Program, merged: Program) -> list[list]:
     return [dropped, moved, grown, [list(astuple(view)) for view in merged.views[len(program.views) :]]]
 
 
-def _changed(program: Program, changes: list[list]) -> Program:
+def _apply(program: Program, changes: list[list]) -> Program:
     dropped, moved, grown, views = changes
     without = frozenset(dropped)
     tensors, buffers = list(program.tensors), list(program.buffers)

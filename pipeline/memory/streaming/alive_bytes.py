@@ -40,7 +40,7 @@ class AliveBytes:
     def alone(self) -> list[int]:
         """Return the bytes alive at each single step.
 
-        A dying operand that may lie in the result is not counted.
+        A dying operand that may be stored in the result is not counted.
         """
         changes = [0] * (self.count + 2)
         for size, birth, death in zip(self.sizes, self.births, self.deaths):

@@ -29,12 +29,12 @@ def coarser(paths: Partitioner, path: Partition) -> Partition:
     return paths.path_of([_fastest(paths, each, path.nbytes) for each in path.regions], path.reached)
 
 
-def in_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | None:
+def enlarge_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | None:
     """Take `fewest` rows at a time or the next number that saves time, at any peak; None if a region has none."""
     regions: list[StreamedSteps] = []
     for each in path.regions:
         groups = sorted(_groups(paths, each)) if each.group < fewest else []
-        found = _grouped(paths, each, [group for group in groups if group >= fewest], math.inf) if groups else each
+        found = _fit_groups(paths, each, [group for group in groups if group >= fewest], math.inf) if groups else each
         if found is None:
             return None
         regions.append(found)
@@ -58,7 +58,9 @@ def row_groups(extents: Sequence[int], again: Sequence[int] = ()) -> list[int]:
     return sorted(cheaper, key=lambda group: (cost(group), -group))
 
 
-def _grouped(paths: Partitioner, streamed: StreamedSteps, groups: Sequence[int], most: float) -> StreamedSteps | None:
+def _fit_groups(
+    paths: Partitioner, streamed: StreamedSteps, groups: Sequence[int], most: float
+) -> StreamedSteps | None:
     """Return the region by the first of `groups` rows that runs within `most` bytes."""
     around = paths.bytes_around(streamed.first, streamed.last + 1)
     for group in groups:
@@ -73,7 +75,7 @@ def _fastest(paths: Partitioner, streamed: StreamedSteps, most: int) -> Streamed
     rows = _region(paths, streamed, 1)
     if rows is None:
         return streamed
-    best = _grouped(paths, streamed, _groups(paths, streamed), most) or streamed
+    best = _fit_groups(paths, streamed, _groups(paths, streamed), most) or streamed
     if not any(_again(paths, rows.stages)) or not all(_is_pointwise(paths, stage) for stage in rows.stages):
         return best
     shape = paths.program.tensors[paths.program.steps[streamed.first].writes[0]].shape
@@ -84,7 +86,7 @@ def _fastest(paths: Partitioner, streamed: StreamedSteps, most: int) -> Streamed
             continue
         common = math.gcd(*(stage.extent for stage in along.stages))
         even = [group for group in range(min(common, MOST_CHANNELS), 1, -1) if common % group == 0]
-        found = _grouped(paths, other, even, most)
+        found = _fit_groups(paths, other, even, most)
         if found is not None and _time(paths, along.stages, found.group) < _time(paths, rows.stages, best.group):
             best, rows = found, along
     return best

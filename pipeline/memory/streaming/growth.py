@@ -4,7 +4,7 @@
     result     y0 y1 y2 y3                  y0 and y1 before it, y2 over x0 once that is read for the last time, …
                |shift|
 
-Rows lie one after the other in both: a tensor of several planes is turned in place before the region, or after it
+Rows are stored one after the other in both: a tensor of several planes is turned in place before the region, or after it
 (`kernels/rewrite/turn_rows.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 """
 
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from ...program import Overlay, Program, Step, Tensor
 from ...program.row_dependence import Follows, group_starts
 from ..liveness import ALIGNMENT, aligned
-from .stage import Read, Result, Stage
+from .stage import Read, Stage, StageResult
 
 _T = TypeVar("_T")
 #: dtypes whose regions are faster with channels last, see kernels/rewrite/integers_last.py: their results stay apart
@@ -27,7 +27,7 @@ _SMALL = ("int8", "uint8")
 
 
 @dataclass(frozen=True)
-class Growth:
+class SegmentOverlap:
     """Place of a dying operand, with rows along `axis`: `shift` bytes behind the result's first, both within `nbytes`."""
 
     axis: int
@@ -36,16 +36,18 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Grown:
+class OverlappedResult:
     """Result of a region, by the step that writes it, and the operand it grows over."""
 
     result: int
     operand: int
     step: int
-    growth: Growth
+    growth: SegmentOverlap
 
 
-def growths_of(program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result]) -> Iterator[Grown]:
+def segment_overlaps(
+    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[StageResult]
+) -> Iterator[OverlappedResult]:
     """Yield each way to let one of the `results` grow over an operand: each item of `dying` reads one buffer."""
     for readers in dying:
         axis = _axis_of(program, readers)
@@ -56,8 +58,8 @@ def growths_of(program: Program, dying: Iterable[Sequence[Read]], results: Seque
             operand = program.tensors[readers[0].tensor]
             if operand.dtype == what.dtype not in _SMALL and operand.buffer != what.buffer:
                 shift = _shift(operand.nbytes // operand.shape[axis], what.nbytes // writer.extent, writer, readers)
-                growth = Growth(axis, shift, max(shift + operand.nbytes, what.nbytes))
-                yield Grown(tensor, readers[0].tensor, writer.step, growth)
+                growth = SegmentOverlap(axis, shift, max(shift + operand.nbytes, what.nbytes))
+                yield OverlappedResult(tensor, readers[0].tensor, writer.step, growth)
 
 
 def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:
@@ -72,7 +74,7 @@ def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:
 
 
 def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
-    """Tell whether a tensor is all of its buffer, and its rows lie in pieces that can be moved."""
+    """Tell whether a tensor is all of its buffer, and its rows are in pieces that can be moved."""
     if tensor.buffer is None or tensor.offset or program.buffers[tensor.buffer].nbytes != tensor.nbytes:
         return False
     return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
@@ -110,7 +112,7 @@ def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> in
 @lru_cache(1 << 14)
 def _ahead(row: int, written: int, extent: int, group: int, period: int, reader: _Reader) -> int:
     """Return by how many bytes, aligned, the rows written are ahead of those no longer needed, at most."""
-    most, needed = 0, _needed_from(reader)
+    most, needed = 0, _first_rows_needed(reader)
     for number, start in enumerate(group_starts(extent, group)):
         since = number * period - reader.offset
         # at one tick, the writer's own read is not over while it writes
@@ -120,7 +122,7 @@ def _ahead(row: int, written: int, extent: int, group: int, period: int, reader:
     return aligned(most, ALIGNMENT)
 
 
-def _needed_from(reader: _Reader) -> list[int]:
+def _first_rows_needed(reader: _Reader) -> list[int]:
     """List by run of a reader the first row of the operand that it, or a later run, needs; at the end, the rows' number."""
     least = reader.follows.extent
     found = [least]
@@ -131,11 +133,11 @@ def _needed_from(reader: _Reader) -> list[int]:
 
 
 def is_turned(shape: Sequence[int], axis: int) -> bool:
-    """Tell whether rows along an axis lie one after the other."""
+    """Tell whether rows along an axis are stored one after the other."""
     return math.prod(shape[:axis]) == 1
 
 
-def turned(shape: Sequence[_T], axis: int) -> tuple[_T, ...]:
+def rows_first(shape: Sequence[_T], axis: int) -> tuple[_T, ...]:
     """Return a shape with the axis of the rows first."""
     return (shape[axis], *shape[:axis], *shape[axis + 1 :])
 
@@ -147,6 +149,6 @@ def turn_step(program: Program, tensor: int, axis: int, kernel: str, back: bool 
     """
     what = program.tensors[tensor]
     added = len(program.tensors)
-    program = replace(program, tensors=(*program.tensors, replace(what, shape=turned(what.shape, axis))))
+    program = replace(program, tensors=(*program.tensors, replace(what, shape=rows_first(what.shape, axis))))
     read, write = (added, tensor) if back else (tensor, added)
     return program, Step(kernel, (read,), (write,), in_place=(Overlay(0, 0),)), added

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from ...program import Program
 from ..liveness import aligned
-from .growth import Growth, growths_of
+from .growth import SegmentOverlap, segment_overlaps
 from .region_builder import StepSplit
-from .stage import Read, Result, Stage
+from .stage import Read, Stage, StageResult
 
 #: a result takes the place of an operand of its size; of any size, over which it grows
 IN_PLACE, GROWING = 1, 2
@@ -37,7 +37,7 @@ class Replacement:
     step: int
     lag: int = 0
     held: int = 0
-    growth: Growth | None = None
+    growth: SegmentOverlap | None = None
 
     def saved(self, program: Program, extent: int, alignment: int) -> int:
         """Return the bytes that it saves, if the result has `extent` rows."""
@@ -69,18 +69,22 @@ def replacements(
             if buffer is not None and tensor not in made:
                 reads.setdefault(buffer, []).append(Read(choice, stage, place, tensor))
     inside = {tensor for stage in stages for tensor in program.steps[stage.step].reads}
-    written = [Result(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
+    written = [StageResult(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
     dying = [readers for buffer, readers in reads.items() if last_uses[buffer] <= last]
     return replacements_of(program, dying, [each for each in written if each.tensor in results], inside, growing)
 
 
 def replacements_of(
-    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result], inside: Collection[int], growing: bool
+    program: Program,
+    dying: Iterable[Sequence[Read]],
+    results: Sequence[StageResult],
+    inside: Collection[int],
+    growing: bool,
 ) -> Iterator[Replacement]:
     """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
 
     `inside` holds the tensors read in the region. With `growing`, results grow over operands too. A result in the memory of
-    an input, which lies outside of a loop's body, stays there.
+    an input, which is outside of a loop's body, stays there.
     """
     dying, given = list(dying), program.input_buffers()
     results = [each for each in results if program.tensors[each.tensor].buffer not in given]
@@ -95,12 +99,12 @@ def replacements_of(
                 elif tensor not in inside:
                     held = (lag // stage.period + 1) * stage.group
                     yield Replacement(tensor, operands, stage.step, lag, held)
-    for each in growths_of(program, dying, results) if growing else ():
+    for each in segment_overlaps(program, dying, results) if growing else ():
         yield Replacement(each.result, (each.operand,), each.step, growth=each.growth)
 
 
 def _lag(program: Program, writer: Stage, read: Read) -> int | None:
-    """Return the ticks by which rows must be stored late, to be stored after the writer's kernel.
+    """Return the ticks that rows must be stored late, to be stored after the writer's kernel.
 
     None if an operand cannot be replaced. Negative if rows may be stored by the kernel itself.
     """
@@ -123,7 +127,7 @@ def _lag(program: Program, writer: Stage, read: Read) -> int | None:
 
 
 def _layout(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return the elements before, along and after an axis: rows of equal layouts lie at the same bytes."""
+    """Return the elements before, along and after an axis: rows of equal layouts are at the same bytes."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ...program import Overlay, Program, Step
 from ...program.free_name import free_name
-from ...program.workspaces import with_workspaces
+from ...program.workspaces import add_workspaces
 from .growth import is_turned, turn_step
 from .region import Region
 
@@ -36,7 +36,7 @@ def region_step(program: Program, region: Region) -> Step:
 def estimate_region(program: Program, region: Region) -> tuple[Program, Step]:
     """Replace the steps of the region by one step without kernels, with workspaces for its rings and its slots."""
     merged, step = merge_region(program, region, region_step(program, region))
-    merged = with_workspaces(merged, {step.kernel: region.workspaces(program)})
+    merged = add_workspaces(merged, {step.kernel: region.workspaces(program)})
     return merged, next(each for each in merged.steps if each.kernel == step.kernel)
 
 
@@ -51,7 +51,7 @@ def merge_region(program: Program, region: Region, loop: _Step) -> tuple[Program
     for tensor in region.rings:
         own = tensors[tensor].buffer_number
         tensors[tensor], buffers[own] = replace(tensors[tensor], shape=(0,)), replace(buffers[own], nbytes=0)
-    program, before, loop, after = _turned(
+    program, before, loop, after = _turn_operand(
         replace(program, tensors=tuple(tensors), buffers=tuple(buffers)), region, loop
     )
     changed: dict[int, tuple[Step, ...]] = dict.fromkeys(inside, ()) | {max(inside): (*before, loop, *after)}
@@ -59,7 +59,9 @@ def merge_region(program: Program, region: Region, loop: _Step) -> tuple[Program
     return replace(program, steps=tuple(kept)), loop
 
 
-def _turned(program: Program, region: Region, step: _Step) -> tuple[Program, tuple[Step, ...], _Step, tuple[Step, ...]]:
+def _turn_operand(
+    program: Program, region: Region, step: _Step
+) -> tuple[Program, tuple[Step, ...], _Step, tuple[Step, ...]]:
     """Make room for a result that grows, and lay its rows and the operand's one after the other.
 
     Returns the program, the steps before, the step itself and the steps after it.

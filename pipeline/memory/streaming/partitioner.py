@@ -242,7 +242,7 @@ class Partitioner(AliveBytes):
     def _axes(self, first: int) -> list[int]:
         """List the axes to stream along, the fastest first.
 
-        Vectors lie along the last one; a few channels at a time use a weight less often than all of them do.
+        Vectors go along the last one; a few channels at a time use a weight less often than all of them do.
         """
         if first not in self._axes_of:
             last = len(self.program.tensors[self.program.steps[first].writes[0]].shape) - 1

@@ -5,7 +5,7 @@
     step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
     ring    0   01  012 123 234 345 456
 
-Nothing is computed twice: rows shared with the window before are kept. The row just computed lies in a slot, which
+Nothing is computed twice: rows shared with the window before are kept. The row just computed is in a slot, which
 several rings share (`slots.py`). A pooling can take rows as they come, and keep
 none: its own row is accumulated in parts, each some ticks ahead of the last. The idea is that of line buffers in hardware,
 and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution at the
@@ -22,7 +22,7 @@ from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
 from .in_place import GROWING, Replacement, last_uses_of, replacements
 from .region_builder import Need, RegionBuilder, StepSplit, last_needs
-from .slots import Fresh, assign_slots
+from .slots import FreshRows, assign_slots
 from .stage import Stage
 
 
@@ -137,13 +137,13 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
     stages = _stages(builder, list(zip(chosen, needs)), group)
     writes = [program.steps[stage.step].writes[0] for stage in stages]
     rings = [t for t, stage in zip(writes, stages) if stage.operand is None and not builder.is_kept(t)]
-    stages, slots = _in_slots(program, stages, rings)
+    stages, slots = _assign_slots(program, stages, rings)
     held = [program.tensors[t].nbytes // stage.extent * stage.kept for t, stage in zip(writes, stages) if t in rings]
     nbytes = sum(aligned(each, alignment) for each in (*held, *slots))
     return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
 
 
-def _in_slots(
+def _assign_slots(
     program: Program, stages: tuple[Stage, ...], rings: Sequence[int]
 ) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
     """Put each ring's fresh group into a slot, if all its readers run at one tick.
@@ -159,18 +159,18 @@ def _in_slots(
         divided = all(each.extent % each.group == 0 for each in (stage, *readers)) or (
             stage.lockstep and stage.held == stage.group
         )
-        if divided and all(at_ticks_of(stage.offset, stage.period, each.offset, each.period) for each in readers):
+        if divided and all(reads_at_ticks_of(stage.offset, stage.period, each.offset, each.period) for each in readers):
             what = program.tensors[tensor]
             last = max((each.step for each in readers), default=stage.step)
             nbytes = what.nbytes // stage.extent * stage.group
             places.append(place)
-            fresh.append(Fresh(nbytes, what.dtype, stage.step, last, stage.held > stage.group))
+            fresh.append(FreshRows(nbytes, what.dtype, stage.step, last, stage.held > stage.group))
     slots = assign_slots(fresh)
     numbers = dict(zip(places, slots.numbers))
     return tuple(replace(stage, slot=numbers.get(place)) for place, stage in enumerate(stages)), slots.nbytes
 
 
-def at_ticks_of(offset: int, period: int, reader_offset: int, reader_period: int) -> bool:
+def reads_at_ticks_of(offset: int, period: int, reader_offset: int, reader_period: int) -> bool:
     """Tell whether a reader runs only at ticks at which its operand may be computed."""
     return (reader_offset - offset) % period == 0 and reader_period % period == 0
 
@@ -192,10 +192,12 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
             offset = min((reader.offset - period * (need.high - 1) for need, reader in reading), default=0)
             leads = leads_of(builder, choice, group)
             begin = offset - max(leads, default=0)
-            held = max((_held(need, reader.offset - begin, period) for need, reader in reading), default=1) * group
+            held = (
+                max((_groups_held(need, reader.offset - begin, period) for need, reader in reading), default=1) * group
+            )
             whole = builder.is_kept(tensor) or held > choice.extent
             lockstep = bool(reading) and choice.extent % group > 0 and held == group and not whole
-            lockstep = lockstep and all(_in_step(need, reader, choice.extent) for need, reader in reading)
+            lockstep = lockstep and all(_is_lockstep(need, reader, choice.extent) for need, reader in reading)
             stage = Stage(
                 choice.step,
                 choice.axis,
@@ -213,7 +215,7 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
     return tuple(reversed(stages))
 
 
-def _in_step(need: Need, reader: Stage, extent: int) -> bool:
+def _is_lockstep(need: Need, reader: Stage, extent: int) -> bool:
     """Tell whether a reader's groups are the rows it needs, of `extent` in all."""
     return need.slope == 1 and (need.low, need.high) == (0, 1) and reader.extent == extent
 
@@ -226,7 +228,7 @@ def leads_of(builder: RegionBuilder, choice: StepSplit, group: int = 1) -> tuple
     return tuple(early * period for early in choice.taps.early)
 
 
-def _held(need: Need, lead: int, period: int) -> int:
+def _groups_held(need: Need, lead: int, period: int) -> int:
     """Count the groups a ring must hold for a writer `lead` ticks ahead."""
     ahead = lead // period if need.slope.denominator == 1 else -(-lead // period)
     return ahead - need.low + 1

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ...program import Program, Rows, Splits, Step
-from .clock import Clock, Rate, reduced
+from .row_rates import Rate, RowRates, reduce_rate
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
@@ -35,11 +35,11 @@ class StepSplit:
     extent: int
     rows: Rows | None = None
     operand: int | None = None
-    taps: Taps | None = None
+    taps: RowTaps | None = None
 
 
 @dataclass(frozen=True)
-class Taps:
+class RowTaps:
     """Parts a row is accumulated in, each from at most `width` rows of `tensor`.
 
     By part, `early` counts the rows of `tensor` between its last row and that of the last part.
@@ -96,7 +96,7 @@ class RegionBuilder:
         #: per step with a role, the rows it needs of tensors made here, one row at a time
         self.paces: dict[int, tuple[Pace, ...]] = {}
         self._rates: dict[int, Rate] = {}
-        self._clock = Clock()
+        self._clock = RowRates()
         self.waiting: list[int] = []
         #: by tensor read here: bytes of the rows a reader needs at once but one, and of one; these of all, and the largest row
         self._least: dict[int, tuple[int, int]] = {}
@@ -181,10 +181,10 @@ class RegionBuilder:
         for pace in paces:
             if result not in self._rates and pace.tensor in self._rates:
                 over, under = self._rates[pace.tensor]
-                self._rate(result, reduced(over * pace.runs, under * pace.rises))
+                self._rate(result, reduce_rate(over * pace.runs, under * pace.rises))
         for pace in paces:
             over, under = self._rates[result]
-            if not self._rate(pace.tensor, reduced(over * pace.rises, under * pace.runs)):
+            if not self._rate(pace.tensor, reduce_rate(over * pace.rises, under * pace.runs)):
                 return False
         return True
 
@@ -216,7 +216,7 @@ class RegionBuilder:
                     low = high - choice.taps.width
                 yield step.reads[operand], slope, low, high
 
-    def _taps(self, step: Step, rows: Rows) -> Taps | None:
+    def _taps(self, step: Step, rows: Rows) -> RowTaps | None:
         """Return how a step accumulates its rows; None if it takes them at once, which needs no more memory."""
         if not rows.taps:
             return None
@@ -232,7 +232,7 @@ class RegionBuilder:
         parts = [each.pace(1) for each in rows.taps]
         if any(each[0] != slope for each in parts) or [each[2] for each in parts] != sorted(each[2] for each in parts):
             return None
-        found = Taps(
+        found = RowTaps(
             step.reads[operand], max(each[2] - each[1] for each in parts), tuple(high - each[2] for each in parts)
         )
         fewer = (high - low - found.width) * tensor.nbytes // tensor.shape[follows.axis]

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from ..liveness import aligned
 from .in_place import replacements_of
-from .region import at_ticks_of, leads_of
+from .region import leads_of, reads_at_ticks_of
 from .region_builder import RegionBuilder
-from .slots import Fresh, assign_slots, fullest
-from .stage import Read, Result, Stage
+from .slots import FreshRows, assign_slots, fullest
+from .stage import Read, Stage, StageResult
 
 
 class RegionBytes(NamedTuple):
-    """Bytes a region takes beside the buffers alive around it.
+    """Bytes a region takes in addition to the buffers alive around it.
 
     `in_place`: with a result in place of an operand, None if that saves nothing. `least` is a lower bound on the
     `rings` of any region that ends with these steps.
@@ -48,9 +48,9 @@ def region_bytes(
     offsets: dict[int, tuple[int, int]] = {}
     results = []
     least = row = 0
-    #: per ring: bytes of a row, rows held, and whether the last of them may lie in a slot
+    #: per ring: bytes of a row, rows held, and whether the last of them may be stored in a slot
     rings: list[tuple[int, int, bool]] = []
-    fresh: list[Fresh] = []
+    fresh: list[FreshRows] = []
     for number in sorted(builder.choices, reverse=True):
         choice = builder.choices[number]
         offset = 0
@@ -67,7 +67,7 @@ def region_bytes(
                 offset, held = at - period * (high - 1), high - low
             elif reading is not None:
                 offset = min([at - period * (high - 1) for at, _, high, _, _ in reading])
-                # as region._held
+                # as region._groups_held
                 begin = offset - max(leads_of(builder, choice), default=0)
                 held = max(
                     [
@@ -85,14 +85,15 @@ def region_bytes(
                     and (
                         period == 1
                         or all(
-                            at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ()
+                            reads_at_ticks_of(offset, period, at, offsets[reader][1])
+                            for at, _, _, _, reader in reading or ()
                         )
                     )
                 )
                 held = min(held, choice.extent)
                 if at_once:
                     last = reading[0][4] if reading else number
-                    fresh.append(Fresh(size, tensors[tensor].dtype, number, last, held > 1))
+                    fresh.append(FreshRows(size, tensors[tensor].dtype, number, last, held > 1))
                     row = max(row, size)
                 rings.append((size, held, at_once))
                 least += size * (held - at_once)
@@ -112,10 +113,12 @@ def region_bytes(
     least += fullest(fresh)
     if last_uses is None:
         return RegionBytes(nbytes, None, least)
-    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses, growing), least)
+    return RegionBytes(
+        nbytes, _bytes_in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses, growing), least
+    )
 
 
-def _in_place(
+def _bytes_in_place(
     builder: RegionBuilder,
     rings: int,
     offsets: Mapping[int, tuple[int, int]],
@@ -143,7 +146,7 @@ def _in_place(
         ]
         for reads in dying
     ]
-    made = [Result(program.steps[number].writes[0], stage(number)) for number in results]
+    made = [StageResult(program.steps[number].writes[0], stage(number)) for number in results]
     best = None
     for each in replacements_of(program, readers, made, builder.read_inside, growing):
         extent = builder.choices[each.step].extent

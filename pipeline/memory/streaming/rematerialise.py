@@ -46,7 +46,7 @@ class Repeat:
     move: bool = False
 
 
-def with_repeats(program: Program, repeat: Repeat) -> Program:
+def repeat_steps(program: Program, repeat: Repeat) -> Program:
     """Run steps again in `program`.
 
     Raises PlanError unless they all come before the repeat, run in all trips of a loop around, and nothing views their
@@ -76,7 +76,7 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
 
 
 def _changes(program: Program, step: Step) -> bool:
-    """Tell whether a step may do something else later: not all trips run it, or what it uses is overwritten by then."""
+    """Tell whether a step may do something else later: not all trips run it, or what it uses is overwritten by that time."""
     buffers = set(program.buffers_of(step.reads + step.writes))
     tenants = {
         t
@@ -180,7 +180,7 @@ def _within(
             cost = _cost(program, splits, together)
             if best is not None and best[0] <= (0, cost):
                 continue  # no repeat takes the path further than to the end
-            after = reduce(with_repeats, together, program)
+            after = reduce(repeat_steps, together, program)
             known.forget()
             tried = Partitioner(after, splits, known.alignment, known)
             further = tried.within(most)

@@ -1,4 +1,4 @@
-"""Share memory between fresh rows: a row lies in a slot until the stages that read it have run, and only then in its ring.
+"""Share memory between fresh rows: a row is in a slot until the stages that read it have run, and only then in its ring.
 
     tick 7    step 1 ── a7 ──► step 2 ── b7 ──► step 3 ── c7 ──► step 4
     slot 0           a7                         c7
@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 
-class Fresh(NamedTuple):
+class FreshRows(NamedTuple):
     """Fresh rows of a tensor: their bytes at a time, from the step that makes them to the last that reads them.
 
     `kept` says that some are read again at later ticks: from a ring.
@@ -38,7 +38,7 @@ class Slots(NamedTuple):
     nbytes: tuple[int, ...]
 
 
-def assign_slots(fresh: Sequence[Fresh]) -> Slots:
+def assign_slots(fresh: Sequence[FreshRows]) -> Slots:
     """Assign a slot to each item; items of one slot have one dtype, and are never there at one step.
 
     A slot of one item alone would only add a copy: such rows stay in their ring, if there is one.
@@ -65,7 +65,7 @@ def assign_slots(fresh: Sequence[Fresh]) -> Slots:
     return Slots(tuple(numbers), tuple(sizes))
 
 
-def fullest(fresh: Iterable[Fresh]) -> int:
+def fullest(fresh: Iterable[FreshRows]) -> int:
     """Return the bytes of the items there at one step, at most: no assignment takes less."""
     changes: dict[int, int] = {}
     for each in fresh:

@@ -19,7 +19,7 @@ class Stage:
     A stage that sums up takes these rows of its `operand` instead, and in the end those left; `axis` and `extent` are the
     operand's, and `held` is 0. One that accumulates each row in parts computes them `leads` ticks before that tick. `lockstep` says that groups
     overlap at the end, and that each reader takes the group just computed, and no other rows. With a `slot`, by number,
-    the group just computed lies there until its readers have run, and its ring keeps the others.
+    the group just computed is stored there until its readers have run, and its ring keeps the others.
     """
 
     step: int
@@ -71,7 +71,7 @@ class Read(NamedTuple):
     tensor: int
 
 
-class Result(NamedTuple):
+class StageResult(NamedTuple):
     """Result of a region, and the stage that writes it."""
 
     tensor: int

@@ -10,7 +10,7 @@ from .validate_plan import validate_plan
 
 
 def checked_plan(program: Program, target: Target, workspace: int = 0) -> ArenaPlan:
-    """Plan and validate the arena of a program in the memories of a target, beside `workspace` bytes. Raises PlanError, always a bug."""
+    """Plan and validate the arena of a program in the memories of a target, along with `workspace` bytes. Raises PlanError, always a bug."""
     plan = plan_arena(program, target.alignment)
     if target.bare:
         plan = plan_on(program, plan, target, workspace)

@@ -32,7 +32,7 @@ def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tenso
     if buffer is None:
         return
     name = program.buffers[buffer].name
-    for start, end, wanted in _written_as(program, plan, tensor, _bytes(program, plan, tensor)):
+    for start, end, wanted in _writers_of(program, plan, tensor, _bytes(program, plan, tensor)):
         left = [(start, end)]
         for written in reversed(log):
             low, high = _bytes(program, plan, written)
@@ -49,7 +49,7 @@ def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tenso
             raise PlanError(f"{who} reads buffer '{name}' before anything wrote tensor {wanted}.")
 
 
-def _written_as(program: Program, plan: ArenaPlan, tensor: int, within: tuple[int, int]) -> list[tuple[int, int, int]]:
+def _writers_of(program: Program, plan: ArenaPlan, tensor: int, within: tuple[int, int]) -> list[tuple[int, int, int]]:
     """List the written tensors behind the bytes `within`, as (start, end, tensor).
 
     Steps or the caller wrote them; `tensor` and its views are followed to their sources.
@@ -64,7 +64,7 @@ def _written_as(program: Program, plan: ArenaPlan, tensor: int, within: tuple[in
             raise PlanError(f"Tensor {tensor} is a view of tensor {view.source}, but lies elsewhere.")
         common = max(low, within[0]), min(high, within[1])
         if common[0] < common[1]:
-            found += _written_as(program, plan, view.source, common)
+            found += _writers_of(program, plan, view.source, common)
     if sum(end - start for start, end, _ in found) != within[1] - within[0]:
         raise PlanError(f"Tensor {tensor} is a view that shows less than it covers.")
     return found

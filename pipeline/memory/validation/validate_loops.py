@@ -11,7 +11,7 @@ from ..placement.plan_arena import ArenaPlan
 
 
 def workspace_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
-    """Return the plan of a loop's body in its workspaces, as if they lay one after the other; it claims nothing.
+    """Return the plan of a loop's body in its workspaces, as if they followed each other; it claims nothing.
 
     Raises PlanError for a buffer that leaves its own.
     """
@@ -32,7 +32,7 @@ def workspace_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
 
 
 def trip_plan(program: Program, loop: Loop, alignment: int) -> ArenaPlan:
-    """Return the plan of a loop's body in one trip: buffers outside lie behind the workspace, apart from each other."""
+    """Return the plan of a loop's body in one trip: buffers outside are behind the workspace, apart from each other."""
     inner = workspace_plan(program, loop, alignment)
     offsets, end = list(inner.offsets), inner.arena
     for buffer in sorted(loop.outside):
@@ -70,13 +70,13 @@ def _check_results(program: Program, loop: Loop, outside: frozenset[int]) -> Non
         if program.tensors[result].buffer in outside:
             continue
         end = 0
-        for first, last in sorted(_written(loop, place)):
+        for first, last in sorted(_bytes_written(loop, place)):
             end = max(end, last) if first <= end else end
         if end < program.tensors[result].nbytes:
             raise PlanError(f"Loop '{loop.kernel}' does not write all of its result {place - len(loop.reads)}.")
 
 
-def _written(loop: Loop, place: int) -> Iterator[tuple[int, int]]:
+def _bytes_written(loop: Loop, place: int) -> Iterator[tuple[int, int]]:
     """Yield the half-open byte ranges that trips write, or leave in place, in a result."""
     views = {view.tensor for view in loop.body.views}
     for window in loop.windows:
@@ -87,7 +87,7 @@ def _written(loop: Loop, place: int) -> Iterator[tuple[int, int]]:
             for number, tensor in enumerate(step.writes):
                 if tensor == window.tensor:
                     parts |= set(
-                        _written(step, len(step.reads) + number)
+                        _bytes_written(step, len(step.reads) + number)
                         if isinstance(step, Loop)
                         else [(0, loop.body.tensors[tensor].nbytes)]
                     )
@@ -110,7 +110,7 @@ def _check_carried(loop: Loop) -> None:
                 continue
             for tensor in step.reads:
                 buffer = body.tensors[tensor].buffer
-                if buffer in loop.outside and held.get(buffer, set()).isdisjoint(_seen_through(body, tensor)):
+                if buffer in loop.outside and held.get(buffer, set()).isdisjoint(_sources_of(body, tensor)):
                     raise PlanError(
                         f"'{step.kernel}' of loop '{loop.kernel}' reads tensor {tensor} in trip {trip}, which is not there."
                     )
@@ -129,12 +129,12 @@ def _check_carried(loop: Loop) -> None:
             held[buffer] = {first if tensor == last else tensor for tensor in held.get(buffer, ())}
 
 
-def _seen_through(body: Program, tensor: int) -> set[int]:
+def _sources_of(body: Program, tensor: int) -> set[int]:
     """Collect a tensor and its sources, as far as views go."""
     found = {tensor}
     for view in body.views:
         if view.tensor == tensor:
-            found |= _seen_through(body, view.source)
+            found |= _sources_of(body, view.source)
     return found
 
 

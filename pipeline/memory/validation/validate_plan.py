@@ -57,7 +57,7 @@ def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:
     for buffer, offset in zip(program.buffers, plan.offsets, strict=True):
         if offset < 0 or offset % alignment:
             raise PlanError(f"Buffer '{buffer.name}' is at offset {offset}, not a multiple of {alignment}.")
-        if offset + _padded(buffer.nbytes, alignment) > plan.arena:
+        if offset + _pad(buffer.nbytes, alignment) > plan.arena:
             raise PlanError(
                 f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} "
                 f"ends outside the arena of {plan.arena} bytes."
@@ -78,7 +78,7 @@ def _check_banks(program: Program, plan: ArenaPlan, alignment: int) -> None:
         raise PlanError(f"Two banks of '{program.name}' are in one memory.")
     for buffer, offset in zip(program.buffers, plan.offsets, strict=True):
         for bank, end in zip(plan.banks, ends, strict=True):
-            if offset < end < offset + _padded(buffer.nbytes, alignment):
+            if offset < end < offset + _pad(buffer.nbytes, alignment):
                 raise PlanError(
                     f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} crosses the end of bank {bank.region} at {end}."
                 )
@@ -135,7 +135,7 @@ def _parts(program: Program, alignment: int) -> list[_Part]:
             what = program.tensors[tensor]
             if what.buffer is not None:
                 uses[what.buffer].append((step, by_kernel, *_range(what, alignment)))
-    cuts = [{0, _padded(buffer.nbytes, alignment)} for buffer in program.buffers]
+    cuts = [{0, _pad(buffer.nbytes, alignment)} for buffer in program.buffers]
     for each in program.tensors:
         if each.buffer is not None:
             cuts[each.buffer].update(_range(each, alignment))
@@ -154,7 +154,7 @@ _Use = tuple[int, bool, int, int]
 
 
 def _range(tensor: Tensor, alignment: int) -> tuple[int, int]:
-    return tensor.offset - tensor.offset % alignment, _padded(tensor.offset + tensor.nbytes, alignment)
+    return tensor.offset - tensor.offset % alignment, _pad(tensor.offset + tensor.nbytes, alignment)
 
 
 def _check_apart(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None:
@@ -196,5 +196,5 @@ def _check_claims(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None
         raise PlanError(f"The plan says proved={plan.proved} of an arena of {plan.arena} and a bound of {plan.bound}.")
 
 
-def _padded(nbytes: int, alignment: int) -> int:
+def _pad(nbytes: int, alignment: int) -> int:
     return (nbytes + alignment - 1) // alignment * alignment

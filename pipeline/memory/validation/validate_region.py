@@ -3,7 +3,7 @@
     tick 4    step 1 computes row 4 ─► its slot, then its ring of three rows: 2 3 4
               step 2 needs rows 2 to 4 of step 1's result: all there
 
-Shares no code with the scheduling of regions. It is asked about the kernels that are built, in the layout they have by then.
+Shares no code with the scheduling of regions. It is asked about the kernels that are built, in the layout they have by that time.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MOST_OPERATIONS = 512
 ALLOWANCE = 16384
 
 
-def bounded_groups(module: IRModule) -> IRModule:
+def bound_groups(module: IRModule) -> IRModule:
     """Divide groups, the largest first, until ALLOWANCE covers the module; `module` is grouped by FuseOps.
 
     Parts have at most MOST_OPERATIONS each.
@@ -136,7 +136,7 @@ class _Divider(relax.PyExprMutator):
     def _call(self, name: GlobalVar, group: _Group, values: list[int], known: dict[Var, relax.Expr]) -> relax.Call:
         """Build the call of a part: its only kernel, or a new function of several; operands come from `known`."""
         if len(values) == 1:
-            return _with_operands(group.bindings[values[0]].value, known)
+            return _replace_operands(group.bindings[values[0]].value, known)
         if (name, values[-1]) not in self.functions:
             function, operands = group_function([group.bindings[value] for value in values])
             self.functions[name, values[-1]] = self.builder_.add_func(function, f"{name.name_hint}_part"), operands
@@ -156,13 +156,13 @@ def group_function(bindings: Sequence[relax.VarBinding]) -> tuple[relax.Function
                 operands.append(each)
         kind = Var if binding is bindings[-1] else relax.DataflowVar
         known[binding.var] = kind(binding.var.name, binding.var.ty)
-        copies.append(relax.VarBinding(known[binding.var], _with_operands(binding.value, known)))
+        copies.append(relax.VarBinding(known[binding.var], _replace_operands(binding.value, known)))
     result = copies[-1].var
     body = relax.SeqExpr([relax.DataflowBlock(copies)], result)
     attributes = tvm.ir.make_node("ir.DictAttrs", Primitive=True)
     return relax.Function([known[each] for each in operands], body, result.ty, True, attributes), operands
 
 
-def _with_operands(call: relax.Call, known: dict[relax.Expr, relax.Expr]) -> relax.Call:
+def _replace_operands(call: relax.Call, known: dict[relax.Expr, relax.Expr]) -> relax.Call:
     operands = relax.Tuple([known.get(each, each) for each in call.args[1].fields])
     return relax.Call(call.op, [call.args[0], operands], call.attrs, call.ty_args)

@@ -94,13 +94,13 @@ def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[rel
             continue
         arguments = [(a if isinstance(a, GenericConst) else values[a]).value for a in value.args[1].fields]
         kernel, kinds = module[value.args[0]], _results(value)
-        results = _FOLDED.get_or_make(kernel, arguments, partial(_called, kernel, arguments, kinds))
+        results = _FOLDED.get_or_make(kernel, arguments, partial(_call, kernel, arguments, kinds))
         constants = list(map(relax.const, results))
         values[var] = relax.Tuple(constants) if isinstance(value.ty, relax.TupleType) else constants[0]
     return values
 
 
-def _called(kernel: PrimFunc, arguments: Tensors, kinds: list[relax.TensorType]) -> Tensors:
+def _call(kernel: PrimFunc, arguments: Tensors, kinds: list[relax.TensorType]) -> Tensors:
     """Run a kernel and return its results, of types `kinds`.
 
     Compiled kernels are cached: a search folds the same ones in many graphs.

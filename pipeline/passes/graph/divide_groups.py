@@ -48,7 +48,7 @@ def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], 
             stop = _best_cut(graph, last, start, stop)
         kept.update(_crossing(last, start, stop))
         start = stop
-    return _of_one_result(graph, kept)
+    return _parts_of_one_result(graph, kept)
 
 
 def _longest(most: int, fits: Callable[[int], bool]) -> int:
@@ -87,7 +87,7 @@ def _best_cut(graph: Computations, last: Sequence[int], start: int, stop: int) -
     return min(range(stop, start + (stop - start) // 2, -1), key=crossing)
 
 
-def _of_one_result(graph: Computations, kept: set[int]) -> list[list[int]]:
+def _parts_of_one_result(graph: Computations, kept: set[int]) -> list[list[int]]:
     """Form a part per value in `kept`, and per value shared by two parts."""
     found: dict[int, list[int]] = {}
     part: dict[int, int] = {}

@@ -42,7 +42,7 @@ _STEERING = (And, Or, Not, EQ, NE, LT, LE, GT, GE, FloorDiv, FloorMod, Select)
 
 
 @dataclass(frozen=True)
-class Store:
+class BlockValue:
     """Value of one block: operations and reads.
 
     `reads` are pairs of buffer and weight, one per read; the weight doubles with each condition around the read.
@@ -64,7 +64,7 @@ class Expansion:
 
     operands: int
     results: int
-    stores: tuple[Store, ...]
+    stores: tuple[BlockValue, ...]
 
     def sizes(self, operands: Sequence[int]) -> tuple[list[int], int]:
         """Count operations per result, and of all sums within, for operands of these sizes."""
@@ -82,7 +82,7 @@ class Expansion:
 def expansion(kernel: PrimFunc, results: int) -> Expansion:
     """Expand an unscheduled kernel; its last `results` parameters are written."""
     numbers: dict[Var, int] = {param: number for number, param in enumerate(kernel.params)}
-    found: list[Store] = []
+    found: list[BlockValue] = []
     blocks: list[SBlock] = []
     tvm_ffi.structural_walk(kernel.body, [(SBlock, blocks.append)])
     for block in blocks:
@@ -92,7 +92,7 @@ def expansion(kernel: PrimFunc, results: int) -> Expansion:
             operations = _read(store.value, 1, numbers, reads)
             buffer = numbers.setdefault(store.buffer, len(numbers))
             others = tuple((place, weight) for place, weight in reads if place != buffer)
-            found.append(Store(buffer, operations + 1, others, block.init is not None))
+            found.append(BlockValue(buffer, operations + 1, others, block.init is not None))
     return Expansion(len(kernel.params) - results, results, tuple(found))
 
 

@@ -24,7 +24,7 @@ OVER = ("element-wise", "pooling", "reduction")
 class FuseOperators(FusionPass):
     """Fuse at most `depth` operators into one kernel (TVM's default is 256).
 
-    `bounded_groups` divides groups further. `over` is one of OVER. `keep` are calls kept out of fusion, by their number
+    `bound_groups` divides groups further. `over` is one of OVER. `keep` are calls kept out of fusion, by their number
     among the kernel calls, joined by `+`.
     """
 
@@ -55,7 +55,7 @@ class FuseOperators(FusionPass):
         import tvm
         from tvm import relax
 
-        from .bound_groups import bounded_groups
+        from .bound_groups import bound_groups
         from .fusible_reductions import mark_fusible_reductions
         from .fusion_barriers import insert_fusion_barriers
 
@@ -66,4 +66,4 @@ class FuseOperators(FusionPass):
         if self.over != "element-wise":
             module = mark_fusible_reductions(module, windows_only=self.over == "pooling")
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):
-            return bounded_groups(relax.transform.FuseOps()(module))
+            return bound_groups(relax.transform.FuseOps()(module))

@@ -28,12 +28,12 @@ def insert_fusion_barriers(module: IRModule, numbers: frozenset[int]) -> IRModul
     beyond = [number for number in numbers if number >= total]
     if beyond:
         raise SequenceError(f"There is no kernel call {min(beyond)}: the graph has {total}.", "Search again.")
-    return _renamed(module, lambda number: f"_apart{number}" if number in numbers else None, opaque=True)
+    return _rename(module, lambda number: f"_apart{number}" if number in numbers else None, opaque=True)
 
 
 def groups(module: IRModule, group: Callable[[IRModule], IRModule]) -> list[tuple[int, ...]]:
     """List the original calls, by number, in each kernel call left by `group`."""
-    grouped = group(_renamed(module, lambda number: f"_call{number}", opaque=False))
+    grouped = group(_rename(module, lambda number: f"_call{number}", opaque=False))
     found = []
     for _, call in _calls(grouped["main"]):
         callee = call.args[0] if is_kernel_call(call) else call.op
@@ -61,7 +61,7 @@ def is_kernel_call(call: relax.Expr) -> bool:
     return isinstance(call, relax.Call) and call.op == Op.get("relax.call_tir")
 
 
-def _renamed(module: IRModule, suffix: Callable[[int], str | None], *, opaque: bool) -> IRModule:
+def _rename(module: IRModule, suffix: Callable[[int], str | None], *, opaque: bool) -> IRModule:
     """Redirect each call with a suffix to a copy of its kernel of that name."""
     mutator = _Renamer(module, suffix, opaque)
     main = module.get_global_var("main")

@@ -36,7 +36,7 @@ def constants_once(module: IRModule) -> IRModule:
 
         add(x, c), add(y, d) with c = d  ──►  add(x, c), add(y, c)
 
-    States of a search are told by the values of constants, not by their number: fusion must not see the difference either.
+    States of a search are recognised by the values of constants, not by their number: fusion must not see the difference either.
     """
     import tvm_ffi
     from tvm.ir import GenericConst, IRModule

@@ -72,7 +72,7 @@ def _remembering(rule: Rule, own: bool) -> Rule:
         alike = _MADE.setdefault(key, [])
         found = next((each for each in alike if each.is_of(call.attrs, seen)), None)
         if found is None:
-            found = _MemoisedRule(call.attrs, seen, _made(rule, call))
+            found = _MemoisedRule(call.attrs, seen, _apply(rule, call))
             alike.append(found)
         made = found.made
         if made is None:
@@ -84,7 +84,7 @@ def _remembering(rule: Rule, own: bool) -> Rule:
     return legalize
 
 
-def _made(rule: Rule, call: relax.Call) -> _Made | None:
+def _apply(rule: Rule, call: relax.Call) -> _Made | None:
     """Apply a rule to placeholders; None unless it returns a single kernel call on its own operands."""
     operands: list[relax.Expr] = []
 

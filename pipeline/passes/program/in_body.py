@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import SequenceError
-from ...program.bodies import Path, body_of, with_body
+from ...program.bodies import Path, body_of, replace_body
 
 if TYPE_CHECKING:
     from ...kernels.lower.lower import Lowered
@@ -34,7 +34,7 @@ def step_numbers(steps: str, separator: str) -> StepNumbers:
     return StepNumbers(paths[0][:-1], tuple(path[-1] for path in paths))
 
 
-def spelled(above: Path, number: int) -> str:
+def spell_path(above: Path, number: int) -> str:
     """Return the path of a step of the program at `above`, as a pass takes it."""
     return ".".join(map(str, (*above, number)))
 
@@ -51,23 +51,23 @@ def program_at(program: Program, above: Sequence[int], spec: str) -> Program:
     return program
 
 
-def rearranged_at(program: Program, above: Sequence[int], change: Callable[[Program], Program]) -> Program:
+def rearrange_at(program: Program, above: Sequence[int], change: Callable[[Program], Program]) -> Program:
     """Change the program at a path, which `program_at` finds."""
     if not above:
         return change(program)
     body = body_of(program, above[0])
     assert body is not None
-    return with_body(program, above[0], rearranged_at(body, above[1:], change))
+    return replace_body(program, above[0], rearrange_at(body, above[1:], change))
 
 
-def changed_at(lowered: Lowered, above: Sequence[int], change: Callable[[Lowered], Lowered]) -> Lowered:
+def change_at(lowered: Lowered, above: Sequence[int], change: Callable[[Lowered], Lowered]) -> Lowered:
     """Change the program at a path, which `program_at` finds, with its kernels and weights; drop kernels nothing calls."""
     if not above:
         return change(lowered)
     body = body_of(lowered.program, above[0])
     assert body is not None
-    changed = changed_at(replace(lowered, program=body, last=frozenset()), above[1:], change)
-    program = with_body(lowered.program, above[0], changed.program)
+    changed = change_at(replace(lowered, program=body, last=frozenset()), above[1:], change)
+    program = replace_body(lowered.program, above[0], changed.program)
     called = {call.step.kernel for call in program.calls()}
     kernels = {name: kernel for name, kernel in sorted((lowered.kernels | changed.kernels).items()) if name in called}
     rows = {name: each for name, each in (*lowered.rows.items(), *changed.rows.items()) if name in called}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import PlanError, SequenceError
-from ...memory.streaming.rematerialise import Repeat, with_repeats
+from ...memory.streaming.rematerialise import Repeat, repeat_steps
 from ..base import Level, ProgramPass
-from .in_body import program_at, rearranged_at, step_numbers
+from .in_body import program_at, rearrange_at, step_numbers
 
 if TYPE_CHECKING:
     from ...program import Program
@@ -40,6 +40,6 @@ class Rematerialise(ProgramPass):
         above = step_numbers(self.steps, "+").above
         program_at(program, above, self.spec)
         try:
-            return rearranged_at(program, above, lambda body: with_repeats(body, self.repeat))
+            return rearrange_at(program, above, lambda body: repeat_steps(body, self.repeat))
         except PlanError as error:
             raise SequenceError(f"The pass '{self.spec}' does not fit: {error}", "Search again.") from error

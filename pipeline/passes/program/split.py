@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import SequenceError
 from ...memory.streaming.region import region
 from ..base import LoweredPass
-from .in_body import StepNumbers, changed_at, program_at, step_numbers
+from .in_body import StepNumbers, change_at, program_at, step_numbers
 
 if TYPE_CHECKING:
     from ...kernels.lower.lower import Lowered
@@ -44,9 +44,9 @@ class SplitPass(LoweredPass):
 
     def apply(self, lowered: Lowered) -> Lowered:
         program_at(lowered.program, self._steps.above, self.spec)
-        return changed_at(lowered, self._steps.above, self._streamed)
+        return change_at(lowered, self._steps.above, self._stream)
 
-    def _streamed(self, lowered: Lowered) -> Lowered:
+    def _stream(self, lowered: Lowered) -> Lowered:
         from ...kernels.rewrite.splittable import splits_of
         from ...kernels.rewrite.stream_region import stream_region
 

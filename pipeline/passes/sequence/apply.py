@@ -19,7 +19,7 @@ def apply_program_passes(
 ) -> tuple[Lowered, int]:
     """Apply the program passes of `passes` and schedule the kernels.
 
-    Returns the program and the bytes of workspace beside the arena; skips module passes. `scheduled` may plan schedules only,
+    Returns the program and the bytes of workspace outside the arena; skips module passes. `scheduled` may plan schedules only,
     see `schedule_program.summarise_schedules`. Raises SequenceError for a split or a layout of another program.
     """
     workspace: int | None = None
@@ -27,9 +27,9 @@ def apply_program_passes(
         if not isinstance(each, LoweredPass):
             continue
         if workspace is None and Level.LOWERED not in each.levels:
-            lowered, workspace = _in_best_layout(lowered, scheduled)
+            lowered, workspace = _choose_layout(lowered, scheduled)
         lowered = each.apply(lowered)
-    return (lowered, workspace) if workspace is not None else _in_best_layout(lowered, scheduled)
+    return (lowered, workspace) if workspace is not None else _choose_layout(lowered, scheduled)
 
 
 def rearranged(program: Program, passes: Iterable[Pass]) -> Program:
@@ -40,7 +40,7 @@ def rearranged(program: Program, passes: Iterable[Pass]) -> Program:
     return program
 
 
-def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowered, int]]) -> tuple[Lowered, int]:
+def _choose_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowered, int]]) -> tuple[Lowered, int]:
     """Schedule the kernels with integers channels last, if that costs no memory: results that would share less keep theirs."""
     plain, workspace = scheduled(lowered)
     kept: set[int] = set()

@@ -44,13 +44,13 @@ def failure_of(error: BaseException) -> PassFailure | None:
         return None
     counts = (
         isinstance(error, _ALWAYS)
-        or _raised_in_tvm(error)
+        or _is_raised_in_tvm(error)
         or not (strict() or isinstance(error, OSError | PassfitError))
     )
     return PassFailure(error) if counts else None
 
 
-def _raised_in_tvm(error: Exception) -> bool:
+def _is_raised_in_tvm(error: Exception) -> bool:
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     for file in reversed(frames):
         if file.startswith(_TVM) or file.endswith(_COMPILED):

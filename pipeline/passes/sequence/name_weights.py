@@ -46,7 +46,7 @@ def name_weights(
         initializers = tuple(dict.fromkeys(name for each in names for name in origin(each)))
         readers = nodes.get(number, ())
         constant = names[0] if names else f"{readers[-1]}/constant" if readers else weight.name
-        name = _unused(initializers[0] if initializers else constant, taken)
+        name = _unused_name(initializers[0] if initializers else constant, taken)
         taken.add(name)
         found.append(replace(weight, name=name, initializers=initializers))
     return replace(program, weights=tuple(found))
@@ -163,7 +163,7 @@ def _values(array: np.ndarray) -> str:
     return f"{array.dtype} {array_digest(values)}"
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     """Append a number to a name that is taken: `w#2` is the second weight from w."""
     if name not in taken:
         return name

@@ -35,7 +35,7 @@ def replay(
 ) -> tuple[Lowered, int]:
     """Replay a sequence on `module`, imported from `model`; schedule its kernels by `tuning`, its results by `layout`.
 
-    Returns the program and its workspace beside the arena, in bytes. Raises SequenceError for a pass, or a layout, that does not
+    Returns the program and its workspace outside the arena, in bytes. Raises SequenceError for a pass, or a layout, that does not
     take the graph, ConfigError for a tuning of other kernels.
     """
     return schedule_sequence(lower_by_sequence(sequence, module, model, name, machine, tuning), sequence, layout)

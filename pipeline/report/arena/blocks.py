@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...memory import ALIGNMENT, ArenaPlan, Parts, lifetimes
+from ...memory import ALIGNMENT, ArenaPlan, BufferParts, lifetimes
 from ...memory.liveness import aligned
 from ...program import Program
 from .explain import Role, peak_step, role_of
@@ -37,7 +37,7 @@ def blocks_of(program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT) -> 
     """Return the rectangles of a plan; parts of a buffer that lie and live side by side are one."""
     peak, parts, makers = (
         peak_step(program, plan, lifetimes(program), alignment),
-        Parts(program, alignment),
+        BufferParts(program, alignment),
         _makers(program),
     )
     blocks: list[Block] = []

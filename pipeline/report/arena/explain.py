@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...memory import ALIGNMENT, ArenaPlan, Bank, Lifetime, alive_bytes, lifetimes
-from ...memory.liveness import Parts, aligned
+from ...memory.liveness import BufferParts, aligned
 from ...program import Program
 from ...support.sizes import format_bytes
 from ..kernel_names import is_region, kernel_label
@@ -99,7 +99,7 @@ def explain(
     `alignment` is the plan's; `levers` are those of the search that led to it.
     """
     lives = lifetimes(program)
-    parts = Parts(program, alignment)
+    parts = BufferParts(program, alignment)
     totals = parts.alive_bytes()
     fullest = max(range(len(totals)), key=lambda step: (totals[step], -step))
     peak = peak_step(program, plan, lives, alignment)
@@ -142,7 +142,7 @@ def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], al
     return max(at_top or range(len(totals)), key=lambda step: (totals[step], -step))
 
 
-def _held(program: Program, parts: Parts, step: int) -> dict[int, int]:
+def _held(program: Program, parts: BufferParts, step: int) -> dict[int, int]:
     """Count the bytes of each buffer alive at a step: of all of it, or of some parts."""
     found: dict[int, int] = {}
     for buffer, size, life in zip(parts.buffers, parts.sizes, parts.lives, strict=True):

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from ...memory import Parts, lifetimes
+from ...memory import BufferParts, lifetimes
 from ...memory.liveness import aligned
 from ...program import Loop, Program
 from ...support.sizes import format_bytes
@@ -87,7 +87,7 @@ def _starts(program: Program, places: Sequence[int] | None, loop: Loop) -> dict[
 
 def _explained(step: int, loop: Loop, places: Sequence[int], nbytes: int, inside: bool) -> BodyExplained:
     program = loop.inner
-    alive = Parts(program).alive_bytes()
+    alive = BufferParts(program).alive_bytes()
     peak = max(range(len(alive)), key=lambda stage: (alive[stage], -stage))
     values = [
         BodyValue(buffer.name, program.dtypes[number], buffer.nbytes, places[number], life.start, life.end - 1)

@@ -52,10 +52,10 @@ class Candidate:
 
     @property
     def passes(self) -> tuple[Pass, ...]:
-        return (*cleaned(self.prefix), *self.tail)
+        return (*clean(self.prefix), *self.tail)
 
 
-def cleaned(prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
+def clean(prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
     """Return the graph passes with CLEAN_UP after each; passes of CLEAN_UP become a single CLEAN_UP."""
     return tuple(step for each in prefix for step in (CLEAN_UP if each in CLEAN_UP else (each, *CLEAN_UP)))
 

@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
-from ...support.aside import PATIENCE
+from ...support.background import PATIENCE
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: beginnings of the reasons of candidates over a limit

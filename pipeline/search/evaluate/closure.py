@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...passes.base import Pass
-from .candidates import cleaned
+from .candidates import clean
 from .evaluation import Evaluator
 
 Prefix = tuple[Pass, ...]
@@ -42,10 +42,10 @@ class Closure:
                 if not (each.lossy and each in self.prefixes[number])
             ]  # fmt: skip
             longer = [(*self.prefixes[number], each) for number, each in steps]
-            for (number, each), prefix, key in zip(steps, longer, self._evaluator.keys(map(cleaned, longer))):
-                yield Edge(number, each, *self._reached(prefix, key))
+            for (number, each), prefix, key in zip(steps, longer, self._evaluator.keys(map(clean, longer))):
+                yield Edge(number, each, *self._reach(prefix, key))
 
-    def _reached(self, prefix: Prefix, key: int | None) -> tuple[int | None, bool]:
+    def _reach(self, prefix: Prefix, key: int | None) -> tuple[int | None, bool]:
         if key is None:
             return None, False
         if key not in self._numbers:

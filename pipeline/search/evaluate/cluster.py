@@ -114,16 +114,16 @@ class Executing(Workers):
             raise ConfigError("The executor ended during the search.", "Start it and the search again.") from error
 
 
-def on_cluster(address: str, problem: Problem) -> Callable[[Scorer], Workers]:
+def cluster_workers(address: str, problem: Problem) -> Callable[[Scorer], Workers]:
     """Use the Dask cluster with its scheduler at `address`, written `dask://HOST:PORT`.
 
     The function returned raises ConfigError for a malformed address, if Dask is not installed, if the scheduler does
     not answer, without workers, or for a worker with another passfit, TVM, ONNX or Python than this process.
     """
-    return lambda scorer: _connected(address, problem)
+    return lambda scorer: _connect(address, problem)
 
 
-def _connected(address: str, problem: Problem) -> Workers:
+def _connect(address: str, problem: Problem) -> Workers:
     matched = re.fullmatch(r"dask://([^/\s]+:\d+)/?", address)
     if matched is None:
         raise ConfigError(f"'{address}' is not an executor.", "Write it like dask://HOST:8786.")
@@ -158,7 +158,7 @@ def _check_workers(client: Client) -> int:
     for worker, theirs in sorted(found.items()):
         if theirs != ours:
             raise ConfigError(
-                f"The Dask worker at {worker} has {_listed(theirs)}, here are {_listed(ours)}.",
+                f"The Dask worker at {worker} has {_list(theirs)}, here are {_list(ours)}.",
                 "Install the same versions there as here.",
             )
     return len(found)
@@ -170,5 +170,5 @@ def versions() -> dict[str, str]:
     return {"python": ".".join(platform.python_version_tuple()[:2]), **packages}
 
 
-def _listed(found: dict[str, str]) -> str:
+def _list(found: dict[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in found.items())

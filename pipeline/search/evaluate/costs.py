@@ -9,7 +9,7 @@ from functools import partial
 from tvm.tirx import PrimFunc
 
 from ...kernels.lower.schedule_program import figures_of_schedules
-from ...kernels.lower.specialise import specialise_kernels, variant_of, with_slices_in_place
+from ...kernels.lower.specialise import put_slices_in_place, specialise_kernels, variant_of
 from ...kernels.weights.repack import repackable_parameters
 from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes, rearranged
@@ -54,7 +54,7 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
         planned, _ = apply_program_passes(lowered, (), scorer.planned)
         own = partial(_kernel_costs, target=target)
         costs = figures_of_schedules(planned, scorer.summaries, f"costs far and near {target.architecture}", own)
-        program = with_slices_in_place(rearranged(planned.program, after))
+        program = put_slices_in_place(rearranged(planned.program, after))
     except Exception as error:
         if failure_of(error) is None:
             raise

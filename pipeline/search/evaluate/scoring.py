@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
 from ...program.form import form_key
-from ...program.workspaces import with_workspaces, without_workspaces, workspaces_of_loops
+from ...program.workspaces import add_workspaces, drop_workspaces, workspaces_of_loops
 from ...targets import Target
 from .transitions import Specs, Transitions
 
@@ -116,7 +116,7 @@ class Scorer:
         try:
             key = self._transitions.state(request.specs).key
             if request.order:
-                return self._ordered(request.specs, key, request.order, request.below)
+                return self._score_order(request.specs, key, request.order, request.below)
             if not request.score or key in known:
                 return EvaluationOutcome(key)
             if key not in self._scored:
@@ -141,16 +141,16 @@ class Scorer:
 
     def program(self, specs: Specs) -> Program:
         """Return the program after the passes, in the order given, nothing shared."""
-        return without_workspaces(self.planned(self.lowered(specs))[0].program)
+        return drop_workspaces(self.planned(self.lowered(specs))[0].program)
 
     def lowered(self, specs: Specs) -> Lowered:
         """Return the program after the passes, nothing scheduled yet; exceptions of a pass propagate."""
-        found = self._programs.get_or_make(str(self._transitions.state(specs)), lambda: self._lowered(specs))
+        found = self._programs.get_or_make(str(self._transitions.state(specs)), lambda: self._lower(specs))
         return replace(found, program=replace(found.program, name=self._name))
 
     def begun(self, specs: Specs, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Lower the module after the passes, apply the actions of `order` before scheduling; return the rest too."""
-        return self._begun(specs, self._transitions.state(specs).key, order)
+        return self._begin(specs, self._transitions.state(specs).key, order)
 
     def splittable(self, specs: Specs, before: Arrangement) -> tuple[Program, Mapping[str, Splits]]:
         """Return the program after module passes and those `before` its splits, and the splits of its kernels.
@@ -161,7 +161,7 @@ class Scorer:
         if (key, before) not in self._splittable:
             lowered = self._split(specs, key, before)
             planned = self.planned(lowered)[0].program
-            program = with_workspaces(without_workspaces(planned), workspaces_of_loops(planned))
+            program = add_workspaces(drop_workspaces(planned), workspaces_of_loops(planned))
             self._splittable[key, before] = program, splits_of(lowered)
         return self._splittable[key, before]
 
@@ -169,8 +169,8 @@ class Scorer:
         """Summarise the schedules of all kernels, see `schedule_program.summarise_schedules`."""
         return summarise_schedules(lowered, self.summaries)
 
-    def _ordered(self, specs: Specs, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
-        lowered, after = self._begun(specs, key, order)
+    def _score_order(self, specs: Specs, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
+        lowered, after = self._begin(specs, key, order)
         lowered, workspace = apply_program_passes(lowered, (), self.planned)
 
         @cache
@@ -181,12 +181,12 @@ class Scorer:
         store, place = self._transitions.store, f"{self._form(lowered.program)} {' '.join(specs_of(after))}"
         if below is not None:
             fullest = store.get_or_make(f"bound {place}", lambda: bound(arranged(), self._target.alignment))
-            if fullest + workspace + self._copied(lowered.program.weight_bytes) >= below:
+            if fullest + workspace + self._bytes_copied(lowered.program.weight_bytes) >= below:
                 return EvaluationOutcome(key, hopeless=True)
-        found = store.get_or_make(f"footprint {place}", lambda: astuple(self._planned_footprint(arranged())))
-        return EvaluationOutcome(key, self._needing(Footprint(*found), workspace), order)
+        found = store.get_or_make_as(Footprint, f"footprint {place}", lambda: self._plan_footprint(arranged()))
+        return EvaluationOutcome(key, self._needing(found, workspace), order)
 
-    def _begun(self, specs: Specs, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
+    def _begin(self, specs: Specs, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Apply the passes that come before scheduling, and return the rest: sharings of one split differ in these."""
         leading = tuple(takewhile(lambda each: Level.LOWERED in each.levels, order))
         return self._split(specs, key, leading), order[len(leading) :]
@@ -205,46 +205,50 @@ class Scorer:
             self._splitted[place] = made
         return self._splitted[place]
 
-    def _copied(self, weights: int) -> int:
+    def _bytes_copied(self, weights: int) -> int:
         """Return the bytes copied to ram, of so many bytes of weights."""
         return 0 if self._target.weights == "in-place" else weights
 
     def _score(self, program: Program, workspace: int, key: int) -> EvaluationOutcome:
         """Score a program in the best of its cheap arrangements, which most targets share."""
         store, place = self._transitions.store, self._form(program)
-        footprint, specs = store.get_or_make(f"score {place}", lambda: self._best(program))
-        bottom = ports_floor(program, self._target.alignment) + self._copied(program.weight_bytes)
-        found = self._needing(Footprint(*footprint), workspace)
+        kind = tuple[Footprint, tuple[str, ...]]
+        footprint, specs = store.get_or_make_as(kind, f"score {place}", lambda: self._best(program))
+        bottom = ports_floor(program, self._target.alignment) + self._bytes_copied(program.weight_bytes)
+        found = self._needing(footprint, workspace)
         return EvaluationOutcome(key, found, tuple(map(parse_spec, specs)), least=bottom)
 
-    def _best(self, program: Program) -> list:
+    def _best(self, program: Program) -> tuple[Footprint, tuple[str, ...]]:
         """Return the footprint and the specs of the best cheap arrangement, without workspace and copied weights."""
         best: tuple[Footprint, Arrangement] | None = None
         for least, order, arranged_program in arrangements(program, self._target.alignment):
             if best is not None and least > best[0].arena:
                 break  # by increasing bound: no later arena is smaller
-            footprint = self._planned_footprint(arranged_program)
+            footprint = self._plan_footprint(arranged_program)
             if best is None or _size(footprint) < _size(best[0]):
                 best = footprint, order
         assert best is not None
-        return [astuple(best[0]), specs_of(best[1])]
+        return best[0], specs_of(best[1])
 
     def _form(self, program: Program) -> str:
         return f"{form_key(program)} {self._target.alignment}"
 
-    def _lowered(self, specs: Specs) -> Lowered:
+    def _lower(self, specs: Specs) -> Lowered:
         return divide_kernels(
             lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine)
         )
 
-    def _planned_footprint(self, program: Program) -> Footprint:
+    def _plan_footprint(self, program: Program) -> Footprint:
         """Return the footprint of a program in its order, without workspace and copied weights."""
         return account(program, plan_arena(program, self._target.alignment), workspace=0, code=0, weights_in_place=True)
 
     def _needing(self, footprint: Footprint, workspace: int) -> Footprint:
         """Add the workspace, and the weights if the target copies them. Regions are those of an image: there is none yet."""
         return replace(
-            footprint, ram=footprint.ram + workspace + self._copied(footprint.weights), workspace=workspace, regions=()
+            footprint,
+            ram=footprint.ram + workspace + self._bytes_copied(footprint.weights),
+            workspace=workspace,
+            regions=(),
         )
 
 

@@ -48,10 +48,10 @@ class StateKeys:
 
     def _function(self, function: BaseFunc, contents: dict[str, int]) -> str:
         if isinstance(function, PrimFunc):  # its digest depends on nothing else
-            return self._once(function, lambda kernel: self._walked(kernel, {}))
-        return self._walked(function, contents)
+            return self._once(function, lambda kernel: self._walk(kernel, {}))
+        return self._walk(function, contents)
 
-    def _walked(self, function: BaseFunc, contents: dict[str, int]) -> str:
+    def _walk(self, function: BaseFunc, contents: dict[str, int]) -> str:
         """Digest the nodes of a function; `contents` numbers the distinct constants of the module."""
         words: list[object] = []
         places: dict[int, int] = {}

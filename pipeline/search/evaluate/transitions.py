@@ -53,7 +53,7 @@ class Transitions:
             before, spec = self.state(specs[:-1]), specs[-1]
             if (before, spec) in self._failures:
                 raise self._failures[before, spec]
-            key, contents = self.store.get_or_make(f"edge {before} {spec}", lambda: self._after(specs))
+            key, contents = self.store.get_or_make(f"edge {before} {spec}", lambda: self._apply_last(specs))
             self._reached[specs] = State(int(key, 16), contents)
         return self._reached[specs]
 
@@ -61,10 +61,10 @@ class Transitions:
         """Return a module of the state after the passes; exceptions of a pass propagate."""
         state = self.state(specs)
         if state not in self._modules:
-            self._after(specs)
+            self._apply_last(specs)
         return self._modules[state]
 
-    def _after(self, specs: Specs) -> tuple[str, str]:
+    def _apply_last(self, specs: Specs) -> tuple[str, str]:
         """Apply the last pass, and keep the module if it is the first of its state; return that."""
         before, spec, module = self.state(specs[:-1]), specs[-1], self.module(specs[:-1])
         try:

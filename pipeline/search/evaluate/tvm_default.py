@@ -31,12 +31,12 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
     """
     host = tvm.target.Target(HOST)
     with host:
-        legal, lowered = _lowered(module, tuple(inputs), tuple(outputs))
+        legal, lowered = _lower(module, tuple(inputs), tuple(outputs))
         planned = tvm.transform.Sequential(
             [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
         )(legal)
     program = lowered.program
-    blocks = [program.buffers[index].nbytes for index in program.input_buffers()] + _allocated(planned["main"])
+    blocks = [program.buffers[index].nbytes for index in program.input_buffers()] + _allocated_bytes(planned["main"])
     arena = sum(aligned(nbytes, target.alignment) for nbytes in blocks)
     workspace = largest_default_workspace(lowered)
     weights = program.weight_bytes
@@ -57,11 +57,11 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
 
 def lowered_default(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> Lowered:
     """Return the program of `tvm-default`, its kernels as TVM makes them."""
-    return _lowered(module, tuple(inputs), tuple(outputs))[1]
+    return _lower(module, tuple(inputs), tuple(outputs))[1]
 
 
 @lru_cache(1)
-def _lowered(module: IRModule, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[IRModule, Lowered]:
+def _lower(module: IRModule, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[IRModule, Lowered]:
     """Legalize, fuse and lower the graph, once for its memory and its code."""
     host = tvm.target.Target(HOST)
     with host:
@@ -84,7 +84,7 @@ def _faster(name: str, module: IRModule) -> IRModule | None:
     return fold_constants(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
 
 
-def _allocated(function: relax.Function) -> list[int]:
+def _allocated_bytes(function: relax.Function) -> list[int]:
     """List the bytes of every storage, and of every tensor allocated outside of one."""
     storage, tensor = Op.get("relax.memory.alloc_storage"), Op.get("relax.builtin.alloc_tensor")
     blocks = []

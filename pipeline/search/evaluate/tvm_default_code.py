@@ -34,10 +34,10 @@ def default_code(module: IRModule, target: Target, inputs: Sequence[str], output
         ([(name, structural_key(kernels[name])) for name in sorted(kernels)], sorted(target.tvm_config().items()))
     )
     key = hashlib.sha256(asked.encode()).hexdigest()[:32]
-    return shared_store().get_or_make(f"default code {key}", lambda: _built_bytes(kernels, target))
+    return shared_store().get_or_make(f"default code {key}", lambda: _build_and_count(kernels, target))
 
 
-def _built_bytes(kernels: Mapping[str, PrimFunc], target: Target) -> int:
+def _build_and_count(kernels: Mapping[str, PrimFunc], target: Target) -> int:
     with scratch_folder() as folder:
         path = folder / "kernels.o"
         build_module(kernels, target.tvm_config(), _PIPELINE).write_to_file(str(path), "o")
@@ -47,7 +47,7 @@ def _built_bytes(kernels: Mapping[str, PrimFunc], target: Target) -> int:
 def default_code_task(
     module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Callable[[], int]:
-    """Return the task `default_code`, for a process aside; the kernels are lowered at once, as the search asks for them too."""
+    """Return the task `default_code`, for a background process; the kernels are lowered at once, as the search asks for them too."""
     try:
         lowered_default(module, inputs, outputs)
     except Exception as error:  # the task will fail too, for an unknown size

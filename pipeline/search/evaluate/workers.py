@@ -20,7 +20,7 @@ class Workers(ABC):
     """Answer requests in order.
 
     Up to `window` of them wait for an answer, `farthest` windows ahead at most: where all are wanted, other workers go on
-    beside a long one. A search that ends before them does not need what was computed ahead.
+    during a long one. A search that ends before them does not need what was computed ahead.
     """
 
     window = 1

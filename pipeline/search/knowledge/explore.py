@@ -11,7 +11,7 @@ import tvm_ffi
 from ...errors import ModelError
 from ...passes.base import Pass
 from ...passes.sequence.sequence import specs_of
-from ..evaluate.candidates import TAILS, Candidate, actions, cleaned
+from ..evaluate.candidates import TAILS, Candidate, actions, clean
 from ..evaluate.closure import Closure, Prefix
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .family import family_of
@@ -137,7 +137,7 @@ def features_of(evaluator: Evaluator) -> Callable[[tuple[Pass, ...]], tuple[floa
     scorer = evaluator.scorer
 
     def features(prefix: tuple[Pass, ...]) -> tuple[float, ...]:
-        specs = specs_of(cleaned(prefix))
+        specs = specs_of(clean(prefix))
         return tuple(scorer.kept("features", specs, lambda: graph_features(scorer.module(specs))))
 
     return cache(features)

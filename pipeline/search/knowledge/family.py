@@ -11,7 +11,7 @@ recurrence counts as one step. *Light* operators are all others. Rules, the firs
 3. recurrence (a kernel with a loop over steps; a layer that reads, by way of others, an earlier use of its weights; or a
    gated cell, see `_cells`) and no attention: recurrent, or mixed as above; attention and recurrence: mixed
 4. less than a quarter of the layers are convolutions: dense
-5. convolutions that no layer follows lie on planes of two sizes or more: detector
+5. convolutions that no layer follows are on planes of two sizes or more: detector
 6. a value that was enlarged meets one that was not, both results of layers: u-shaped
 7. a quarter of the convolutions or more, not counting those on single pixels, are depthwise: mobile
 8. at least one addition of two computed values of one shape for eight such convolutions: residual
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from .features import Graph, Operation
+from .features import Operation, OperatorGraph
 
 RESIDUAL, MOBILE, PLAIN, DETECTOR, U_SHAPED = "residual", "mobile", "plain", "detector", "u-shaped"
 TRANSFORMER, RECURRENT, DENSE, MIXED = "transformer", "recurrent", "dense", "mixed"
@@ -42,7 +42,7 @@ _HEAVY = ("convolution", "matmul")
 _REARRANGES = ("reshape", "permute_dims", "flatten", "expand_dims", "squeeze", "broadcast_to", "concat", "pad")
 
 
-def family_of(graph: Graph) -> str:
+def family_of(graph: OperatorGraph) -> str:
     """Return the family of a graph, one of FAMILIES."""
     found = _Structure(graph)
     layers = found.layers()
@@ -66,7 +66,7 @@ def family_of(graph: Graph) -> str:
 class _Structure:
     """Traits of a graph. Sets of operations are bit sets over their numbers, kept per value."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: OperatorGraph):
         self._inputs = len(graph.inputs)
         self._operations = graph.operations
         values = self._inputs + len(graph.operations)
@@ -175,10 +175,10 @@ class _Structure:
             if each.operator != "add" or len(each.reads) != 2:
                 continue
             gates = [gate for read in each.reads if (gate := self._operation(read)) is not None]
-            if len(gates) == 2 and all(gate.operator == "multiply" and self._gated(gate) for gate in gates):
+            if len(gates) == 2 and all(gate.operator == "multiply" and self._is_gated(gate) for gate in gates):
                 yield any(self._back_to(read, ("tanh",)) is not None for gate in gates for read in gate.reads)
 
-    def _gated(self, product: Operation) -> bool:
+    def _is_gated(self, product: Operation) -> bool:
         """Tell whether an operand is a sigmoid whose nearest layers are products."""
         found = [self._back_to(read, ("sigmoid",)) for read in product.reads]
         near = [self._nearest[self._inputs + number] for number in found if number is not None]

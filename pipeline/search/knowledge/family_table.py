@@ -71,11 +71,11 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     )
     passes = _evidence_of_passes(used, led)
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
-    joined = _joined(everywhere, passes, _evidence_of_passes(records, everywhere))
+    joined = _join(everywhere, passes, _evidence_of_passes(records, everywhere))
     return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), joined)
 
 
-def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence], known: Mapping[str, Evidence]) -> Specs:
+def _join(best: Iterable[KnownSequence], own: Mapping[str, Evidence], known: Mapping[str, Evidence]) -> Specs:
     """Return the passes of all `best`, and passes of too few models; less those that changed ENOUGH of `own` in vain."""
     counts = Counter(spec for each in best for spec in set(each.prefix))
     few = [spec for spec, found in known.items() if 0 < found.changed < ENOUGH]

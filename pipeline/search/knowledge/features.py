@@ -40,7 +40,7 @@ class Operation:
     depthwise: bool = False
 
 
-class Graph(NamedTuple):
+class OperatorGraph(NamedTuple):
     """Operators of a graph in order, without their weights.
 
     `inputs` are the bytes of its inputs, `outputs` the numbers of the values it returns, `weights` the bytes of its

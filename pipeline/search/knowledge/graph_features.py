@@ -10,7 +10,7 @@ from tvm.ir import GenericConst, IRModule, Op
 
 from ...frontend.relax.loop_kernel import ITERATIONS
 from ...tir.expressions import dtype_bytes
-from .features import Graph, Operation, features
+from .features import Operation, OperatorGraph, features
 
 _KIND_OF = {
     name: kind
@@ -35,7 +35,7 @@ def graph_features(module: IRModule) -> tuple[float, ...]:
     return features(*read_graph(module))
 
 
-def read_graph(module: IRModule) -> Graph:
+def read_graph(module: IRModule) -> OperatorGraph:
     """Read the operations of an imported graph's main function. A TIR call counts as "other"."""
     main = module["main"]
     values: dict[relax.Var, tuple[int, ...]] = {var: (number,) for number, var in enumerate(main.params)}
@@ -54,11 +54,11 @@ def read_graph(module: IRModule) -> Graph:
         values[binding.var] = (len(inputs) + len(operations),)
         operations.append(
             Operation(
-                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _named(value, module), _shape(binding.var.ty),
+                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _name(value, module), _shape(binding.var.ty),
                 tuple(constants.setdefault(each, len(constants)) for each in read), _depthwise(value),
             )
         )  # fmt: skip
-    return Graph(inputs, operations, _reads(main.body.body, values), weights)
+    return OperatorGraph(inputs, operations, _reads(main.body.body, values), weights)
 
 
 def _kind(call: relax.Call, result: relax.Var) -> str:
@@ -94,7 +94,7 @@ def _operator(call: relax.Call) -> str:
     return call.op.name.rpartition(".")[2] if isinstance(call.op, Op) else ""
 
 
-def _named(call: relax.Call, module: IRModule) -> str:
+def _name(call: relax.Call, module: IRModule) -> str:
     """Return the operator's name; `recurrent` for a kernel with a loop over steps, each of which reads the last."""
     name = _operator(call)
     if name != "call_tir":

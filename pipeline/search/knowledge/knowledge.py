@@ -13,9 +13,9 @@ from ...passes.sequence.sequence import specs_of
 from ...support.result_store import shared_store
 from ..evaluate.candidates import Candidate
 from .coreset import coreset
-from .predictor import Features, Predictor, Query
+from .predictor import CostPredictor, Features, Query
 from .record import KnownSequence, ModelRecord
-from .store import SHIPPED, merged, read_records
+from .store import SHIPPED, merge, read_records
 
 #: sequences in a coreset, at most; and the least reduction of the mean relative cost by each
 MOST, LEAST = 8, 0.001
@@ -43,11 +43,11 @@ class Knowledge:
         Passes that change nothing on a model cost nothing there, so one joined sequence can replace two.
         """
         winners = {sequence for record in self.records for sequence in record.winners(objective)}
-        chosen = self._chosen(winners, objective, most)
-        joined = {each for first in chosen for second in chosen for each in _joined(first, second)}
-        return self._chosen({*chosen, *joined}, objective, most)
+        chosen = self._choose(winners, objective, most)
+        joined = {each for first in chosen for second in chosen for each in _join(first, second)}
+        return self._choose({*chosen, *joined}, objective, most)
 
-    def _chosen(self, pool: Iterable[KnownSequence], objective: str, most: int) -> list[KnownSequence]:
+    def _choose(self, pool: Iterable[KnownSequence], objective: str, most: int) -> list[KnownSequence]:
         ordered = sorted(pool, key=lambda each: (len(each.prefix), each.prefix, each.tail))
         best = [record.best(objective) for record in self.records]
         costs = {
@@ -64,29 +64,31 @@ class Knowledge:
         if not self.records:
             return list
 
-        def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+        def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
             known = {prefix: features_of(prefix) for prefix in {(): None} | {each.prefix: None for each in candidates}}
             queries = [Query(known[()], known[each.prefix], specs_of(each.tail)) for each in candidates]
-            costs = self._predicted(objective, queries)
+            costs = self._predict(objective, queries)
             order = zip([costs[query] for query in queries], range(len(candidates)), strict=True)
             return [candidates[number] for _, number in sorted(order)]
 
-        return ranked
+        return rank
 
-    def _predicted(self, objective: str, queries: Iterable[Query]) -> dict[Query, float]:
+    def _predict(self, objective: str, queries: Iterable[Query]) -> dict[Query, float]:
         """Predict the cost of each query; fitting takes a second, so costs are kept for searches of other targets."""
         asked = sorted(set(queries), key=repr)
         key = hashlib.sha256(repr((self.records, objective, asked)).encode()).hexdigest()[:32]
-        costs = shared_store().get_or_make(f"costs {key}", lambda: Predictor(self.records, objective).predict(asked))
+        costs = shared_store().get_or_make(
+            f"costs {key}", lambda: CostPredictor(self.records, objective).predict(asked)
+        )
         return dict(zip(asked, costs, strict=True))
 
 
 def load_knowledge(extra: Path | None = None) -> Knowledge:
     """Load the shipped knowledge, merged with a model repo's. Raises ConfigError for an unusable file."""
-    return Knowledge(merged(read_records(SHIPPED), read_records(extra) if extra is not None else ()))
+    return Knowledge(merge(read_records(SHIPPED), read_records(extra) if extra is not None else ()))
 
 
-def _joined(first: KnownSequence, second: KnownSequence) -> Iterator[KnownSequence]:
+def _join(first: KnownSequence, second: KnownSequence) -> Iterator[KnownSequence]:
     """Join two sequences: graph passes of one, then new ones of the other, by either tail."""
     prefix = (*first.prefix, *(spec for spec in second.prefix if spec not in first.prefix))
     yield KnownSequence(prefix, first.tail)

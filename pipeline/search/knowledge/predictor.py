@@ -45,14 +45,14 @@ class _Line(NamedTuple):
     level: float
 
 
-class Predictor:
+class CostPredictor:
     """Ridge regression of log(cost ÷ cost of tvm-default), with equal weight per known model."""
 
     def __init__(self, records: Iterable[ModelRecord], objective: str):
         """Fit the regression; `records` must not be empty."""
         records = list(records)
         self._specs = sorted({spec for record in records for tail in record.tails for spec in tail})
-        self._line = _fitted(records, objective, self._specs)
+        self._line = _fit(records, objective, self._specs)
 
     def predict(self, queries: Sequence[Query]) -> list[float]:
         """Predict one number per query; smaller is better."""
@@ -63,7 +63,7 @@ class Predictor:
         return [round(float(each), DIGITS) for each in found]
 
 
-def _fitted(records: Sequence[ModelRecord], objective: str, specs: Sequence[str]) -> _Line:
+def _fit(records: Sequence[ModelRecord], objective: str, specs: Sequence[str]) -> _Line:
     """Fit by the normal equations: importing scikit-learn for them takes longer than many a search."""
     rows, costs, weights = [], [], []
     for record in records:

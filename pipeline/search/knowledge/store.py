@@ -34,7 +34,7 @@ class _File(_Versions):
     models: tuple[ModelRecord, ...]
 
 
-def merged(older: Iterable[ModelRecord], newer: Iterable[ModelRecord]) -> tuple[ModelRecord, ...]:
+def merge(older: Iterable[ModelRecord], newer: Iterable[ModelRecord]) -> tuple[ModelRecord, ...]:
     """Merge records by key, keeping the newer of two; sorted by name and key."""
     records = {record.key: record for record in (*older, *newer)}
     return tuple(sorted(records.values(), key=lambda record: (record.model, record.key)))
@@ -76,5 +76,5 @@ def _unknown_spec(record: ModelRecord) -> str | None:
 
 def write_records(records: Iterable[ModelRecord], path: Path) -> None:
     """Write a knowledge file. Raises OutputError."""
-    models = [asdict(record) for record in merged((), records)]
+    models = [asdict(record) for record in merge((), records)]
     write_text(path, json_lines({"schema": SCHEMA, "catalogue": CATALOGUE_VERSION, "models": models}))

@@ -1,1 +1,1 @@
-"""Refine finalists by order, sharing, splits and rematerialisation: `accept.accepted`, `levers.refine`, `Splitter`."""
+"""Refine finalists by order, sharing, splits and rematerialisation: `accept.refine_winner`, `levers.refine`, `Splitter`."""

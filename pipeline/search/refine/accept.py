@@ -12,11 +12,11 @@ from ..effort import WINNER
 from ..evaluate.candidates import Candidate
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
-from .costlier import with_costlier
+from .costlier import try_costlier
 from .finalists import lowest_finalist
-from .growing import with_growth
+from .growing import try_growth
 from .levers import Refinement, refine
-from .minimise import Worth, minimise, without_idle
+from .minimise import Worth, minimise, remove_idle
 from .splitting import Splitter
 
 #: states with a searched order if the objective is the sum, which no order changes
@@ -49,7 +49,7 @@ class _Choice:
         return (self.reached, *self.found.score)
 
 
-def accepted(
+def refine_winner(
     trace: Trace,
     splitter: Splitter,
     refuse: Callable[[Sequence], str],
@@ -65,19 +65,19 @@ def accepted(
     failures: dict[str, str] = {}
     evaluator = trace.evaluator
     if evaluator.objective == "ram":
-        choices, complete = _by_ram(trace, splitter, extra_compute)
+        choices, complete = _choose_by_ram(trace, splitter, extra_compute)
     else:
         best = [evaluator.finest_order(each[:ORDERED]) for each in trace.finalists()]
         choices, complete = [_Choice(each, each.cost[0]) for each in best], True
     for choice in sorted(choices, key=lambda each: each.rank):
         ablation: tuple[Worth, ...] = ()
         if trace.short:
-            refinement = _refined(evaluator, splitter, without_idle(evaluator, choice.found), extra_compute, rungs)
+            refinement = _refine(evaluator, splitter, remove_idle(evaluator, choice.found), extra_compute, rungs)
         else:
             refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
         failures |= refinement.failures
         if evaluator.objective == "ram" and extra_compute:
-            for further in (with_growth, with_costlier):
+            for further in (try_growth, try_costlier):
                 if refinement.ram > enough and not evaluator.effort.over(WINNER):
                     refinement = further(evaluator, splitter, refinement, extra_compute)
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
@@ -87,7 +87,7 @@ def accepted(
     raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")
 
 
-def _by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None) -> tuple[list[_Choice], bool]:
+def _choose_by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None) -> tuple[list[_Choice], bool]:
     """Choose the lowest exact state and, per set of lossy passes, any lower one.
 
     The flag tells whether no finalist was left out.
@@ -109,14 +109,14 @@ def _shortest(
     evaluator: Evaluator, splitter: Splitter, choice: _Choice, extra_compute: float | None, rungs: Ordered[float]
 ) -> tuple[Refinement, tuple[Worth, ...]]:
     """Minimise and refine a choice, at the objective that was reached."""
-    refinement, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs)
+    refinement, ablation = _minimise(evaluator, splitter, choice, extra_compute, rungs)
     if refinement.best.key != choice.found.key and refinement.best.cost[0] != choice.reached:
         # the search compares its own states: a shorter sequence to another state must reach the same objective
-        refinement, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
+        refinement, ablation = _minimise(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
     return refinement, ablation
 
 
-def _minimised(
+def _minimise(
     evaluator: Evaluator,
     splitter: Splitter,
     choice: _Choice,
@@ -125,10 +125,10 @@ def _minimised(
     same_state: bool = False,
 ) -> tuple[Refinement, tuple[Worth, ...]]:
     best, ablation = minimise(evaluator, choice.found, same_state)
-    return _refined(evaluator, splitter, best, extra_compute, rungs), ablation
+    return _refine(evaluator, splitter, best, extra_compute, rungs), ablation
 
 
-def _refined(
+def _refine(
     evaluator: Evaluator, splitter: Splitter, best: Evaluation, extra_compute: float | None, rungs: Ordered[float]
 ) -> Refinement:
     if evaluator.objective != "ram":

@@ -45,8 +45,8 @@ def alternatives(
     evaluator, ram = trace.evaluator, aim.ram
     least = Attempt(_lever_of(refinement), refinement.best, refinement.extra_compute)
     own = evaluator.evaluate(refinement.best.module_passes)
-    states = [Attempt(OTHER, _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
-    found = _counted(evaluator, [least, *refinement.tried, *states])
+    states = [Attempt(OTHER, _reorder(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
+    found = _count(evaluator, [least, *refinement.tried, *states])
     if not found or found[0][0] is not least:
         return [(least, Costs(0))]  # it cannot be scheduled: no other is known to be better
     if extra_compute is None:
@@ -59,9 +59,9 @@ def alternatives(
     for state in _worth_splitting(found, ram)[:SPLIT]:
         plans += [(state, plan) for plan in _plans(splitter, state, ram, None)]
     split = [
-        Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _worked(splitter, state, plan)
+        Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _evaluate(splitter, state, plan)
     ]
-    return found + _counted(evaluator, split, known=[attempt for attempt, _ in found])
+    return found + _count(evaluator, split, known=[attempt for attempt, _ in found])
 
 
 def cost_point(attempt: Attempt, costs: Costs) -> CostPoint:
@@ -91,7 +91,7 @@ def _within_time(
     least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[:SPLIT]
     if evaluator.effort.over(1.0):
         least = []
-    added = _counted(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
+    added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     for state, plan in ((own, lowest(splitter.plans(own))), *least):
         added += _finest_within(evaluator, splitter, state, plan, limit)
     return added
@@ -114,9 +114,9 @@ def _finest_within(
         tried = [
             (plan.nbytes, Attempt("rung", each, plan.extra_compute))
             for plan in plans
-            for each in _worked(splitter, state, plan)
+            for each in _evaluate(splitter, state, plan)
         ]
-        counted = _counted(evaluator, [attempt for _, attempt in tried])
+        counted = _count(evaluator, [attempt for _, attempt in tried])
         nbytes = {attempt.evaluation.passes: size for size, attempt in tried}
         sizes = [(nbytes[attempt.evaluation.passes], costs.cycles <= limit) for attempt, costs in counted]
         within = min((size for size, is_quick in sizes if is_quick), default=within)
@@ -146,7 +146,7 @@ def _worth_splitting(found: Ordered[tuple[Attempt, Costs]], ram: int) -> list[Ev
     return [state for _, state in sorted(faster, key=lambda each: (each[0], each[1].score))]
 
 
-def _ordered(evaluator: Evaluator, state: Evaluation, ram: int) -> Evaluation:
+def _reorder(evaluator: Evaluator, state: Evaluation, ram: int) -> Evaluation:
     """Return a state in a better order if it exceeds the limit, and its floor does not."""
     found = _footprint(state)
     if found.ram <= ram or found.ram - found.arena + found.floor > ram:
@@ -167,12 +167,12 @@ def _plans(splitter: Splitter, state: Evaluation, ram: int, extra_compute: float
     return plans
 
 
-def _worked(splitter: Splitter, state: Evaluation, plan: SplitPlan) -> list[Evaluation]:
+def _evaluate(splitter: Splitter, state: Evaluation, plan: SplitPlan) -> list[Evaluation]:
     tried = [each for each in splitter.evaluations(state, plan) if each.footprint is not None]
     return sorted(tried, key=lambda each: each.score)[:1]
 
 
-def _counted(
+def _count(
     evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[Attempt] = ()
 ) -> list[tuple[Attempt, Costs]]:
     """Compute the costs of attempts of distinct passes; leave out those that cannot be scheduled."""

@@ -1,4 +1,4 @@
-"""Split the bodies of loops whose values take much beside their operands and results: a region in a loop.
+"""Split the bodies of loops whose values take much compared with their operands and results: a region in a loop.
 
     loop of 60 trips    operands and results 983 kB, values 82 kB ──► split-rows{steps=0.2-0.3}: 23 kB
 
@@ -15,12 +15,12 @@ from ...kernels.rewrite.splittable import splits_of
 from ...memory.liveness import aligned
 from ...memory.streaming.group_rows import coarser
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
-from ...passes.program.in_body import program_at, spelled
+from ...passes.program.in_body import program_at, spell_path
 from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRows
 from ...program import Loop, Program, Splits, Step
 from ...program.bodies import Path, loops_of
 from ...program.form import form_key
-from ...program.workspaces import with_workspaces, workspaces_of_loops
+from ...program.workspaces import add_workspaces, workspaces_of_loops
 from ..evaluate.scoring import Arrangement, Scorer, Specs
 from .stored_splits import stored_partition
 
@@ -34,7 +34,7 @@ def body_splits(scorer: Scorer, specs: Specs, alignment: int) -> Arrangement:
     for path, _ in loops_of(scorer.lowered(specs).program):
         lowered, _ = scorer.begun(specs, found)
         planned = scorer.planned(lowered)[0].program
-        body = _planned_body(lowered.program, planned, path)
+        body = _find_body(lowered.program, planned, path)
         if body.values * PART > body.around:
             program = _as_shared(body, planned)
             splits = splits_of(replace(lowered, program=program))
@@ -44,7 +44,7 @@ def body_splits(scorer: Scorer, specs: Specs, alignment: int) -> Arrangement:
 
 
 class _Body(NamedTuple):
-    """Body of a loop before it is planned and after, and bytes: of all that lies outside, of operands and results, of values."""
+    """Body of a loop before it is planned and after, and bytes: of all that is outside, of operands and results, of values."""
 
     program: Program
     planned: Program
@@ -53,7 +53,7 @@ class _Body(NamedTuple):
     values: int
 
 
-def _planned_body(program: Program, planned: Program, path: Path) -> _Body:
+def _find_body(program: Program, planned: Program, path: Path) -> _Body:
     """Find the body of the loop at a path in a program; its plan is found by names, as planned steps have another order."""
     given, around = program, planned
     for number in path:
@@ -74,7 +74,7 @@ def _as_shared(body: _Body, planned: Program) -> Program:
         in_place, copies = sharing.get(step.kernel, ((), ()))
         return replace(step, in_place=in_place, copies=copies)
 
-    return with_workspaces(body.program.with_calls(shared), workspaces_of_loops(body.planned))
+    return add_workspaces(body.program.with_calls(shared), workspaces_of_loops(body.planned))
 
 
 def _regions(program: Program, splits: Mapping[str, Splits], body: _Body, alignment: int) -> tuple[StreamedSteps, ...]:
@@ -90,7 +90,7 @@ def _regions(program: Program, splits: Mapping[str, Splits], body: _Body, alignm
 
 def split_pass(program: Program, region: StreamedSteps, above: Path = ()) -> SplitPass:
     """Return the pass that makes a region in a program: the main one, or the body of the loop at the path `above`."""
-    steps = f"{spelled(above, region.first)}-{spelled(above, region.last)}"
+    steps = f"{spell_path(above, region.first)}-{spell_path(above, region.last)}"
     shape = program.tensors[program.steps[region.first].writes[0]].shape
     if region.axis == CHANNELS and len(shape) > 2:
         return SplitChannels(steps, region.group, region.in_place)

@@ -24,7 +24,7 @@ COSTLIER = "costlier"
 ROWS = (2, 3, 4, 6, 8)
 
 
-def with_costlier(
+def try_costlier(
     evaluator: Evaluator, splitter: Splitter, refinement: Refinement, max_extra_compute: float
 ) -> Refinement:
     """Return the refinement with the costlier pass of least ram, if any is lower than the winner.
@@ -45,7 +45,7 @@ def with_costlier(
         extra = work_of(plan.program, plan.splits) / work_of(own.program, own.splits) - 1
         if not 0 < extra <= max_extra_compute:
             continue
-        for tried in _in_groups(splitter, found, plan, refinement.ram):
+        for tried in _enlarge_groups(splitter, found, plan, refinement.ram):
             (count,) = cycles_of(evaluator, [tried])
             if count is not None and count <= (1 + max_extra_compute) * cycles:
                 refinement = refinement.taken(Attempt(COSTLIER, tried, extra))
@@ -60,10 +60,10 @@ def _variants(passes: tuple[ModulePass, ...]) -> Iterator[tuple[ModulePass, ...]
             yield (*passes[:place], costlier, *passes[place + 1 :])
 
 
-def _in_groups(splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int) -> Iterator[Evaluation]:
+def _enlarge_groups(splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int) -> Iterator[Evaluation]:
     """Yield plans of more and more rows at a time, while they take less than `ram` bytes."""
     for fewest in ROWS:
-        grouped = splitter.in_groups(plan, fewest)
+        grouped = splitter.enlarge_groups(plan, fewest)
         best = None if grouped is None else splitter.best(found, grouped, ram)
         if best is None or best.footprint is None or best.footprint.ram >= ram:
             return

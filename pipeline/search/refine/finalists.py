@@ -137,14 +137,14 @@ class _Race:
             if looked_at and (enough or self._evaluator.effort.over(FINALISTS)):
                 self._left_out += going
                 continue
-            found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
+            found = sorted(zip(going, self._splitter.plans_of(going)), key=_estimate_ram)
             self._splitter.share(plan for _, plans in found for plan in promising(plans))
             self._splitter.reduce(lowest(plans) for _, plans in found)
             for each, plans in found:
                 self._try(each, lowest(plans), self.reach)
             self.reorder(going)
             looked_at += found
-        return sorted(looked_at, key=_needed)
+        return sorted(looked_at, key=_estimate_ram)
 
     def repeat(self, looked_at: Sequence[_Looked], extra_compute: float) -> None:
         """Split finalists with rematerialised steps, within the effort allowed."""
@@ -169,7 +169,7 @@ class _Race:
             self.take(finalist, [best])
 
 
-def _needed(looked_at: _Looked) -> int:
+def _estimate_ram(looked_at: _Looked) -> int:
     """Estimate the ram of a finalist with splits, before memory is shared."""
     finalist, plans = looked_at
     whole = _footprint(finalist)

@@ -33,7 +33,7 @@ _AT_ONCE = 2
 _WORTH = 0.02
 
 
-def with_growth(
+def try_growth(
     evaluator: Evaluator, splitter: Splitter, refinement: Refinement, max_extra_compute: float
 ) -> Refinement:
     """Return the refinement with the least ram, in bytes, of plans whose results grow; itself if none is lower.
@@ -65,7 +65,7 @@ def _acceptable(
     """Yield refinements within the cycles allowed: the least ram, and those of hardly more."""
     limit: float | None = None
     least = math.inf
-    for tried in _tried(splitter, found, plan, refinement.ram):
+    for tried in _try(splitter, found, plan, refinement.ram):
         asked = tried if limit is not None else [*tried, refinement.best]
         counted = cycles_of(evaluator, asked)
         if limit is None:
@@ -78,7 +78,7 @@ def _acceptable(
                 yield _Grown(_ram(each) * cycles, refinement.taken(Attempt(GROW, each, plan.extra_compute)))
 
 
-def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
+def _try(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
     """Yield plans of a ram `below` so many bytes, a few at once, the least first."""
     growing = splitter.growing(plan, _PARTS, _WORTH)
     while grown := list(islice(growing, _AT_ONCE)):

@@ -146,15 +146,15 @@ class _Refiner:
     def split(self, lever: str, plan: SplitPlan) -> None:
         best = None
         if plan.promises(self._found, self.ram):
-            worked = self._worked(plan)
+            worked = self._evaluate(plan)
             if worked:
                 best = self._evaluator.finest_order(worked)
         self.take(lever, best, plan.extra_compute)
 
     def rung(self, plan: SplitPlan) -> None:
-        self.tried += [Attempt("rung", each, plan.extra_compute) for each in self._worked(plan)[:1]]
+        self.tried += [Attempt("rung", each, plan.extra_compute) for each in self._evaluate(plan)[:1]]
 
-    def _worked(self, plan: SplitPlan) -> list[Evaluation]:
+    def _evaluate(self, plan: SplitPlan) -> list[Evaluation]:
         """Evaluate a split plan; return the candidates that succeed, best first."""
         tried = self._splitter.evaluations(self._found, plan)
         worked = [each for each in tried if each.footprint is not None]

@@ -30,13 +30,13 @@ def minimise(evaluator: Evaluator, best: Evaluation, same_state: bool = False) -
 
     With `same_state`, only passes are removed that do not change the state.
     """
-    best = without_idle(evaluator, best)
+    best = remove_idle(evaluator, best)
     while not evaluator.effort.over(FINALISTS) and (shorter := _shorter(evaluator, best, same_state)) is not None:
         best = shorter
     if evaluator.effort.over(FINALISTS):
         return best, ()
     passes, places = best.module_passes, _optional(best)
-    without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
+    without = _try(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
     return best, tuple(_worth(passes[place].spec, best, tried) for place, tried in zip(places, without))
 
 
@@ -49,13 +49,13 @@ def _shorter(evaluator: Evaluator, best: Evaluation, same_state: bool) -> Evalua
         for place, each in enumerate(passes)
         for simpler in each.simpler()
     ]
-    for tried in _tried(evaluator, best, less):
+    for tried in _try(evaluator, best, less):
         if tried is not None and (tried.key == best.key if same_state else tried.cost <= best.cost):
             return tried
     return None
 
 
-def without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
+def remove_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     """Remove passes that do not change the module, by state keys only.
 
     `legalize` stays even if the import made kernels already: a sequence needs it.
@@ -75,7 +75,7 @@ def _leaves_graph(each: ModulePass) -> bool:
     return each.level_after(Level.GRAPH) != Level.GRAPH
 
 
-def _tried(
+def _try(
     evaluator: Evaluator, best: Evaluation, sequences: Iterable[tuple[ModulePass, ...]]
 ) -> Iterator[Evaluation | None]:
     """Evaluate other module passes, None if they fail.

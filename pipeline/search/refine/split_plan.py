@@ -12,7 +12,7 @@ from ...memory.order.stored_order import stored_order
 from ...memory.streaming.alive_bytes import AliveBytes
 from ...memory.streaming.partition import apply_partition
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
-from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
+from ...memory.streaming.rematerialise import Repeat, repeat_steps, work_of
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.rematerialise import Rematerialise
 from ...program import Program, Splits
@@ -66,7 +66,7 @@ class SplitPlan:
     def repeated(self) -> Program:
         program = self.program
         for each in self.repeats:
-            program = with_repeats(program, each)
+            program = repeat_steps(program, each)
         return program
 
     @cached_property

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
-from ...memory.streaming.group_rows import coarser, in_groups
+from ...memory.streaming.group_rows import coarser, enlarge_groups
 from ...memory.streaming.partition import partition_within
 from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
 from ...memory.streaming.region_forms import KnownForms
@@ -55,7 +55,7 @@ class Splitter:
     def reduce(self, plans: Iterable[SplitPlan]) -> None:
         """Remove redundant regions of all plans, several at once."""
         different = {plan.made: plan for plan in plans}.values()
-        tasks = [WorkerTask((), partial(_reduced, plan=plan)) for plan in different]
+        tasks = [WorkerTask((), partial(_reduce, plan=plan)) for plan in different]
         for plan, (sharings, regions, fewer) in zip(different, self._evaluator.run(tasks)):
             plan.keep_sharings(sharings)
             plan.keep_fewest(regions, fewer)
@@ -115,7 +115,7 @@ class Splitter:
                     new.setdefault(place, WorkerTask(specs_of(found.module_passes), partial(repeats, plan=plan)))
         self._repeating |= zip(new, self._evaluator.run(new.values(), then))
         return [
-            [_with_repeats(plan, self._repeating[plan.form, extra_compute, steps]) for plan in plans]
+            [_add_repeats(plan, self._repeating[plan.form, extra_compute, steps]) for plan in plans]
             for plans in different
         ]
 
@@ -174,10 +174,10 @@ class Splitter:
             paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
             yield from _within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts))
 
-    def in_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
+    def enlarge_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
         """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""
         paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
-        path = in_groups(paths, Partition(plan.regions, plan.nbytes, paths.count, True), fewest)
+        path = enlarge_groups(paths, Partition(plan.regions, plan.nbytes, paths.count, True), fewest)
         if path is None:
             return None
         path = coarser(paths, path)
@@ -191,7 +191,7 @@ class Splitter:
         for each in founds:
             specs = specs_of(each.module_passes)
             tasks += [
-                WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders, alignment=alignment))
+                WorkerTask(specs, partial(_order, specs=specs, cut=cut, orders=orders, alignment=alignment))
                 for cut in (False, True)
             ]
         ordered = self._evaluator.run(tasks)
@@ -212,7 +212,7 @@ class _Ordered(NamedTuple):
     form: str
 
 
-def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order], alignment: int) -> list[_Ordered]:
+def _order(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order], alignment: int) -> list[_Ordered]:
     """Return the program after `specs` in distinct orders, with the bodies of its loops whole, and split.
 
     With `cut`, nothing if there are no sums to cut.
@@ -249,7 +249,7 @@ def _sharings(_: Scorer, plan: SplitPlan) -> Sharings:
     return plan.sharings
 
 
-def _reduced(_: Scorer, plan: SplitPlan) -> tuple[Sharings, tuple[StreamedSteps, ...], Sharings]:
+def _reduce(_: Scorer, plan: SplitPlan) -> tuple[Sharings, tuple[StreamedSteps, ...], Sharings]:
     return plan.sharings, plan.fewest.regions, plan.fewest.sharings
 
 
@@ -267,5 +267,5 @@ def _repeats(_: Scorer, plan: SplitPlan, extra_compute: float, steps: int) -> Re
     return stored_repeats(plan.form, plan.program, plan.splits, plan.alignment, work, steps)
 
 
-def _with_repeats(plan: SplitPlan, found: RepeatResult) -> SplitPlan:
+def _add_repeats(plan: SplitPlan, found: RepeatResult) -> SplitPlan:
     return replace(along(plan, found.path), repeats=found.repeats, refused=found.refused)

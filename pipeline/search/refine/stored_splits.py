@@ -1,19 +1,18 @@
 """Keep plans of splits in the store, by the form of their program: most targets share them.
 
-"partition 1f3a… 64 inf": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
+"partition 1f3a… 64 inf": {"regions": [{"first": 0, "last": 4, …}], "nbytes": 8192, "reached": 12, "complete": true}
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 from functools import lru_cache, reduce
 
 from ...memory.streaming.partition import partition_within
 from ...memory.streaming.partitioner import Partition, StreamedSteps
 from ...memory.streaming.region_forms import KnownForms
-from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, with_repeats
+from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, repeat_steps
 from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
@@ -28,13 +27,11 @@ def stored_partition(
     form: str, program: Program, splits: Mapping[str, Splits], alignment: int, most: float = math.inf
 ) -> Partition | None:
     """Return the `partition_within` so many bytes of the program of a form."""
-
-    def made() -> tuple[object, ...] | None:
-        found = partition_within(most, program, splits, alignment, _known_forms(alignment))
-        return None if found is None else astuple(found)
-
-    found = shared_store().get_or_make(f"partition {form} {alignment} {most}", made)
-    return None if found is None else _partition(found)
+    return shared_store().get_or_make_as(
+        Partition | None,
+        f"partition {form} {alignment} {most}",
+        lambda: partition_within(most, program, splits, alignment, _forms(alignment)),
+    )
 
 
 def stored_repeats(
@@ -42,13 +39,14 @@ def stored_repeats(
 ) -> RepeatResult:
     """Return the `best_repeats` of the program of a form."""
 
-    def made() -> list[object]:
-        found = best_repeats(program, splits, work, alignment, steps, _known_forms(alignment))
-        return [[astuple(each) for each in found.repeats], astuple(found.path), found.refused, found.tried]
+    def search() -> tuple[object, ...]:
+        found = best_repeats(program, splits, work, alignment, steps, _forms(alignment))
+        return found.repeats, found.path, found.refused, found.tried
 
-    repeats, path, refused, tried = shared_store().get_or_make(f"repeats {form} {alignment} {work} {steps}", made)
-    found = tuple(Repeat(tuple(numbers), before, move) for numbers, before, move in repeats)
-    return RepeatResult(reduce(with_repeats, found, program), found, _partition(path), refused, tried)
+    kind = tuple[tuple[Repeat, ...], Partition, bool, int]
+    key = f"repeats {form} {alignment} {work} {steps}"
+    repeats, path, refused, tried = shared_store().get_or_make_as(kind, key, search)
+    return RepeatResult(reduce(repeat_steps, repeats, program), repeats, path, refused, tried)
 
 
 def stored_sharings(form: str, made: tuple[object, ...], make: Callable[[], Sharings]) -> Sharings:
@@ -63,11 +61,10 @@ def stored_fewest(
     form: str, made: tuple[object, ...], make: Callable[[], tuple[StreamedSteps, ...]]
 ) -> tuple[StreamedSteps, ...]:
     """Return the regions of a plan without redundant ones; the repr of `made` identifies the plan."""
-    found = shared_store().get_or_make(f"fewest {form} {made!r}", lambda: [astuple(each) for each in make()])
-    return tuple(StreamedSteps(*each) for each in found)
+    return shared_store().get_or_make_as(tuple[StreamedSteps, ...], f"fewest {form} {made!r}", make)
 
 
-def _known_forms(alignment: int) -> KnownForms:
+def _forms(alignment: int) -> KnownForms:
     """Return the regions this process has measured: orders and states of one model share most of them."""
     known = _forms_by_alignment(alignment)
     known.forget()
@@ -75,8 +72,3 @@ def _known_forms(alignment: int) -> KnownForms:
 
 
 _forms_by_alignment = lru_cache(2)(KnownForms)
-
-
-def _partition(line: tuple) -> Partition:
-    regions, nbytes, reached, complete = line
-    return Partition(tuple(StreamedSteps(*each) for each in regions), nbytes, reached, complete)

@@ -23,7 +23,7 @@ def annealing(trace: Trace, seed: int) -> None:
             candidate = _change(trace, here, choice)
             trace.evaluate(candidate)
             found = _cost(trace, candidate)
-            if found is not None and (cost is None or _accepted(cost, found, temperature, choice)):
+            if found is not None and (cost is None or _accept(cost, found, temperature, choice)):
                 here, cost = candidate, found
             if trace.finished:
                 return
@@ -37,7 +37,7 @@ def _change(trace: Trace, candidate: Candidate, choice: random.Random) -> Candid
     return choice.choice(list(neighbours(candidate, trace.passes)))
 
 
-def _accepted(before: int, after: int, temperature: float, choice: random.Random) -> bool:
+def _accept(before: int, after: int, temperature: float, choice: random.Random) -> bool:
     return after <= before or (before > 0 and choice.random() < math.exp((before - after) / (before * temperature)))
 
 

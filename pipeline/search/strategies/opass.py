@@ -65,7 +65,7 @@ class _TransferGraph:
         key, state = self.choice.choices(open_states, weights=list(ranks))[0]
         action = self.choice.choice(state.untried())
         state.tried.append(action)
-        child = self._visit(_applied(state.candidate, action), key)
+        child = self._visit(_apply(state.candidate, action), key)
         if child is not None and child != key and self.choice.random() < REDETECTION:
             self.detect(child)
         return True
@@ -85,7 +85,7 @@ class _TransferGraph:
                     self.states[descendant].add(action)
 
     def _changes(self, key: int, action: _Action) -> bool:
-        found = self.trace.evaluator.evaluate(_applied(self.states[key].candidate, action).passes)
+        found = self.trace.evaluator.evaluate(_apply(self.states[key].candidate, action).passes)
         self.trace.consider(found)
         return found.footprint is not None and found.key != key
 
@@ -115,7 +115,7 @@ class _TransferGraph:
         return list(seen)
 
 
-def _applied(candidate: Candidate, action: _Action) -> Candidate:
+def _apply(candidate: Candidate, action: _Action) -> Candidate:
     if isinstance(action, tuple):
         return Candidate(candidate.prefix, action)
     return Candidate((*candidate.prefix, action), candidate.tail)

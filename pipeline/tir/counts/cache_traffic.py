@@ -20,7 +20,7 @@ from typing import NamedTuple
 _LINE = 64
 
 
-class Access(NamedTuple):
+class StridedAccess(NamedTuple):
     """Moves of an access per step of each loop, outermost first, in elements of `size` bytes; None if unknown.
 
     Accesses of one `source`, of `nbytes`, with the same moves touch the same bytes.
@@ -32,18 +32,18 @@ class Access(NamedTuple):
     nbytes: int = 1 << 62
 
 
-class Nest(NamedTuple):
+class StatementNest(NamedTuple):
     """Accesses of a statement in loops, outermost first, and the share of the iterations that run it.
 
-    Loops are told by name, of all statements of a kernel.
+    Loops are recognised by name, of all statements of a kernel.
     """
 
     loops: tuple[Hashable, ...]
     extents: tuple[int, ...]
-    accesses: tuple[Access, ...]
+    accesses: tuple[StridedAccess, ...]
     share: float = 1.0
 
-    def touched(self, access: Access, first: int) -> int:
+    def touched(self, access: StridedAccess, first: int) -> int:
         """Return the bytes of all lines that the loops from `first` on touch."""
         steps = zip(self.extents[first:], access.moves[first:])
         moving = [
@@ -96,7 +96,7 @@ class CacheTraffic:
     `nests` are all its statements: bytes stay between two uses as long as all touched meanwhile fit the cache.
     """
 
-    def __init__(self, nests: Collection[Nest]):
+    def __init__(self, nests: Collection[StatementNest]):
         self._step, self._whole = _LoopBytes(), _LoopBytes()
         for number, nest in enumerate(nests):
             for access in nest.accesses:
@@ -106,7 +106,7 @@ class CacheTraffic:
                         same = (source, access.moves[start:], nest.extents[start:])
                         found.add(loop, same, nest.touched(access, start), nest.share)
 
-    def brought_in(self, nest: Nest, cache: int) -> float:
+    def brought_in(self, nest: StatementNest, cache: int) -> float:
         """Return the bytes that a nest brings into a cache of `cache` bytes: it keeps all of the loops that gain most."""
         inner = len(nest.loops)
         found = [self._kept_from(nest, inner, cache)]
@@ -115,15 +115,15 @@ class CacheTraffic:
             found.append(self._kept_from(nest, inner, cache))
         return min(found)
 
-    def _kept_from(self, nest: Nest, inner: int, cache: int) -> float:
+    def _kept_from(self, nest: StatementNest, inner: int, cache: int) -> float:
         """Return the bytes brought in if all bytes of the loops from `inner` on stay."""
         return sum(nest.touched(each, inner) * self._rounds(nest, each, inner, cache) for each in nest.accesses)
 
-    def brought_again(self, nest: Nest, cache: int) -> float:
+    def brought_again(self, nest: StatementNest, cache: int) -> float:
         """Return the bytes that a nest brings in after their first use."""
         return max(0.0, self.brought_in(nest, cache) - sum(nest.touched(each, 0) for each in nest.accesses))
 
-    def _rounds(self, nest: Nest, access: Access, inner: int, cache: int) -> float:
+    def _rounds(self, nest: StatementNest, access: StridedAccess, inner: int, cache: int) -> float:
         """Return how often the bytes of the loops from `inner` on are brought in: loops right outside may leave them alone."""
         moves, size, outer = access.moves, access.size, inner
         while outer and (
@@ -138,7 +138,7 @@ class CacheTraffic:
             rounds *= (1 + (extent - 1) * part) / extent
         return max(1.0, rounds)
 
-    def _between(self, nest: Nest, outer: int, inner: int) -> float:
+    def _between(self, nest: StatementNest, outer: int, inner: int) -> float:
         """Return the bytes touched between two uses, by steps of the loop around `outer`, of the bytes from `inner` on."""
         others = self._step.between(nest.loops[outer - 1], nest.share)
         if outer == inner:

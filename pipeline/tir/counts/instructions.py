@@ -33,7 +33,7 @@ _LEAVES = (Var, IntImm, FloatImm, StringImm)
 
 def instructions(value: Expr) -> float:
     """Count the instructions of one each, for a vector; a multiplication and its addition are one."""
-    return max(0.0, sum(cost == 1 for _, cost in _nodes(value)) - _fused(value))
+    return max(0.0, sum(cost == 1 for _, cost in _nodes(value)) - _count_fused(value))
 
 
 def long_instructions(value: Expr, lanes: int) -> list[tuple[Expr, float]]:
@@ -72,9 +72,9 @@ def _own(value: Expr) -> float:
     return _SLOW if name in ("tirx.sqrt", "tirx.rsqrt") else _POLYNOMIALS.get(name, 1)
 
 
-def _fused(value: object) -> int:
+def _count_fused(value: object) -> int:
     if isinstance(value, TensorLoad) or not isinstance(value, Expr):
         return 0
     own = isinstance(value, (Add, Sub)) and any(isinstance(each, Mul) for each in (value.a, value.b))
     values = values_by_position(value)
-    return int(own) + sum(map(_fused, parts(value) if values is None else values))
+    return int(own) + sum(map(_count_fused, parts(value) if values is None else values))

@@ -82,7 +82,7 @@ def accesses(loops: Sequence[CountedLoop], vectors: Sequence[int], moves: Sequen
 
 
 def loop_ends(loops: Sequence[CountedLoop], vectors: Sequence[int]) -> float:
-    """Count the instructions that end the iterations of the innermost loop; outer ones are few beside them."""
+    """Count the instructions that end the iterations of the innermost loop; outer ones are few compared with them."""
     found, total = 0.0, 1.0
     for loop, count in zip(loops, vectors):
         if loop.extent > 1 and loop.kind in (SERIAL, PARALLEL):

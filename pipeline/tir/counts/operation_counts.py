@@ -30,7 +30,7 @@ from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
 from ..operators.quads import joined_loads
 from ..row_window import calls_of
-from .cache_traffic import Access, CacheTraffic, Nest
+from .cache_traffic import CacheTraffic, StatementNest, StridedAccess
 from .instructions import DIVISION, instructions, long_instructions, widest
 from .loop_counts import (
     SERIAL,
@@ -71,7 +71,7 @@ class _Counted:
     """Instructions of straight-line statements, and their accesses to memory."""
 
     work: StatementWork
-    nests: tuple[Nest, ...]
+    nests: tuple[StatementNest, ...]
 
 
 @memoise_by_structure
@@ -88,13 +88,13 @@ def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]
     counted = _Counter(machine).of(kernel.body, place)
     traffic = CacheTraffic([nest for each in counted for nest in each.nests])
 
-    def with_traffic(each: _Counted) -> StatementWork:
+    def add_traffic(each: _Counted) -> StatementWork:
         refilled = sum(traffic.brought_in(nest, FIRST_CACHE) for nest in each.nests)
         return replace(
             each.work, refilled=refilled, missed=sum(traffic.brought_again(nest, core.cache) for nest in each.nests)
         )
 
-    return KernelWork(tuple(map(with_traffic, counted)), nbytes)
+    return KernelWork(tuple(map(add_traffic, counted)), nbytes)
 
 
 def predicted_cycles(kernel: PrimFunc, target: Target, near: bool = False) -> float:
@@ -165,7 +165,7 @@ class _Counter:
         vectors = vectors_of(loops, lanes, by_llvm=loops != place.loops)
         everywhere = executions(loops, self._machine, vectors) * place.share
 
-        def moved(buffer: Var, moves: Sequence[int | None], at_once: int = 1) -> float:
+        def bytes_moved(buffer: Var, moves: Sequence[int | None], at_once: int = 1) -> float:
             if hash(buffer) in place.registers:
                 return 0.0
             steps = [
@@ -182,11 +182,13 @@ class _Counter:
             at_once = joined.get(hash(each), 1)
             if at_once and key not in seen:
                 seen.add(key)
-                times = moved(each.source, moves, at_once)
+                times = bytes_moved(each.source, moves, at_once)
                 loaded += times
                 addresses += times if hash(each) in chosen else 0.0
         reached = {
-            (hash(buffer), tuple(moves)): Access(tuple(moves), element_bytes(buffer), hash(buffer), _nbytes(buffer))
+            (hash(buffer), tuple(moves)): StridedAccess(
+                tuple(moves), element_bytes(buffer), hash(buffer), _nbytes(buffer)
+            )
             for buffer, moves in [*((each.source, moves) for each, moves in zip(read, sources)), (store.buffer, target)]
             if hash(buffer) not in place.registers
         }
@@ -202,10 +204,10 @@ class _Counter:
         ):
             arithmetic += cost * accesses(loops, vectors, strides.moving(each)) * place.share
         work = StatementWork(
-            arithmetic=arithmetic, loads=loaded, stores=moved(store.buffer, target),
+            arithmetic=arithmetic, loads=loaded, stores=bytes_moved(store.buffer, target),
             control=loop_ends(place.loops, vectors) * place.share + addresses, chain=chain, steps=steps,
         )  # fmt: skip
-        return _Counted(work, (Nest(names, extents, tuple(reached.values()), place.share),))
+        return _Counted(work, (StatementNest(names, extents, tuple(reached.values()), place.share),))
 
 
 def _is_straight(stmt: Stmt) -> bool:

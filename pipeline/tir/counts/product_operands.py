@@ -25,10 +25,10 @@ def multiplies_tensors(kernel: PrimFunc) -> bool:
     if not all(isinstance(block.body, BufferStore) for block in blocks):
         return False  # several results at once, as of an ArgMax
     writers = {block.body.buffer: block for block in blocks}
-    return any(block.init is not None and len(_walked(block, writers)) > 1 for block in blocks)
+    return any(block.init is not None and len(_walked_tensors(block, writers)) > 1 for block in blocks)
 
 
-def _walked(block: SBlock, writers: Mapping[Var, SBlock]) -> set[Var]:
+def _walked_tensors(block: SBlock, writers: Mapping[Var, SBlock]) -> set[Var]:
     """Return the tensors of which a reduction walks other elements with each iteration."""
     summed = [axis.var for axis in block.iter_vars if int(axis.iter_type) == _REDUCE]
     found = (_origin(load.source, writers) for load in loads(block.body.value) if _walks(load, summed))

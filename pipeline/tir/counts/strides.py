@@ -44,7 +44,7 @@ class Strides:
         """
         data = [each for index in indices for each in loads(index)]
         try:
-            flat = self._grid.flat([without_loads(index) for index in indices] if data else indices, buffer)
+            flat = self._grid.flat([drop_loads(index) for index in indices] if data else indices, buffer)
         except Unknown:
             return [None] * self._count, None
         moves = self._moves(flat)
@@ -90,15 +90,15 @@ class Strides:
         return [int(move) if even else None for move, even in zip(once, whole == once * self._steps)]
 
 
-def without_loads(index: Expr) -> Expr:
+def drop_loads(index: Expr) -> Expr:
     """Replace the loads in an index by 0, and what is rounded of floats that they alone make."""
 
-    def rounded(each: Cast) -> Expr:
+    def drop_rounding(each: Cast) -> Expr:
         floats = "float" in str(each.value.ty.dtype) and not positions(each.value)
         return tirx.const(0, str(each.ty.dtype)) if floats else each
 
     return tvm_ffi.structural_map(
-        index, [(TensorLoad, lambda each: tirx.const(0, str(each.ty.dtype))), (Cast, rounded)]
+        index, [(TensorLoad, lambda each: tirx.const(0, str(each.ty.dtype))), (Cast, drop_rounding)]
     )
 
 

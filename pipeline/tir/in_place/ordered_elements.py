@@ -1,4 +1,4 @@
-"""Find operands that may lie at the end of a result: their elements are read before the result is written over them.
+"""Find operands that may be stored at the end of a result: their elements are read before the result is written over them.
 
     for h:                                              y  0 1 2 3 4 5 6 7        x0 … x5 lie two elements in
         for i: y[4 h + i] = x[3 h + i]    (i < 3)       x      0 1 2 3 4 5

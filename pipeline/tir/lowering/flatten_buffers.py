@@ -26,12 +26,12 @@ _MANY = 128
 @tirx.transform.prim_func_pass(opt_level=0, name="passfit.FlattenBuffer")
 def flatten_buffers(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
     """Apply TVM's FlattenBuffer."""
-    shared = _with_shared_variables(function)
+    shared = _share_variables(function)
     passes = [tirx.transform.FlattenBuffer(), *([] if shared is function else [tirx.transform.ConvertSSA()])]
     return tvm.transform.Sequential(passes)(IRModule({"main": shared}))["main"]
 
 
-def _with_shared_variables(function: PrimFunc) -> PrimFunc:
+def _share_variables(function: PrimFunc) -> PrimFunc:
     loops: list[For] = []
     tvm_ffi.structural_walk(function.body, [(For, loops.append)])
     if len(loops) < _MANY:

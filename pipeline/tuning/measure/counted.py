@@ -26,7 +26,7 @@ from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory.liveness import ALIGNMENT, aligned
 from ...targets import Target, how_to_run
 from ...verify.link_program import link_program
-from ...verify.measure.instructions import between, log_of
+from ...verify.measure.instructions import count_between, log_of
 from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 
@@ -69,12 +69,12 @@ class Programs:
         link_program([f"{program}.c", f"{program}.o"], program, self._target, self._folder)
         self._built |= {id(each): (each, program, number) for number, each in enumerate(new)}
 
-    def count(self, schedule: Schedule, memory: Memory, limit: float) -> int | None:
+    def count(self, schedule: Schedule, memory: EmulatedMemory, limit: float) -> int | None:
         """Count the instructions of a call; None if it fails, or exceeds `limit` or the most countable."""
         with log_of(self._emulator, self._command(schedule, memory), self._folder) as log:
-            return between(log, _MARK, limit)
+            return count_between(log, _MARK, limit)
 
-    def run(self, schedule: Schedule, memory: Memory) -> list[np.ndarray] | None:
+    def run(self, schedule: Schedule, memory: EmulatedMemory) -> list[np.ndarray] | None:
         """Return the results of a call; None if it fails or writes anything else."""
         command = [*self._emulator, *self._command(schedule, memory)]
         try:
@@ -85,7 +85,7 @@ class Programs:
             raise ToolchainError(f"{command[0]} cannot be started: {error.strerror}.", "Check the emulator.") from error
         return memory.results((self._folder / _MEMORY).read_bytes()) if done.returncode == 0 else None
 
-    def _command(self, schedule: Schedule, memory: Memory) -> list[str]:
+    def _command(self, schedule: Schedule, memory: EmulatedMemory) -> list[str]:
         """Write the memory file; return the command to run the schedule on it, without the emulator."""
         self.build([schedule])
         _, program, number = self._built[id(schedule)]
@@ -117,7 +117,7 @@ class CountingHarness(Harness):
 
     def cost(self, schedule: Schedule, best: float = float("inf")) -> float:
         if id(schedule) not in self._counts:
-            memory = Memory(self._values(schedule), self.results)
+            memory = EmulatedMemory(self._values(schedule), self.results)
             found = self._programs.count(schedule, memory, best * HOPELESS)
             if found is None:
                 return float("inf")
@@ -128,10 +128,10 @@ class CountingHarness(Harness):
         return self.cost(one), self.cost(other)
 
     def _called(self, schedule: Schedule, values: list[Value]) -> list[np.ndarray] | None:
-        return self._programs.run(schedule, Memory(values, self.results))
+        return self._programs.run(schedule, EmulatedMemory(values, self.results))
 
 
-class Memory:
+class EmulatedMemory:
     """Memory of one call, as read by one_kernel.c.j2: a table, and the operands with guards behind them."""
 
     def __init__(self, values: list[Value], results: int):

@@ -93,14 +93,14 @@ class TimingHarness(Harness):
             if isinstance(value, int):
                 found.append(value)
                 continue
-            tensor, behind = _placed(value)
+            tensor, behind = _place(value)
             found.append(tensor)
             if guards is not None:
                 guards.append(behind)
         return found
 
 
-def _placed(value: np.ndarray) -> tuple[tvm.runtime.Tensor, np.ndarray]:
+def _place(value: np.ndarray) -> tuple[tvm.runtime.Tensor, np.ndarray]:
     """Copy `value`, aligned as in an arena; return the copy and the guard bytes behind it."""
     block = np.full(value.nbytes + ALIGNMENT + GUARD, UNTOUCHED, np.uint8)
     start = -block.ctypes.data % ALIGNMENT

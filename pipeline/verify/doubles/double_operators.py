@@ -21,7 +21,7 @@ _COPIED, _PIXELS = 1 << 18, 256
 
 
 @dataclass(frozen=True)
-class Windows:
+class PaddedWindows:
     """Sliding windows over spatial axes, by axis; `begin` and `end` are the padding before and after."""
 
     kernel: tuple[int, ...]
@@ -41,7 +41,7 @@ class Windows:
         pads: tuple[int, ...] | None,
         auto_pad: str | None,
         ceil_mode: int = 0,
-    ) -> Windows:
+    ) -> PaddedWindows:
         """Derive the windows from an operator's attributes and the spatial extents of its input."""
         rank = len(extents)
         strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
@@ -88,7 +88,7 @@ class Conv(OpRun):
     op_domain = ""
 
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
-        windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
+        windows = PaddedWindows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         group, padded, taps = group or 1, windows.padded(X, 0), list(windows.positions())
         batch, channels, inner, line = X.shape[0], W.shape[0] // group, W.shape[1], math.prod(windows.out[1:])
         weights = np.stack([W[(..., *position)] for position, _ in taps], axis=1).reshape(group, channels, -1)
@@ -126,7 +126,7 @@ class ConvTranspose(OpRun):
         room = [max(f, b + o) for f, b, o in zip(full, before, out)]
         total = np.zeros((batch, group * channels, *room), X.dtype)
         source = X.reshape(batch, group, X.shape[1] // group, -1)
-        windows = Windows(W.shape[2:], tuple(strides), tuple(dilations), (0,) * rank, (0,) * rank, X.shape[2:])
+        windows = PaddedWindows(W.shape[2:], tuple(strides), tuple(dilations), (0,) * rank, (0,) * rank, X.shape[2:])
         for position, slices in windows.positions():
             weights = W[(..., *position)].reshape(group, -1, channels).swapaxes(1, 2)
             total[(..., *slices)] += (weights @ source).reshape(batch, group * channels, *X.shape[2:])
@@ -154,7 +154,7 @@ class MaxPool(OpRun):
     ):  # fmt: skip
         if len([name for name in self.onnx_node.output if name]) > 1:
             raise NotImplementedError("the indices of MaxPool")
-        windows = Windows.of(X.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode or 0)
+        windows = PaddedWindows.of(X.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode or 0)
         padded = windows.padded(X, -np.inf if X.dtype.kind == "f" else np.iinfo(X.dtype).min)
         found = None
         for _, slices in windows.positions():
@@ -170,12 +170,12 @@ class AveragePool(OpRun):
         self, X, auto_pad=None, ceil_mode=None, count_include_pad=None, dilations=None, kernel_shape=None, pads=None,
         strides=None,
     ):  # fmt: skip
-        windows = Windows.of(X.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode or 0)
+        windows = PaddedWindows.of(X.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode or 0)
         ones = np.ones((1, 1, *X.shape[2:]), X.dtype)
         if count_include_pad:
             sides = zip(windows.begin, windows.end)
             ones = np.pad(ones, [(0, 0), (0, 0), *sides], constant_values=1)
-            inner = Windows(
+            inner = PaddedWindows(
                 windows.kernel, windows.strides, windows.dilations, *((0,) * len(windows.out),) * 2, windows.out
             )
         else:
@@ -183,7 +183,7 @@ class AveragePool(OpRun):
         return (_sums(windows, X) / _sums(inner, ones),)
 
 
-def _sums(windows: Windows, x: np.ndarray) -> np.ndarray:
+def _sums(windows: PaddedWindows, x: np.ndarray) -> np.ndarray:
     padded = windows.padded(x, 0)
     return sum(padded[(..., *slices)] for _, slices in windows.positions())
 
@@ -246,19 +246,17 @@ class Scan(OpRun):
         self, *values, body=None, num_scan_inputs=1, scan_input_directions=None, scan_output_directions=None, **_unused
     ):
         states = list(values[:-num_scan_inputs])
-        sequences = [
-            _turned(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])
-        ]
+        sequences = [_turn(each, place, scan_input_directions) for place, each in enumerate(values[-num_scan_inputs:])]
         rows = []
         for slices in zip(*sequences):
             made = self.body.run(None, dict(zip(self.body.input_names, (*states, *slices))))
             states, row = made[: len(states)], made[len(states) :]
             rows.append(row)
-        results = [_turned(np.stack(each), place, scan_output_directions) for place, each in enumerate(zip(*rows))]
+        results = [_turn(np.stack(each), place, scan_output_directions) for place, each in enumerate(zip(*rows))]
         return (*states, *results)
 
 
-def _turned(sequence: np.ndarray, place: int, directions: list[int] | None) -> np.ndarray:
+def _turn(sequence: np.ndarray, place: int, directions: list[int] | None) -> np.ndarray:
     return sequence[::-1] if directions and directions[place] else sequence
 
 

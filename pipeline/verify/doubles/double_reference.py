@@ -45,7 +45,7 @@ class DoubleReference:
 
         try:
             operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two with one name, the first wins
-            self._evaluator = ReferenceEvaluator(_without_weights(model), new_ops=operators)
+            self._evaluator = ReferenceEvaluator(_widen_types(model), new_ops=operators)
             # not as tensors of the copy: half a gigabyte of weights would be written and read again
             self._evaluator.rt_inits_ |= {
                 each.name: _wide(numpy_helper.to_array(each)) for each in model.graph.initializer
@@ -115,7 +115,7 @@ def _wide(value: np.ndarray) -> np.ndarray:
     return value.astype(np.float64) if _narrow(value.dtype) else value
 
 
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+def _widen_types(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy the model with every narrower float replaced by double, but not its initializers."""
     import onnx
 

@@ -1,6 +1,6 @@
 """Evaluate several cases at once, each on a thread of its own.
 
-A product that is divided among threads waits for all of them, spinning, at every few lines of windows: beside the
+A product that is divided among threads waits for all of them, spinning, at every few lines of windows: during the
 compilation of the kernels, which leaves no core to them, that takes five times as long.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from .double_operators import Windows
+from .double_operators import PaddedWindows
 
 
 def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -20,7 +20,7 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return total.astype(np.float64).reshape([1 if axis in axes else extent for axis, extent in enumerate(x.shape)])
 
 
-def _reduced(x: np.ndarray, axes: object, keepdims: int | None, empty: int | None) -> tuple[np.ndarray, int]:
+def _reduce(x: np.ndarray, axes: object, keepdims: int | None, empty: int | None) -> tuple[np.ndarray, int]:
     """Return the sum of an ONNX reduction, and the number of elements per sum."""
     listed = [] if axes is None else np.ravel(axes).tolist()
     if not listed and empty:
@@ -34,14 +34,14 @@ class ReduceSum(OpRun):
     op_domain = ""
 
     def _run(self, x, axes=None, keepdims=None, noop_with_empty_axes=None):
-        return (np.asarray(_reduced(x, axes, keepdims, noop_with_empty_axes)[0]),)
+        return (np.asarray(_reduce(x, axes, keepdims, noop_with_empty_axes)[0]),)
 
 
 class ReduceMean(OpRun):
     op_domain = ""
 
     def _run(self, x, axes=None, keepdims=None, noop_with_empty_axes=None):
-        total, count = _reduced(x, axes, keepdims, noop_with_empty_axes)
+        total, count = _reduce(x, axes, keepdims, noop_with_empty_axes)
         return (np.asarray(total / count),)
 
 
@@ -82,7 +82,7 @@ class Conv(OpRun):
     op_domain = ""
 
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
-        windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
+        windows = PaddedWindows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         group, padded = group or 1, windows.padded(X, 0).astype(np.float32)
         weights = W.astype(np.float32).reshape(group, W.shape[0] // group, *W.shape[1:])
         total = np.zeros((X.shape[0], group, W.shape[0] // group, *windows.out), np.float32)

@@ -28,7 +28,7 @@ class Form:
     | --- | --- |
     | distinct | differ along `axis`, as positions of one axis |
     | unique | differ everywhere |
-    | coordinates | along the last axis, element j lies in an axis of `sizes[j]` elements |
+    | coordinates | along the last axis, element j is in an axis of `sizes[j]` elements |
     | places | coordinates, no two rows of them alike |
     | boxes | along the last axis: x1, y1, x2, y2 within a picture of `sizes` (width, height) |
     | rois | a row number below `sizes[2]`, then a box |
@@ -116,6 +116,6 @@ def telling(low: float, high: float) -> Constraint:
     return Constraint(low, high, Strength.TELLS)
 
 
-def suggested(magnitude: float = math.inf, form: Form | None = None) -> Constraint:
+def suggest(magnitude: float = math.inf, form: Form | None = None) -> Constraint:
     """Bound integers, or suggest a form; any value would do."""
     return Constraint(strength=Strength.ANY, form=form, magnitude=magnitude)

@@ -77,7 +77,7 @@ def draw_floats(
         return _gentle(generator, shape, case, constraint)
     kinds = (generator.standard_normal, generator.random, lambda shape: _patches(generator, shape))
     values = kinds[case % len(kinds)](shape)
-    return values if constraint is None else _fitted(generator, values, case, constraint)
+    return values if constraint is None else _fit(generator, values, case, constraint)
 
 
 def _gentle(
@@ -90,16 +90,16 @@ def _gentle(
         lambda: np.full(shape, 1.0),
     )
     values = np.asarray(kinds[(case - GENTLE) % len(kinds)]())
-    return values if constraint is None else _fitted(generator, values, case, constraint)
+    return values if constraint is None else _fit(generator, values, case, constraint)
 
 
-def _fitted(generator: np.random.Generator, values: np.ndarray, case: int, wanted: Constraint) -> np.ndarray:
+def _fit(generator: np.random.Generator, values: np.ndarray, case: int, wanted: Constraint) -> np.ndarray:
     """Move values into the interval, away from those to avoid; they stay as they are where they fit."""
     if wanted.form is not None:
         formed = draw_form(generator, values.shape, wanted.form, wanted.low, wanted.high, case)
         if formed is not None:
             return formed
-    values = np.asarray(_moved(values, wanted.low, wanted.high))
+    values = np.asarray(_move(values, wanted.low, wanted.high))
     for value in sorted(wanted.avoid):
         distance = _DISTANCE * max(1.0, abs(value))
         other = value + 1 if value + 1 <= wanted.high else value - 1
@@ -107,7 +107,7 @@ def _fitted(generator: np.random.Generator, values: np.ndarray, case: int, wante
     return values
 
 
-def _moved(values: np.ndarray, low: float, high: float) -> np.ndarray:
+def _move(values: np.ndarray, low: float, high: float) -> np.ndarray:
     if ((values >= low) & (values <= high)).all():
         return values
     if math.isfinite(low) and math.isfinite(high):

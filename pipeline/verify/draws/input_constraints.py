@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .constraint import Constraint, meet, suggested
+from .constraint import Constraint, meet, suggest
 from .node_view import ModelView, NodeView
 from .result_rows import MOVES, RESULTS
 from .vendor_rows import ALL_OPERANDS
@@ -47,9 +47,9 @@ def _operands(node: NodeView, wanted: Constraint | None) -> list[tuple[int, Cons
     moves = node.key in MOVES
     found = list(ALL_OPERANDS[node.key](node).items()) if node.key in ALL_OPERANDS else []
     if not moves:
-        found += [(number, suggested(_COMPUTED)) for number in range(len(node.node.input))]
+        found += [(number, suggest(_COMPUTED)) for number in range(len(node.node.input))]
     if node.key in RESULTS and (wanted is not None or not moves):
-        wanted = wanted or suggested()
+        wanted = wanted or suggest()
         passed = RESULTS[node.key](node, wanted)
         found += [(at, replace(each, magnitude=min(each.magnitude, wanted.magnitude))) for at, each in passed.items()]
     return found

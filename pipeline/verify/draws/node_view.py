@@ -32,7 +32,7 @@ class ModelView:
         self._model = model
         self.opset = operator_set(model.opset_import)
         if model.functions:
-            self._light = inliner.inline_local_functions(_of_one_set(without_values(model), self.opset))
+            self._light = inliner.inline_local_functions(_declare_one_set(without_values(model), self.opset))
             self.graph = self._light.graph
         self._constants = {tensor.name: tensor for graph in all_graphs(self.graph) for tensor in graph.initializer}
         self._constants |= {tensor.name: tensor for tensor in model.graph.initializer}
@@ -84,14 +84,14 @@ class ModelView:
     def _types(self) -> dict[str, onnx.TypeProto.Tensor]:
         light = self._light if self._light is not None else without_values(self._model)
         types = {}
-        for graph in all_graphs(_inferred(light).graph):
+        for graph in all_graphs(_infer(light).graph):
             for value in (*graph.value_info, *graph.output, *graph.input):
                 if value.type.HasField("tensor_type"):
                     types[value.name] = value.type.tensor_type
         return types
 
 
-def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer types as far as ONNX can: it fails on files that ONNX Runtime runs."""
     from onnx import shape_inference
 
@@ -174,7 +174,7 @@ class NodeView:
         return bool(element) and helper.tensor_dtype_to_np_dtype(element).kind in "iu"
 
 
-def _of_one_set(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+def _declare_one_set(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     """Declare, in place, the model's operator set for its functions, as ONNX Runtime reads them; return the model."""
     for function in model.functions:
         declare_set(function.opset_import, version)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .constraint import Constraint, Form, Strength, count, domain, index, suggested, telling
+from .constraint import Constraint, Form, Strength, count, domain, index, suggest, telling
 from .node_view import Dims, NodeView
 from .shape_rows import (
     Row,
@@ -116,7 +116,7 @@ def _shift(node: NodeView) -> Mapping[int, Constraint]:
 def _power(node: NodeView) -> Mapping[int, Constraint]:
     """Keep integers small, and bases positive unless the exponent is a whole number."""
     if node.is_integer(0):
-        return {0: suggested(9), 1: domain(0, 3)}
+        return {0: suggest(9), 1: domain(0, 3)}
     exponent = node.constant(1)
     if exponent is None:
         return {} if node.is_integer(1) else {0: _POSITIVE}
@@ -141,7 +141,7 @@ def _cast(node: NodeView) -> Mapping[int, Constraint]:
     return {}
 
 
-def _compared(node: NodeView) -> Mapping[int, Constraint]:
+def _reach_compared(node: NodeView) -> Mapping[int, Constraint]:
     """Let integers reach the constants they are compared with, and pass them by one."""
     found = {}
     for number in (0, 1):
@@ -151,6 +151,13 @@ def _compared(node: NodeView) -> Mapping[int, Constraint]:
             if most >= 1:
                 found[number] = telling(0, min(most, 1 << 20))
     return found
+
+
+def _categories(node: NodeView) -> Mapping[int, Constraint]:
+    """Draw categories from the least to the greatest that an encoder knows."""
+    names = ("cats_int64s", "keys_int64s", "keys_floats")
+    known = np.asarray(next(filter(None, (node.attribute(name) for name in names)), (0,)))
+    return {0: telling(float(np.nanmin(known)), float(np.nanmax(known)))}
 
 
 def _class_numbers(node: NodeView) -> Mapping[int, Constraint]:
@@ -181,7 +188,7 @@ def _attention(node: NodeView) -> Mapping[int, Constraint]:
     from onnx import TensorProto
 
     is_condition = node.model.element(node.operand(3)) == TensorProto.BOOL if node.operand(3) else False
-    mask = suggested(form=Form("mask" if is_condition else "additive"))
+    mask = suggest(form=Form("mask" if is_condition else "additive"))
     return {3: mask, 6: count(node.size(1, 2 if node.rank(1) == 4 else 1) or 1, 1)}
 
 
@@ -202,6 +209,7 @@ OPERANDS: dict[str, Row] = {
     "Gather": _indices(1), "GatherElements": _indices(1), "GatherND": _gather_nd, "Scatter": _scatter_elements,
     "ScatterElements": _scatter_elements, "ScatterND": _scatter_nd, "OneHot": _one_hot, "MaxUnpool": _max_unpool,
     "ai.onnx.ml:ArrayFeatureExtractor": lambda node: {1: index(node.size(0, -1), negative=False)},
+    "ai.onnx.ml:OneHotEncoder": _categories, "ai.onnx.ml:LabelEncoder": _categories,
     "NegativeLogLikelihoodLoss": _class_numbers, "SoftmaxCrossEntropyLoss": _class_numbers, "RotaryEmbedding": _rotary,
     "SequenceAt": _fixed(_1=index(None)), "TensorScatter": _tensor_scatter,
     # lengths
@@ -223,7 +231,7 @@ OPERANDS: dict[str, Row] = {
     # domains of functions
     "Div": _fixed(_1=domain(avoid=0)), "Mod": _fixed(_1=domain(avoid=0)), "Reciprocal": _fixed(_0=domain(avoid=0)), "BitShift": _shift, "Pow": _power,
     "Log": _fixed(_0=_POSITIVE), "Sqrt": _fixed(_0=domain(0)), "Acos": _fixed(_0=domain(-1, 1)), "Asin": _fixed(_0=domain(-1, 1)),
-    "Acosh": _fixed(_0=domain(1)), "Atanh": _fixed(_0=domain(-0.99, 0.99)), "Exp": _fixed(_0=suggested(9)),
+    "Acosh": _fixed(_0=domain(1)), "Atanh": _fixed(_0=domain(-0.99, 0.99)), "Exp": _fixed(_0=suggest(9)),
     "Cast": _cast, "CastLike": _fixed(), "Dropout": _fixed(_1=domain(0, 0.9)), "Bernoulli": _fixed(_0=domain(0, 1)),
     "BatchNormalization": _fixed(_4=_POSITIVE), "GridSample": _fixed(_1=domain(-1.2, 1.2)),
     "QuantizeLinear": _fixed(_1=_POSITIVE), "DequantizeLinear": _fixed(_1=_POSITIVE),
@@ -231,6 +239,6 @@ OPERANDS: dict[str, Row] = {
     # pictures
     "RoiAlign": _roi_align, "MaxRoiPool": _max_roi_pool, "NonMaxSuppression": _suppression,
     # comparisons
-    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), _compared),
-    "Softmax": _fixed(_0=suggested(form=Form("logits"))),
+    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), _reach_compared),
+    "Softmax": _fixed(_0=suggest(form=Form("logits"))),
 }  # fmt: skip

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from .arithmetic_rows import Row, absolute, add, arithmetic, divide, limits_of, multiply, negate, root, subtract
-from .constraint import Constraint, Form, suggested
+from .constraint import Constraint, Form, suggest
 from .node_view import NodeView
 
 #: forms that only depend on the order of elements
@@ -100,14 +100,14 @@ def _choose(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     found = dict.fromkeys((1, 2), wanted)
     constants = [node.constant(number) is not None for number in (1, 2)]
     if wanted.form is not None and wanted.form.kind == "logits" and constants[0] != constants[1]:
-        found[0] = suggested(form=Form("hides" if constants[0] else "mask"))
+        found[0] = suggest(form=Form("hides" if constants[0] else "mask"))
     return found
 
 
 def _invert(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     other = {"mask": "hides", "hides": "mask"}
     kind = other.get(wanted.form.kind) if wanted.form is not None else None
-    return {0: suggested(form=Form(kind))} if kind else {}
+    return {0: suggest(form=Form(kind))} if kind else {}
 
 
 def _dequantise(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
@@ -146,7 +146,7 @@ def _affine(node: NodeView) -> tuple[float, float] | None:
 
 
 def _mean(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    """Pass an interval on to means and extremes: they lie within it."""
+    """Pass an interval on to means and extremes: they are within it."""
     return {0: wanted.within(wanted.low, wanted.high)}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
+from ...frontend.quantised.port_scales import MOVES
 from ...frontend.quantised.quantisation import quantised_by
 from ...memory.footprint import GivenAgreement, OutputAgreement
 from ..compare import output_range
@@ -25,7 +26,7 @@ from ..error_bounds import Distance
 from ..inputs import InputDraws
 from ..reference import NoReference, Reference
 from .exact_integers import is_quantised
-from .random_rounding import with_random_rounding
+from .random_rounding import round_at_random
 
 if TYPE_CHECKING:
     import onnx
@@ -38,8 +39,6 @@ _CASES, _MOST_CASES, _WORK = 3, 32, 200_000_000
 _DRAWS, _NOISY = 3, 3
 #: largest ratio of a library's distance to that of the noise, a unit at each layer for half of the numbers
 _SLACK = 2.0
-#: operators that copy elements: a scale holds before and after
-_MOVES = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 Tensors = dict[str, np.ndarray]
 
@@ -69,7 +68,7 @@ class GivenOutputs:
             given, own = (np.concatenate([_rows(case[name]) for case in cases]) for cases in (self.outputs, outputs))
             if given.dtype.kind not in "iub" or given.dtype.itemsize == 1:  # an index may move far by a unit
                 self._check(name, given, own)
-            found.append(_compared(name, given, own, unit))
+            found.append(_compare(name, given, own, unit))
         return GivenAgreement(len(self.outputs), tuple(found))
 
     def _check(self, name: str, given: np.ndarray, own: np.ndarray) -> None:
@@ -100,10 +99,10 @@ def given_outputs(canonical: onnx.ModelProto, given: onnx.ModelProto | None, tol
     except NoReference as error:
         return GivenOutputs((), (), {}, {}, error.what)
     units = {name: unit_of(canonical, name, value.dtype) for name, value in outputs[0].items()}
-    return GivenOutputs(inputs, outputs, units, _allowed(given, inputs, outputs, units, tolerance))
+    return GivenOutputs(inputs, outputs, units, _allowed_distances(given, inputs, outputs, units, tolerance))
 
 
-def _allowed(
+def _allowed_distances(
     given: onnx.ModelProto,
     inputs: Sequence[Tensors],
     outputs: Sequence[Tensors],
@@ -113,7 +112,7 @@ def _allowed(
     """Return the largest distance of each output that rounding at random explains."""
     farthest = dict.fromkeys(units, Distance())
     for draw in range(_DRAWS):
-        noisy = Reference(with_random_rounding(given, 1 + draw))
+        noisy = Reference(round_at_random(given, 1 + draw))
         for own, plain in zip(inputs[:_NOISY], outputs[:_NOISY]):
             for name, value in noisy(own).items():
                 farthest[name] = Distance.most([farthest[name], _distance(value, plain[name])])
@@ -142,7 +141,7 @@ def _distance(one: np.ndarray, other: np.ndarray) -> Distance:
     return Distance.of(np.abs(one[finite] - other[finite]))
 
 
-def _compared(name: str, given: np.ndarray, own: np.ndarray, unit: float | None) -> OutputAgreement:
+def _compare(name: str, given: np.ndarray, own: np.ndarray, unit: float | None) -> OutputAgreement:
     differing = most = None
     if unit is not None:
         apart = np.rint(np.abs(given.astype(np.float64) - own.astype(np.float64)) / unit)
@@ -161,7 +160,7 @@ def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | Non
         return 1.0
     makers = {name: node for node in model.graph.node for name in node.output}
     node = makers.get(output)
-    while node is not None and node.op_type in _MOVES:
+    while node is not None and node.op_type in MOVES:
         node = makers.get(node.input[0])
     if node is None or node.op_type != "DequantizeLinear":
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...frontend.canonical.control_flow.loop_bodies import with_bodies
+from ...frontend.canonical.control_flow.loop_bodies import change_bodies
 from ...frontend.canonical.graph_context import context_of
 from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
 from ...frontend.canonical.shapes import infer_shapes
@@ -35,7 +35,7 @@ def perturbed_outputs(
     """Evaluate `model` (with inferred shapes) under noise; return each output in the draw farthest from `expected`."""
     farthest = [dict(each) for each in expected]
     for draw in range(_DRAWS):
-        reference = Reference(with_noise(model, draw))
+        reference = Reference(add_noise(model, draw))
         for own, given, best in zip(inputs, expected, farthest, strict=True):
             for name, value in reference(own).items():
                 if _apart(value, given[name]) > _apart(best[name], given[name]):
@@ -49,21 +49,21 @@ def moved_outputs(
     """Evaluate `model` on each input once per draw, with floats perturbed by a few units in the last place."""
     reference = Reference(model)
 
-    def moved(value: np.ndarray, draw: int) -> np.ndarray:
+    def perturb(value: np.ndarray, draw: int) -> np.ndarray:
         if value.dtype.kind != "f":
             return value
         noise = np.random.default_rng(draw).uniform(-_NOISE, _NOISE, value.shape)
         return np.asarray(value * (1 + noise), value.dtype)
 
     return [
-        tuple(reference({name: moved(value, draw) for name, value in own.items()}) for draw in range(_DRAWS))
+        tuple(reference({name: perturb(value, draw) for name, value in own.items()}) for draw in range(_DRAWS))
         for own in inputs
     ]
 
 
-def with_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
+def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """Return `model` with seeded noise on every float that is quantised."""
-    model = with_bodies(model, lambda body: with_noise(infer_shapes(body), seed))
+    model = change_bodies(model, lambda body: add_noise(infer_shapes(body), seed))
     context, made = context_of(model), {}
     random = np.random.default_rng(seed)
     for index, node in enumerate(model.graph.node):

@@ -27,7 +27,7 @@ _LIMITS = {np.dtype("int8"): (-128, 127), np.dtype("uint8"): (0, 255)}
 _UNIT = 1 / 127
 
 
-def with_random_rounding(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
+def round_at_random(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """Add seeded noise of a unit to every number that a model rounds to 8 bits.
 
     The noise comes from ONNX's own operators, so that no shape needs to be known; of a subgraph, none is moved.

@@ -55,7 +55,7 @@ class DeskImage(LinkedImage):
                 text=True, errors="replace", start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            raise self._failed(f"{where} cannot be started: {error.strerror}", command, "") from error
+            raise self._failure(f"{where} cannot be started: {error.strerror}", command, "") from error
         try:
             text, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -63,12 +63,12 @@ class DeskImage(LinkedImage):
             text = ""
             with suppress(subprocess.TimeoutExpired):
                 text, _ = process.communicate(timeout=_PARTING)
-            raise self._failed(f"{where} did not finish in {seconds:g} s", command, text) from None
+            raise self._failure(f"{where} did not finish in {seconds:g} s", command, text) from None
         except BaseException:
             _end(process)
             raise
         if process.returncode:
-            raise self._failed(f"{where} ended with exit code {process.returncode}", command, text)
+            raise self._failure(f"{where} ended with exit code {process.returncode}", command, text)
         return text
 
     def report(self, text: str, where: str) -> dict[str, int]:
@@ -84,9 +84,9 @@ class DeskImage(LinkedImage):
 
     def garbled(self, what: str) -> PassfitError:
         """Return the error of a result that is none."""
-        return self._failed(what, self.runner.words, "")
+        return self._failure(what, self.runner.words, "")
 
-    def _failed(self, what: str, command: list[str], text: str) -> ToolchainError:
+    def _failure(self, what: str, command: list[str], text: str) -> ToolchainError:
         name, last = (
             self.image.board.name,
             " | ".join(line.strip() for line in text.splitlines() if line.strip()).split(" | ")[-_LINES:],

@@ -123,10 +123,10 @@ class Linked:
             file.write(header)
             for case in inputs:
                 for port in self.program.inputs:
-                    file.write(_checked(case, port, self.program).tobytes())
+                    file.write(_check(case, port, self.program).tobytes())
 
 
-def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:
+def _check(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:
     """Return the case's value for `port`. Raises ModelError if program and model disagree about it."""
     tensor = program.tensors[port.tensor]
     value = case.get(port.name)

@@ -43,10 +43,10 @@ def instructions(
         return linked.run([inputs])[0]["instructions"]
     command = linked.command([inputs], 1, -1)[len(linked.runner.command) :]
     with log_of(linked.runner.command, command, linked.folder, ended) as log:
-        return between_calls(log, _RUN, most)
+        return count_between_calls(log, _RUN, most)
 
 
-def between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) -> int | None:
+def count_between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) -> int | None:
     """Count the instructions from the first call of `function` to its second; None for more than `most` blocks.
 
     A call is an execution of the function's first block. Raises ToolchainError if there are fewer calls.
@@ -65,7 +65,7 @@ def between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) 
     raise ToolchainError(f"The emulator's log holds {calls} calls of '{function}', not 2.", _NEWER)
 
 
-def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOCKS) -> int | None:
+def count_between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOCKS) -> int | None:
     """Count the instructions between two calls of the function `mark`.
 
     None if there are no two calls within `limit` instructions and `most` blocks.

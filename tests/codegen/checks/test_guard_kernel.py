@@ -107,7 +107,7 @@ def test_a_selected_load_is_read_only_where_it_is_selected():
 def test_without_checks_marked_values_are_as_they_were():
     from tvm import te
 
-    from passfit.codegen.checks.guard_kernel import without_checks
+    from passfit.codegen.checks.guard_kernel import drop_checks
     from passfit.frontend.relax.checked import checked
 
     i = te.placeholder((3,), dtype="int64", name="i")
@@ -116,7 +116,7 @@ def test_without_checks_marked_values_are_as_they_were():
     )
     assert guarded(marked).reasons == ("a length is out of range",)
     assert guarded(marked, "off").reasons == ("a length is out of range",)
-    for plain in (without_checks(marked), guarded(marked, "off").kernel):
+    for plain in (drop_checks(marked), guarded(marked, "off").kernel):
         assert "passfit" not in text(plain) and "y[v_n] = i[v_n] + T.int64(1)" in text(plain)
 
 

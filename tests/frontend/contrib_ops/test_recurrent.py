@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 
 from ...models import model_of, run, save
 
@@ -76,7 +76,7 @@ def test_results_are_those_of_onnx_runtime(name: str, tmp_path: Path) -> None:
     imported = import_model(save(model, tmp_path))
     kinds = {node.op_type for node in imported.graph.node}
     assert "MatMulInteger" in kinds and not kinds & {"LSTM", "MatMul", "Scan"}
-    for found, expected in zip(run(with_equal_signs(imported), inputs), run(model, inputs), strict=True):
+    for found, expected in zip(run(equalise_signs(imported), inputs), run(model, inputs), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
@@ -90,7 +90,7 @@ def test_weights_are_kept_once_for_all_steps(tmp_path: Path) -> None:
 def test_open_shapes_are_bound_first(tmp_path: Path) -> None:
     model, inputs = lstm(open_shape=True)
     imported = import_model(save(model, tmp_path), {"x": [STEPS, 1, INPUTS]})
-    np.testing.assert_allclose(run(with_equal_signs(imported), inputs)[0], run(model, inputs)[0], atol=2e-6)
+    np.testing.assert_allclose(run(equalise_signs(imported), inputs)[0], run(model, inputs)[0], atol=2e-6)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from passfit.frontend.canonical.folding.fold_constants import fold
 from passfit.frontend.canonical.shapes import infer_shapes
 from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.quantised.drop_channels import drop_constant_channels
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 
 from ...models import NodeBuilder, run
 
@@ -76,7 +76,7 @@ def test_results_are_the_same(
     model = _model(network, (1, 3, 6, 5), last)
     made = drop_constant_channels(model)
     data = network.random.integers(network.info.min, network.info.max, (1, 3, 6, 5), dtype, endpoint=True)
-    results = [run(with_equal_signs(infer_shapes(fold(each))), {"x": data})[0] for each in (model, made)]
+    results = [run(equalise_signs(infer_shapes(fold(each))), {"x": data})[0] for each in (model, made)]
     np.testing.assert_array_equal(*results)
 
 

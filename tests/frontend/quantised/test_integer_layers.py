@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
 from passfit.frontend.canonicalise import canonicalize
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 
 from ...models import run
 from .layers import LayerModel, layers
@@ -24,7 +24,7 @@ def test_a_layer_computes_the_exact_arithmetic(layer: LayerModel) -> None:
     operators = Counter(each.op_type for each in imported.graph.node)
     assert operators["QLinearConv"] + operators["QLinearMatMul"] == 1, operators
     assert not operators.keys() & {"Conv", "MatMul", "Gemm", "Relu", "QuantizeLinear", "DequantizeLinear"}, operators
-    (result,) = run(with_equal_signs(imported), {"x": layer.x})
+    (result,) = run(equalise_signs(imported), {"x": layer.x})
     np.testing.assert_array_equal(result, layer.expected, str(layer.about))
 
 
@@ -32,7 +32,7 @@ def test_a_layer_computes_the_exact_arithmetic(layer: LayerModel) -> None:
 @given(layer=layers(("uint8", "uint8", "uint8")) | layers(("int8", "int8", "int8")))
 def test_equal_signs_need_no_change_for_the_reference(layer: LayerModel) -> None:
     imported = canonicalize(layer.model())
-    assert with_equal_signs(imported) is imported
+    assert equalise_signs(imported) is imported
     np.testing.assert_array_equal(run(imported, {"x": layer.x})[0], layer.expected)
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from passfit.frontend.canonicalise import import_model
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 
 from ...models import run, shape_of
 from .networks import SIGNS, network, quantised
@@ -45,7 +45,7 @@ def test_a_model_of_mlperf_tiny_is_one_of_integer_layers(name: str) -> None:
     assert not operators.keys() & FLOAT_LAYERS
     assert _weights(imported) <= _weights(given)  # constant channels go
     random = np.random.default_rng(0)
-    reference = with_equal_signs(imported)
+    reference = equalise_signs(imported)
     for _ in range(3):
         x = {port.name: random.integers(-128, 128, SHAPES[name]).astype(np.int8)}
         found, expected = run(reference, x)[0], run(given, x)[0]
@@ -64,7 +64,7 @@ def test_a_network_through_the_quantiser_has_no_float_layer_left(
     assert not operators.keys() & FLOAT_LAYERS, operators
     assert operators["QLinearConv"] + operators["QLinearMatMul"] == 5
     assert not any(each.data_type == TensorProto.FLOAT and len(each.dims) > 1 for each in imported.graph.initializer)
-    reference = with_equal_signs(imported)
+    reference = equalise_signs(imported)
     random = np.random.default_rng(7)
     for _ in range(4):
         x = {"x": random.standard_normal(shape_of(imported.graph.input[0])).astype(np.float32)}

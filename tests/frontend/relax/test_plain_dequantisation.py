@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.relax import plain_dequantisation
-from passfit.frontend.relax.plain_dequantisation import _in_pairs, plain_dequantisations
+from passfit.frontend.relax.plain_dequantisation import _pack_pairs, plain_dequantisations
 
 from ...models import model_of, run
 
@@ -94,7 +94,7 @@ def test_the_numbers_stay_the_same(monkeypatch, dtype: Any, blocks: int, axis: i
 def test_two_numbers_of_four_bits_share_a_byte(shape: list[int]) -> None:
     numbers = RNG.integers(0, 16, shape).astype(np.uint8)
     for axis in range(len(shape)):
-        pairs = np.moveaxis(_in_pairs(numbers, axis), axis, 0)
+        pairs = np.moveaxis(_pack_pairs(numbers, axis), axis, 0)
         assert len(pairs) == -(-shape[axis] // 2)
         both = np.stack([pairs & 15, pairs >> 4], axis=1).reshape(-1, *pairs.shape[1:])[: shape[axis]]
         np.testing.assert_array_equal(np.moveaxis(both, 0, axis), numbers)

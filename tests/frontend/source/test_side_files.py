@@ -15,7 +15,7 @@ from passfit.errors import ModelError
 from passfit.frontend.canonical.read_onnx import read_model
 from passfit.frontend.imported_model import import_onnx
 from passfit.frontend.source.model_record import model_record
-from passfit.frontend.source.side_files import in_one_file, model_digest, side_files
+from passfit.frontend.source.side_files import model_digest, read_with_side_files, side_files
 
 from ...models import model_of
 
@@ -82,7 +82,7 @@ def test_they_are_found_wherever_a_tensor_stands(tmp_path: Path):
     loaded = read_model(tmp_path / "m.onnx")
     assert TensorProto.EXTERNAL not in [each.data_location for each in loaded.graph.initializer]
     assert numpy_helper.to_array(loaded.functions[0].node[0].attribute[0].g.initializer[0]).tolist() == [4, 4]
-    (tmp_path / "one.onnx").write_bytes(in_one_file(tmp_path / "m.onnx"))
+    (tmp_path / "one.onnx").write_bytes(read_with_side_files(tmp_path / "m.onnx"))
     assert side_files(tmp_path / "one.onnx") == () and read_model(tmp_path / "one.onnx") == loaded
 
 

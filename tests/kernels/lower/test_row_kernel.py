@@ -8,7 +8,7 @@ from tvm import tirx
 from tvm.ir import Var
 from tvm.tirx import BufferLoad, BufferStore, IfThenElse, Select
 
-from passfit.kernels.lower.row_kernel import chosen_once
+from passfit.kernels.lower.row_kernel import choose_once
 from passfit.tir.loop_nests import buffer_of, int64
 
 pytestmark = pytest.mark.tvm
@@ -24,7 +24,7 @@ def pair(dtype: str, condition):
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_the_choice_is_made_before_both_bytes_are_read(dtype):
     condition = Var("row", "int64") >= 1
-    store = chosen_once(pair(dtype, condition), [condition])
+    store = choose_once(pair(dtype, condition), [condition])
     assert isinstance(store, IfThenElse)
     for branch, source in ((store.then_case, "slot"), (store.else_case, "ring")):
         assert [each.source.name for each in (branch.value.a, branch.value.b)] == [source, source]
@@ -33,4 +33,4 @@ def test_the_choice_is_made_before_both_bytes_are_read(dtype):
 def test_floats_and_choices_of_the_model_stay():
     condition, own = Var("row", "int64") >= 1, Var("x", "int64") >= 1
     for store, known in ((pair("float32", condition), [condition]), (pair("int8", own), [condition])):
-        assert chosen_once(store, known).same_as(store)
+        assert choose_once(store, known).same_as(store)

@@ -30,7 +30,7 @@ def test_splits_are_read_back(tmp_path, monkeypatch):
         # no kernel object is the same, and memoised functions know none of them
         program = lowered([(1, 3, 12, 12)], _network, ("legalize", "fuse-operators"))
         found.append({name: splittable._splits.__wrapped__(kernel, 1) for name, kernel in program.kernels.items()})
-        monkeypatch.setattr(splittable, "_found", None)
+        monkeypatch.setattr(splittable, "_find_splits", None)
     assert found[0] == found[1]
     assert any(each.rows for each in found[0].values())
     assert any(each.taps for splits in found[0].values() for each in splits.rows)

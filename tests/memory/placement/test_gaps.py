@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory import best_order, plan_arena, share, validate_plan
-from passfit.memory.placement.gaps import Block, place_with_gaps
+from passfit.memory.placement.gaps import BufferPart, place_with_gaps
 from passfit.memory.placement.greedy import Box, Placement, loads
 from passfit.program import Buffer, Port, Program, Step, Tensor
 
@@ -20,7 +20,7 @@ def shapes(draw):
         lower, pieces = 0, []
         for _ in range(draw(st.integers(1, 2))):
             start, size = draw(st.integers(0, 5)), draw(st.integers(1, 9))
-            pieces.append(Block(start, start + draw(st.integers(1, 4)), lower, lower + size))
+            pieces.append(BufferPart(start, start + draw(st.integers(1, 4)), lower, lower + size))
             lower += size
         found.append(tuple(pieces))
     return found
@@ -50,7 +50,7 @@ def test_no_two_pieces_meet_and_it_is_no_higher_than_what_was_known(shapes):
 
 def test_a_buffer_lies_in_the_gap_of_another():
     #: the second is alive where the upper piece of the first is not yet
-    shapes = [(Block(0, 3, 0, 2), Block(2, 3, 2, 5)), (Block(0, 2, 0, 3),)]
+    shapes = [(BufferPart(0, 3, 0, 2), BufferPart(2, 3, 2, 5)), (BufferPart(0, 2, 0, 3),)]
     assert place_with_gaps(shapes, tower(shapes), 5, 1).height == 5
 
 

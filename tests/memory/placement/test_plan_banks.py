@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import PlanError
 from passfit.memory import ALIGNMENT, Bank, SavedPlan, plan_arena, read_plan, share, validate_plan, write_plan
-from passfit.memory.placement.plan_banks import RESERVES, Room, excess_of, plan_banks, plan_on, rooms_of
+from passfit.memory.placement.plan_banks import RESERVE, Room, excess_of, plan_banks, plan_on, rooms_of
 from passfit.memory.placement.traffic import traffic
 from passfit.targets import get_target
 
@@ -156,7 +156,21 @@ def test_the_room_of_a_target_is_its_memories_without_stack_and_workspace():
 
 def test_less_is_kept_for_the_stack_if_nothing_fits_otherwise():
     program, target = chain(640, 1280, 64, 320), get_target("stm32f746")
-    plan, (most, least) = plan_arena(program), RESERVES
-    for kept, other, regions in ((most, 64, []), (most - 64, 1920, ["dtcm"]), (most - 64, 64, []), (least, 64, [])):
+    plan = plan_arena(program)
+    for kept, other, regions in (
+        (RESERVE, 64, []),
+        (RESERVE - 64, 1920, ["dtcm"]),
+        (RESERVE - 64, 64, []),
+        (64, 64, []),
+    ):
         small = target.with_rooms({"sram1": kept + plan.arena, "dtcm": other, "sram2": 64})
         assert [bank.region for bank in plan_on(program, plan, small, 0).banks] == regions
+
+
+@pytest.mark.parametrize("stack", [64, 192, RESERVE - 64])
+def test_all_bytes_that_are_left_are_kept_for_the_stack(stack: int):
+    """640 and 1,280 bytes are alive at once: 1,280 in one memory and 640 in the other is the least room."""
+    program = chain(640, 1280, 64, 320)
+    small = get_target("stm32f746").with_rooms({"sram1": 1280 + stack, "dtcm": 640, "sram2": 0})
+    banks = plan_on(program, plan_arena(program), small, 0).banks
+    assert {(bank.region, bank.size) for bank in banks} == {("sram1", 1280), ("dtcm", 640)}

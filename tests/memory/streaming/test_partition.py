@@ -13,7 +13,7 @@ from passfit.memory.liveness import shared_floors
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
-from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
+from passfit.memory.streaming.group_rows import MOST_ROWS, enlarge_groups, row_groups
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import estimate_region
 from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
@@ -214,7 +214,7 @@ def test_groups_overlap_where_that_costs_less_than_small_ones(rows, group):
 def test_groups_of_rows_are_the_fewest_that_save_time(fewest):
     program, splits = stack()
     (one,) = best_partition(program, splits).regions
-    grouped = in_groups(Partitioner(program, splits, 64), best_partition(program, splits), fewest)
+    grouped = enlarge_groups(Partitioner(program, splits, 64), best_partition(program, splits), fewest)
     extents = [stage.extent for stage in region(program, splits, one.first, one.last, one.axis).stages]
     possible = [
         group

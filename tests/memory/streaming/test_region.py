@@ -7,7 +7,7 @@ from hypothesis import given
 
 from passfit.memory import ALIGNMENT, alive_bytes, plan_arena, validate_plan
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
-from passfit.memory.streaming.growth import Growth
+from passfit.memory.streaming.growth import SegmentOverlap
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import estimate_region
 from passfit.memory.streaming.region import region
@@ -185,7 +185,7 @@ def test_a_result_grows_over_an_operand_of_another_size():
         assert region(program, splits, 0, 1, 0, in_place=IN_PLACE) is None
         found = region(program, splits, 0, 1, 0, in_place=GROWING)
         validate_region(program, splits, found)
-        assert found.replacement.growth == Growth(0, shift * 64, nbytes * 64)
+        assert found.replacement.growth == SegmentOverlap(0, shift * 64, nbytes * 64)
 
 
 def test_an_operand_that_is_read_later_is_not_replaced():

@@ -13,7 +13,7 @@ from passfit.memory.streaming.region import region
 from passfit.memory.streaming.region_builder import RegionBuilder, last_needs
 from passfit.memory.streaming.region_bytes import region_bytes
 from passfit.memory.streaming.region_forms import KnownForms, RegionForms
-from passfit.memory.streaming.rematerialise import Repeat, best_repeats, with_repeats, work_of
+from passfit.memory.streaming.rematerialise import Repeat, best_repeats, repeat_steps, work_of
 
 from ..rowwise import RowBuilder, row_programs
 
@@ -28,7 +28,7 @@ def related_programs(draw: st.DrawFn):
     for _ in range(2):
         if len(program.steps) > 1:
             step = draw(st.integers(0, len(program.steps) - 2))
-            program = with_repeats(program, Repeat((step,), draw(st.integers(step + 1, len(program.steps) - 1))))
+            program = repeat_steps(program, Repeat((step,), draw(st.integers(step + 1, len(program.steps) - 1))))
             found.append(program)
     return found, splits
 
@@ -132,7 +132,7 @@ def test_a_region_after_steps_run_again_has_the_form_it_had():
     for _ in range(5):
         last = builder.window(last, size=3, pad=1)
     program, splits = builder.program()
-    again = with_repeats(program, Repeat((0,), 1))
+    again = repeat_steps(program, Repeat((0,), 1))
     forms = [RegionForms(each, splits, known) for known in [KnownForms(1)] for each in (program, again)]
     numbers = []
     for each, first in zip(forms, (2, 3)):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passfit.errors import PlanError
 from passfit.memory import plan_arena
 from passfit.memory.streaming.partition import best_partition
-from passfit.memory.streaming.rematerialise import Repeat, best_repeats, moved_steps, with_repeats, work_of
+from passfit.memory.streaming.rematerialise import Repeat, best_repeats, moved_steps, repeat_steps, work_of
 from passfit.program import Splits, View
 from passfit.program.check import first_problem
 
@@ -35,7 +35,7 @@ def test_steps_run_again_compute_the_same(case):
     program, repeat = case
     if repeat is None:
         return
-    after = with_repeats(program, repeat)
+    after = repeat_steps(program, repeat)
     assert first_problem(after) is None
     assert outputs(after, plan_arena(after)) == outputs(program, plan_arena(program))
 
@@ -45,7 +45,7 @@ def test_no_late_reader_reads_what_was_made_early(case):
     program, repeat = case
     if repeat is None:
         return
-    after = with_repeats(program, repeat)
+    after = repeat_steps(program, repeat)
     moved = moved_steps(program, repeat) if repeat.move else frozenset()
     early = {t for number in repeat.steps if number not in moved for t in program.steps[number].writes}
     first = repeat.before - len(moved)
@@ -63,7 +63,7 @@ def test_no_first_run_is_for_nothing(case):
     program, repeat = case
     if repeat is None:
         return
-    after = with_repeats(program, replace(repeat, move=True))
+    after = repeat_steps(program, replace(repeat, move=True))
     needed = {t for step in after.steps for t in step.reads} | {port.tensor for port in program.outputs}
     for number in repeat.steps:
         step = program.steps[number]
@@ -78,11 +78,11 @@ def test_what_is_not_there_yet_or_viewed_cannot_be_run_again():
     program = chain(8, 8, 8, 8)
     for repeat in (Repeat((1,), 1), Repeat((2,), 1), Repeat((0,), 3), Repeat((7,), 2), Repeat((0, 9), 12)):
         with pytest.raises(PlanError, match="cannot be run again"):
-            with_repeats(program, repeat)
+            repeat_steps(program, repeat)
     viewed = replace(program, tensors=(*program.tensors, program.tensors[1]), views=(View(len(program.tensors), 1),))
     with pytest.raises(PlanError, match="cannot be run again"):
-        with_repeats(viewed, Repeat((0,), 2))
-    assert len(with_repeats(viewed, Repeat((1,), 2)).steps) == 4
+        repeat_steps(viewed, Repeat((0,), 2))
+    assert len(repeat_steps(viewed, Repeat((1,), 2)).steps) == 4
 
 
 @given(row_programs(most=5), st.sampled_from([0, 50, 1000, 10**9]), st.sampled_from([1, 64]))
@@ -93,7 +93,7 @@ def test_repeats_keep_within_their_work_and_never_cost_memory(case, work, alignm
     assert found.path.nbytes <= best_partition(program, splits, alignment).nbytes
     again = program
     for each in found.repeats:
-        again = with_repeats(again, each)
+        again = repeat_steps(again, each)
     assert again == found.program
     assert outputs(again, plan_arena(again)) == outputs(program, plan_arena(program))
     assert best_repeats(program, splits, work, alignment) == found

@@ -5,15 +5,15 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.memory.streaming.slots import Fresh, assign_slots, fullest
+from passfit.memory.streaming.slots import FreshRows, assign_slots, fullest
 
 
 @st.composite
-def fresh_rows(draw: st.DrawFn) -> list[Fresh]:
+def fresh_rows(draw: st.DrawFn) -> list[FreshRows]:
     """Draw the rows of a region: one result for each step."""
     count = draw(st.integers(0, 8))
     return [
-        Fresh(
+        FreshRows(
             draw(st.integers(1, 20)),
             draw(st.sampled_from(["float32", "int8"])),
             step,
@@ -56,6 +56,6 @@ def test_more_rows_are_never_fewer_bytes_at_the_fullest_step(fresh):
 
 
 def test_a_chain_takes_turns():
-    chain = [Fresh(10 - step, "float32", step, step + 1, False) for step in range(4)]
+    chain = [FreshRows(10 - step, "float32", step, step + 1, False) for step in range(4)]
     assert assign_slots(chain).numbers == (0, 1, 0, 1)
     assert assign_slots(chain).nbytes == (10, 9)

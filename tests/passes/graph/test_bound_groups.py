@@ -58,11 +58,11 @@ def _loads(kernel: object) -> int:
 def _same(body: Callable, most: int, monkeypatch: pytest.MonkeyPatch) -> list:
     """The kernels of a graph, after a comparison with the same graph whose operators are not fused."""
     from passfit.kernels.lower.schedule_program import schedule_program
-    from passfit.passes.graph import bound_groups as bounded_groups
+    from passfit.passes.graph import bound_groups
 
     from ...kernels.programs import lowered, run
 
-    monkeypatch.setattr(bounded_groups, "MOST_OPERATIONS", most)
+    monkeypatch.setattr(bound_groups, "MOST_OPERATIONS", most)
     fused, plain = lowered([_SHAPE], body), lowered([_SHAPE], body, ("legalize",))
     x = np.random.default_rng(0).standard_normal(_SHAPE).astype("float32")
     expected, found = run(schedule_program(plain)[0], [x]), run(schedule_program(fused)[0], [x])
@@ -121,7 +121,7 @@ def test_the_count_is_that_of_the_inlined_kernel():
 def test_groups_of_ordinary_size_stay_as_they_are():
     from tvm import relax
 
-    from passfit.passes.graph.bound_groups import bounded_groups
+    from passfit.passes.graph.bound_groups import bound_groups
     from passfit.passes.sequence.catalogue import parse_spec
 
     from ...kernels.programs import module_of
@@ -130,4 +130,4 @@ def test_groups_of_ordinary_size_stay_as_they_are():
     for spec in ("legalize", "fold-constant"):
         module = parse_spec(spec).apply(module)
     grouped = relax.transform.FuseOps()(relax.transform.AnnotateTIROpPattern()(module))
-    assert bounded_groups(grouped).same_as(grouped)
+    assert bound_groups(grouped).same_as(grouped)

@@ -9,23 +9,29 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tvm")
 
-from passfit.passes.graph.heads.restrict import Range, Whole, _before_reshape, common_factors, restricted
+from passfit.passes.graph.heads.restrict import (
+    AxisRange,
+    Whole,
+    _ranges_before_reshape,
+    common_factors,
+    restricted_shape,
+)
 
 pytestmark = pytest.mark.tvm
 
 _SHAPES = st.lists(st.sampled_from([1, 2, 2, 3, 4]), min_size=1, max_size=4)
 
 
-def cut(array: np.ndarray, ranges: dict[int, Range]) -> np.ndarray:
+def cut(array: np.ndarray, ranges: dict[int, AxisRange]) -> np.ndarray:
     at = tuple(
         slice(None) if n not in ranges else slice(ranges[n].start, ranges[n].start + ranges[n].size)
         for n in range(array.ndim)
     )
-    return array[at].reshape(restricted(array.shape, ranges))
+    return array[at].reshape(restricted_shape(array.shape, ranges))
 
 
 @st.composite
-def reshapes(draw: st.DrawFn) -> tuple[list[int], list[int], dict[int, Range]]:
+def reshapes(draw: st.DrawFn) -> tuple[list[int], list[int], dict[int, AxisRange]]:
     """Join some neighbours of a shape's axes, part others: the shapes before and after, and ranges after."""
     common = draw(_SHAPES)
     before, after = (_joined(draw, common) for _ in range(2))
@@ -33,7 +39,7 @@ def reshapes(draw: st.DrawFn) -> tuple[list[int], list[int], dict[int, Range]]:
     for axis in draw(st.sets(st.integers(0, len(after) - 1), min_size=1, max_size=2)):
         start = draw(st.integers(0, after[axis] - 1))
         count = draw(st.integers(1, after[axis] - start))
-        ranges[axis] = Range(start, count, count == 1 and draw(st.booleans()))
+        ranges[axis] = AxisRange(start, count, count == 1 and draw(st.booleans()))
     return before, after, ranges
 
 
@@ -53,7 +59,7 @@ def test_what_is_read_before_a_reshape_is_what_is_wanted_after(case):
     array = np.arange(math.prod(before)).reshape(before)
     wanted = cut(array.reshape(after), ranges)
     try:
-        found = _before_reshape(before, after, ranges)
+        found = _ranges_before_reshape(before, after, ranges)
     except Whole:
         first, *_, last = [*wanted.ravel(), wanted.ravel()[-1]]
         boxes = [cut(array, box).ravel() for box in _boxes(before)]
@@ -70,7 +76,7 @@ def _boxes(shape: list[int]):
     for rest in _boxes(shape[:-1]):
         for start in range(shape[-1]):
             for count in range(1, shape[-1] - start + 1):
-                yield rest | {len(shape) - 1: Range(start, count)}
+                yield rest | {len(shape) - 1: AxisRange(start, count)}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from onnx import helper
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.evaluate import tvm_default_code as baseline_code
 from passfit.search.evaluate.tvm_default_code import default_code, default_code_task
-from passfit.support.aside import aside
+from passfit.support.background import background
 from passfit.support.result_store import ResultStore
 from passfit.targets import get_target
 
@@ -23,7 +23,7 @@ def graph():
 
 @pytest.mark.parametrize("name", ["x86-64", "rpi4", "beaglebone"])
 def test_the_code_aside_is_that_of_the_same_kernels(graph, name):
-    with aside(default_code_task(graph, get_target(name), *PORTS)) as results:
+    with background(default_code_task(graph, get_target(name), *PORTS)) as results:
         found = results.of(0)
     assert found == default_code(graph, get_target(name), *PORTS) > 0
 

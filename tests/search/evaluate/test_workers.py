@@ -24,7 +24,7 @@ from passfit.passes.sequence.catalogue import CATALOGUE
 from passfit.search.evaluate import child
 from passfit.search.evaluate.candidates import starts
 from passfit.search.evaluate.child import CandidateLimits
-from passfit.search.evaluate.cluster import Executing, Problem, on_cluster
+from passfit.search.evaluate.cluster import Executing, Problem, cluster_workers
 from passfit.search.evaluate.evaluation import Evaluator, uncompilable
 from passfit.search.evaluate.forked import forked
 from passfit.search.evaluate.scoring import EvaluationOutcome, WorkerTask
@@ -324,13 +324,13 @@ def test_any_executor_finds_the_same():
 @pytest.mark.parametrize("address", ["", "dask", "dask://", "tcp://localhost:8786", "dask://localhost"])
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(ConfigError, match="dask://HOST:8786"):
-        on_cluster(address, Problem(b"", "small", TARGET))(None)
+        cluster_workers(address, Problem(b"", "small", TARGET))(None)
 
 
 def test_without_dask_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError, match=r"pip install 'passfit\[dask\]'"):
-        on_cluster("dask://localhost:8786", Problem(b"", "small", TARGET))(None)
+        cluster_workers("dask://localhost:8786", Problem(b"", "small", TARGET))(None)
 
 
 @pytest.fixture(scope="module")
@@ -361,14 +361,14 @@ def test_a_cluster_finds_the_same(cluster):
     for blocks in (BLOCKS_OF_ALL_KINDS, ["conv", "Sigmoid"]):
         model = network(blocks)
         problem = Problem(model.SerializeToString(), "small", TARGET)
-        assert found(model, on_cluster(cluster, problem)) == found(model)
+        assert found(model, cluster_workers(cluster, problem)) == found(model)
 
 
 @pytest.mark.slow
 def test_a_cluster_holds_limits_too(cluster):
     model = network(["conv", "Relu"])
     problem = Problem(model.SerializeToString(), "small", TARGET, CandidateLimits(seconds=0.001))
-    workers = on_cluster(cluster, problem)(None)
+    workers = cluster_workers(cluster, problem)(None)
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=lambda scorer: workers)
     trace = Trace(Limits(evaluations=1), evaluator)
     STRATEGIES["tvm-default"](trace, 0)
@@ -380,7 +380,7 @@ def test_a_cluster_holds_limits_too(cluster):
 def test_a_worker_with_another_version_is_refused(cluster, monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda package: "0")
     with pytest.raises(ConfigError, match="Install the same versions"):
-        on_cluster(cluster, Problem(b"", "small", TARGET))(None)
+        cluster_workers(cluster, Problem(b"", "small", TARGET))(None)
 
 
 @pytest.mark.slow
@@ -388,7 +388,7 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("passfit.search.evaluate.cluster.PATIENCE", 0.5)
     with pytest.raises(ConfigError, match="No Dask scheduler answers at 127.0.0.1:"):
-        on_cluster(f"dask://127.0.0.1:{_free_port()}", Problem(b"", "small", TARGET))(None)
+        cluster_workers(f"dask://127.0.0.1:{_free_port()}", Problem(b"", "small", TARGET))(None)
 
 
 def _free_port():

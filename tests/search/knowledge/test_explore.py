@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.passes.sequence.catalogue import parse_spec
-from passfit.search.evaluate.candidates import Candidate, cleaned
+from passfit.search.evaluate.candidates import Candidate, clean
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.knowledge import Knowledge
 from passfit.search.knowledge.explore import explore, features_of
@@ -63,10 +63,10 @@ def test_every_cost_is_that_of_replaying_the_sequence(record):
 
 def test_every_edge_is_a_pass_that_leads_there(record):
     fresh = evaluator()
-    keys = {state: fresh.key(cleaned(parsed(prefix))) for state, prefix in record.prefixes().items()}
+    keys = {state: fresh.key(clean(parsed(prefix))) for state, prefix in record.prefixes().items()}
     for state, prefix in record.prefixes().items():
         for spec, after in record.states[state].edges.items():
-            assert fresh.key(cleaned(parsed((*prefix, spec)))) == keys[after]
+            assert fresh.key(clean(parsed((*prefix, spec)))) == keys[after]
 
 
 def test_other_weights_are_the_same_to_it_and_another_structure_is_not(record):
@@ -101,6 +101,6 @@ def test_the_features_of_a_prefix_are_those_of_the_graph_it_leads_to():
     prefix = (parse_spec("decompose-ops-for-inference"),)
     assert (
         features_of(fresh)(prefix)
-        == graph_features(fresh.scorer.module(tuple(each.spec for each in cleaned(prefix))))
+        == graph_features(fresh.scorer.module(tuple(each.spec for each in clean(prefix))))
         != features_of(fresh)(())
     )

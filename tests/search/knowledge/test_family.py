@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from passfit.search.knowledge import family as families
 from passfit.search.knowledge.family import FAMILIES, family_of
-from passfit.search.knowledge.features import KINDS, Graph, Operation
+from passfit.search.knowledge.features import KINDS, Operation, OperatorGraph
 
 _KIND_OF = {
     "conv2d": "convolution", "matmul": "matmul", "softmax": "normalise", "concat": "concat", "add": "element-wise",
@@ -37,7 +37,7 @@ class Net:
 
     def graph(self, *outputs):
         last = self.inputs + len(self.operations) - 1
-        return Graph([4] * self.inputs, self.operations, outputs or (last,), 0)
+        return OperatorGraph([4] * self.inputs, self.operations, outputs or (last,), 0)
 
 
 def chain(net, x, count=4, **options):
@@ -158,8 +158,8 @@ def test_a_graph_of_each_family(build, family):
 
 
 def test_a_graph_without_layers_is_mixed():
-    assert family_of(Graph([4], [], (0,), 0)) == families.MIXED
-    assert family_of(Graph([], [], (), 0)) == families.MIXED
+    assert family_of(OperatorGraph([4], [], (0,), 0)) == families.MIXED
+    assert family_of(OperatorGraph([], [], (), 0)) == families.MIXED
     for operator in set(_KIND_OF) - {"conv2d", "matmul"}:
         net = Net()
         net.op(operator, 0)
@@ -209,7 +209,7 @@ def graphs(draw):
                 tuple(draw(st.lists(st.integers(0, 3), max_size=2))), draw(st.booleans()),
             )
         )  # fmt: skip
-    return Graph([4] * inputs, operations, (), 0)
+    return OperatorGraph([4] * inputs, operations, (), 0)
 
 
 @given(graphs())
@@ -226,7 +226,7 @@ def test_weights_have_no_names(graph, order):
 @given(graphs())
 def test_sizes_in_bytes_and_outputs_do_not_matter(graph):
     larger = [replace(each, nbytes=each.nbytes * 9) for each in graph.operations]
-    assert family_of(Graph([1 for _ in graph.inputs], larger, (0,), 123)) == family_of(graph)
+    assert family_of(OperatorGraph([1 for _ in graph.inputs], larger, (0,), 123)) == family_of(graph)
 
 
 @given(graphs())

@@ -12,7 +12,7 @@ from passfit.search.evaluate.candidates import TAILS, Candidate, actions
 from passfit.search.knowledge import Knowledge, load_knowledge
 from passfit.search.knowledge.features import FEATURES
 from passfit.search.knowledge.knowledge import LEAST, MOST
-from passfit.search.knowledge.predictor import Predictor, Query
+from passfit.search.knowledge.predictor import CostPredictor, Query
 
 from ...profiles import examples
 from .records import records
@@ -107,7 +107,7 @@ def test_units_of_features_change_no_prediction():
         states = tuple(replace(each, features=tuple(unit * value for value in each.features)) for each in record.states)
         known = replace(record, states=states)
         asked = [Query(states[0].features, each.features, tail) for each in states for tail in known.tails]
-        return Predictor([known], "ram").predict(asked)
+        return CostPredictor([known], "ram").predict(asked)
 
     assert predicted(1024.0) == pytest.approx(predicted(1.0), abs=2e-6)
     assert len(set(predicted(1.0))) > 1

@@ -12,7 +12,7 @@ from passfit.passes.sequence.catalogue import CATALOGUE_VERSION
 from passfit.search.knowledge import load_knowledge
 from passfit.search.knowledge.family import FAMILIES
 from passfit.search.knowledge.record import KnownSequence
-from passfit.search.knowledge.store import SCHEMA, SHIPPED, merged, read_records, write_records
+from passfit.search.knowledge.store import SCHEMA, SHIPPED, merge, read_records, write_records
 
 from .records import records
 
@@ -23,7 +23,7 @@ LISTS = st.lists(records(), max_size=3)
 def test_what_is_written_is_read_back(tmp_path_factory, some):
     file = tmp_path_factory.mktemp("knowledge") / "knowledge.json"
     write_records(some, file)
-    assert read_records(file) == merged((), some)
+    assert read_records(file) == merge((), some)
     before = file.read_bytes()
     write_records(read_records(file), file)
     assert file.read_bytes() == before
@@ -31,15 +31,15 @@ def test_what_is_written_is_read_back(tmp_path_factory, some):
 
 @given(LISTS, LISTS)
 def test_learning_again_changes_nothing(known, learnt):
-    once = merged(known, learnt)
-    assert merged(once, learnt) == once
+    once = merge(known, learnt)
+    assert merge(once, learnt) == once
     assert len({record.key for record in once}) == len(once)
     assert {record.key for record in once} == {record.key for record in (*known, *learnt)}
 
 
 @given(st.lists(records(), max_size=3, unique_by=lambda record: record.key), st.data())
 def test_the_order_of_learning_does_not_matter(some, data):
-    assert merged((), some) == merged((), data.draw(st.permutations(some)))
+    assert merge((), some) == merge((), data.draw(st.permutations(some)))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 def test_the_shipped_file_is_small_sorted_and_of_this_catalogue():
     shipped = read_records(SHIPPED)
     assert len(shipped) >= 20 and SHIPPED.stat().st_size < 300 * 1024
-    assert shipped == merged((), shipped)
+    assert shipped == merge((), shipped)
     assert "/" not in SHIPPED.read_text(encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.search.evaluate.evaluation import Evaluator
-from passfit.search.refine.costlier import with_costlier
+from passfit.search.refine.costlier import try_costlier
 from passfit.search.refine.levers import Refinement, refine
 from passfit.search.refine.splitting import Splitter
 from passfit.targets import get_target
@@ -45,7 +45,7 @@ def refined(*prefix: str) -> tuple[Evaluator, Splitter, Refinement]:
 
 def test_late_projections_lower_the_ram_within_the_limit_and_replay_to_it():
     evaluator, splitter, before = refined("split-heads")
-    after = with_costlier(evaluator, splitter, before, 0.25)
+    after = try_costlier(evaluator, splitter, before, 0.25)
     assert after.ram < before.ram and 0 < after.extra_compute <= 0.25
     assert "split-heads{late=1}" in after.best.sequence.specs
     assert after.levers == (*before.levers, after.levers[-1]) and after.tried[:-1] == before.tried
@@ -60,9 +60,9 @@ def test_late_projections_lower_the_ram_within_the_limit_and_replay_to_it():
 
 def test_the_limit_rules_out_more_arithmetic():
     evaluator, splitter, before = refined("split-heads")
-    assert with_costlier(evaluator, splitter, before, 0.001) is before
+    assert try_costlier(evaluator, splitter, before, 0.001) is before
 
 
 def test_a_winner_without_costlier_passes_stays():
     evaluator, splitter, before = refined()
-    assert with_costlier(evaluator, splitter, before, 1.0) is before
+    assert try_costlier(evaluator, splitter, before, 1.0) is before

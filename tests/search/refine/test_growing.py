@@ -19,7 +19,7 @@ from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.refine import growing
-from passfit.search.refine.growing import with_growth
+from passfit.search.refine.growing import try_growth
 from passfit.search.refine.levers import Refinement, refine
 from passfit.search.refine.splitting import Splitter
 from passfit.targets import Target, get_target
@@ -62,7 +62,7 @@ def refined(target: Target = TARGET) -> tuple[Evaluator, Splitter, Refinement]:
 
 
 def test_a_result_that_grows_lowers_the_ram_and_replays_to_it():
-    after = with_growth(*refined(), 0.25)
+    after = try_growth(*refined(), 0.25)
     last = after.levers[-1]
     assert after.ram < refined()[2].ram and (last.lever, last.arena) == ("grow", after.best.footprint.arena)
     assert any("in_place=2" in spec for spec in after.best.sequence.specs)
@@ -73,19 +73,19 @@ def test_a_result_that_grows_lowers_the_ram_and_replays_to_it():
 def test_more_cycles_than_allowed_leave_the_winner(monkeypatch):
     monkeypatch.setattr(growing, "_CYCLES", 0.1)
     before = refined()
-    assert with_growth(*before, 0.25) is before[2]
+    assert try_growth(*before, 0.25) is before[2]
 
 
 def test_libraries_of_several_threads_keep_results_apart():
     before = refined(replace(TARGET, threads=2))
-    assert with_growth(*before, 0.25) is before[2]
+    assert try_growth(*before, 0.25) is before[2]
 
 
 def test_the_plan_of_fewest_bytes_times_cycles_is_chosen_of_those_close_to_the_least(monkeypatch):
     plans = {100: 90, 103: 50, 104: 60, 120: 10}  # cycles by ram
     before = refined()
     made = {ram: replace(before[2].best, footprint=replace(before[2].best.footprint, ram=ram)) for ram in plans}
-    monkeypatch.setattr(growing, "_tried", lambda *_: iter([list(made.values())[:2], list(made.values())[2:]]))
+    monkeypatch.setattr(growing, "_try", lambda *_: iter([list(made.values())[:2], list(made.values())[2:]]))
     cycles = {id(made[ram]): count for ram, count in plans.items()}
     monkeypatch.setattr(growing, "cycles_of", lambda _, asked: [cycles.get(id(each), 100) for each in asked])
-    assert with_growth(*before, 0.25).best is made[103]
+    assert try_growth(*before, 0.25).best is made[103]

@@ -12,7 +12,7 @@ from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.passes.base import Level
 from passfit.passes.sequence.sequence import specs_of
-from passfit.search.evaluate.candidates import CLEAN_UP, TAILS, actions, cleaned
+from passfit.search.evaluate.candidates import CLEAN_UP, TAILS, actions, clean
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.knowledge import Knowledge, load_knowledge
 from passfit.search.knowledge.explore import explore
@@ -73,7 +73,7 @@ def test_tails_follow_the_best_graph_alone(plain):
     trace, asked = tried(Knowledge(tuple(replace(each, refined=POOLED) for each in plain[:2]) + plain * 2))
     others = {specs for specs in asked if specs[-len(TAILS[0]) :] != specs_of(TAILS[0])}
     assert {specs[-len(POOLED.tail) :] for specs in others} == {POOLED.tail}
-    assert {specs[: specs.index("legalize")] for specs in others} == {specs_of(cleaned(trace.best_candidate.prefix))}
+    assert {specs[: specs.index("legalize")] for specs in others} == {specs_of(clean(trace.best_candidate.prefix))}
     assert trace.best_candidate.prefix
 
 

@@ -23,7 +23,7 @@ from passfit.targets import Target, get_target, how_to_run
 from passfit.tuning.choose_layout import choose_layout
 from passfit.tuning.database import read_tuning
 from passfit.tuning.measure.choose_harness import HarnessFactory
-from passfit.tuning.measure.counted import CountingHarness, Memory, Programs
+from passfit.tuning.measure.counted import CountingHarness, EmulatedMemory, Programs
 from passfit.tuning.measure.harness import GUARD, UNTOUCHED
 
 from ...kernels.programs import lowered, weight
@@ -89,7 +89,7 @@ def test_what_computes_something_else_is_noticed():
 
 def test_only_results_may_be_written():
     operand, result = np.arange(5, dtype=np.float32), np.zeros((2, 3), np.float32)
-    memory = Memory([operand, 7, result], 1)
+    memory = EmulatedMemory([operand, 7, result], 1)
     before = memory.block.tobytes()
     (start,) = (n for n in range(len(before)) if before[n : n + 24 + GUARD] == bytes(24) + bytes([UNTOUCHED]) * GUARD)
     for place in range(0, len(before), 3):

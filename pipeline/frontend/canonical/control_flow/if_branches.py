@@ -75,7 +75,7 @@ def _select(
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = names[tensor.name]
         for inner in body.node:
-            made.append(renamed(inner, names))
+            made.append(rename(inner, names))
             made[-1].name = prefix + (inner.name or inner.output[0])
         results.append([names.get(value.name, value.name) for value in body.output])
     for name, then, other in zip(node.output, *results):
@@ -85,7 +85,7 @@ def _select(
     return made
 
 
-def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+def rename(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     """Copy `node`, its subgraphs included, with values under their new names."""
     import onnx
 
@@ -98,7 +98,7 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
             hidden = {name for inner in attribute.g.node for name in inner.output}
             hidden |= {tensor.name for tensor in attribute.g.initializer}
             visible = {old: new for old, new in names.items() if old not in hidden}
-            inner_nodes = [renamed(inner, visible) for inner in attribute.g.node]
+            inner_nodes = [rename(inner, visible) for inner in attribute.g.node]
             del attribute.g.node[:]
             attribute.g.node.extend(inner_nodes)
             for value in attribute.g.output:

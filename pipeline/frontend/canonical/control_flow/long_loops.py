@@ -16,7 +16,7 @@ from ...source.keep_outputs import read_from_outside
 from ..node_builder import NodeBuilder
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
-from .if_branches import renamed
+from .if_branches import rename
 from .numbered_slices import is_read, numbered_slices
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class LoopKeeper:
 
         def sequences() -> list[str]:
             return [
-                *(self._moved(*each, 0) for each in taken.values()),
+                *(self._move_axis(*each, 0) for each in taken.values()),
                 *([self.build.constant(np.arange(trips))] if numbered else []),
             ]
 
@@ -86,7 +86,7 @@ class LoopKeeper:
         slices = [self._slice(name, axis) for name, axis in zip(sequences, axes)]
 
         def leading() -> list[str]:
-            return [self._moved(name, axis, 0) for name, axis in zip(sequences, axes)]
+            return [self._move_axis(name, axis, 0) for name, axis in zip(sequences, axes)]
 
         moved = {name: axis for name, axis in zip(outputs[len(states) :], result_axes) if name and axis}
         made = [f"{name}/by_iteration" if name in moved else name for name in outputs]
@@ -94,7 +94,7 @@ class LoopKeeper:
         if not self._keep(states, leading, slices, inner, results, [], made, canonical, directions):
             return False
         for name, axis in moved.items():
-            self._moved(f"{name}/by_iteration", 0, axis, name)
+            self._move_axis(f"{name}/by_iteration", 0, axis, name)
         return True
 
     def _keep(
@@ -140,7 +140,7 @@ class LoopKeeper:
         self.build.nodes.append(
             helper.make_node(
                 "Scan", [*given, *made], [*numbered[:count], *unchanged, *numbered[count:]], name=f"{self.build.stem}/scan",
-                body=_prefixed(model.graph, f"{self.build.stem}/"), num_scan_inputs=len(made), **attributes,
+                body=_prefix_names(model.graph, f"{self.build.stem}/"), num_scan_inputs=len(made), **attributes,
             )
         )  # fmt: skip
         return True
@@ -154,7 +154,7 @@ class LoopKeeper:
         assert shape is not None
         return helper.make_tensor_type_proto(kind.elem_type, [*shape[:axis], *shape[axis + 1 :]])
 
-    def _moved(self, name: str, old: int, new: int, result: str = "") -> str:
+    def _move_axis(self, name: str, old: int, new: int, result: str = "") -> str:
         """Move an axis of a value to another place."""
         if old == new:
             return name
@@ -173,7 +173,7 @@ def _type_of(graph: onnx.GraphProto, name: str) -> onnx.TypeProto:
     return TypeProto(tensor_type=TypeProto.Tensor(elem_type=found.tensor_type.elem_type))
 
 
-def _prefixed(graph: onnx.GraphProto, prefix: str) -> onnx.GraphProto:
+def _prefix_names(graph: onnx.GraphProto, prefix: str) -> onnx.GraphProto:
     """Copy a closed graph with a prefix before all its names."""
     copy = type(graph)()
     copy.CopyFrom(graph)
@@ -183,7 +183,7 @@ def _prefixed(graph: onnx.GraphProto, prefix: str) -> onnx.GraphProto:
     }
     for each in values:
         each.name = names[each.name]
-    nodes = [renamed(node, names) for node in copy.node]
+    nodes = [rename(node, names) for node in copy.node]
     for node in nodes:
         node.name = prefix + node.name
     del copy.node[:]

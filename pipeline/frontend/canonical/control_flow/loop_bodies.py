@@ -18,7 +18,7 @@ def loop_bodies(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
         yield from loop_bodies(body)
 
 
-def with_bodies(model: onnx.ModelProto, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> onnx.ModelProto:
+def change_bodies(model: onnx.ModelProto, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> onnx.ModelProto:
     """Return `model` with its closed bodies changed as models; the same object if there are none."""
     if next(_own_bodies(model.graph), None) is None:
         return model

@@ -36,7 +36,7 @@ def numbered_slices(
     found: dict[str, Sliced] = {}
     kept = []
     for node in body.node:
-        sliced = _sliced(node, number, types, trips)
+        sliced = _sequence_of(node, number, types, trips)
         if sliced is not None and sliced.name in outer:
             found[node.output[0]] = sliced
         else:
@@ -56,7 +56,7 @@ def is_read(graph: onnx.GraphProto, name: str) -> bool:
     return any(value.name == name for value in graph.output) or any(name in reads(node) for node in graph.node)
 
 
-def _sliced(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:
+def _sequence_of(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:
     """Return the sequence a node gathers slice by slice, first to last; None for other nodes."""
     if node.op_type != "Gather" or node.input[1] != number or node.input[0] not in types:
         return None

@@ -19,7 +19,7 @@ from ....errors import ModelError
 from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title, operator_set
 from ..shapes import infer_shapes, static_shape, value_types
-from .if_branches import renamed
+from .if_branches import rename
 from .long_loops import LOOPS, MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
 from .trip_count import trip_count
 
@@ -155,7 +155,7 @@ class _Unroller:
         names = dict(self._shared) | {value.name: name for value, name in zip(self.body.input, inputs)}
         names |= {name: prefix + name for node in self.body.node for name in node.output if name}
         for node in self.body.node:
-            self.build.nodes.append(renamed(node, names))
+            self.build.nodes.append(rename(node, names))
             self.build.nodes[-1].name = prefix + (node.name or node.output[0])
         return [names.get(value.name, value.name) for value in self.body.output]
 
@@ -171,7 +171,7 @@ class _Unroller:
             if not rows:
                 self.build.node("Identity", self.build.constant(self._nothing(len(states) + place)), result=name)
                 continue
-            parts = [self._with_axes("Unsqueeze", row[place], axis) for row in rows]
+            parts = [self._build_with_axes("Unsqueeze", row[place], axis) for row in rows]
             self.build.many("Concat", parts, 1, axis=axis)
             self.build.nodes[-1].output[0] = name
 
@@ -192,9 +192,9 @@ class _Unroller:
             parts = self.build.many("Split", [name], trips, axis=axis, split=[1] * trips)
         else:
             parts = self.build.many("Split", [name, self.build.integers(*[1] * trips)], trips, axis=axis)
-        return [self._with_axes("Squeeze", part, axis) for part in parts]
+        return [self._build_with_axes("Squeeze", part, axis) for part in parts]
 
-    def _with_axes(self, op: str, value: str, axis: int) -> str:
+    def _build_with_axes(self, op: str, value: str, axis: int) -> str:
         if self.opset < _AXES_ARE_INPUTS:
             return self.build.node(op, value, axes=[axis])
         return self.build.node(op, value, self.build.integers(axis))

@@ -31,12 +31,12 @@ class ConstantFolder(FoldConstantsPass):
 
     def __init__(self, folds: Callable[[ir.Node], bool]) -> None:
         super().__init__(
-            shape_inference=True, input_size_limit=0, output_size_limit=512 * 512, should_fold=self._by_numpy
+            shape_inference=True, input_size_limit=0, output_size_limit=512 * 512, should_fold=self._compute_by_numpy
         )
         self._folds = folds
         self._left: Any = None
 
-    def _by_numpy(self, node: ir.Node) -> bool:
+    def _compute_by_numpy(self, node: ir.Node) -> bool:
         """Tell onnxscript to compute a plain node itself; mark any other one."""
         if not self._folds(node):
             return False

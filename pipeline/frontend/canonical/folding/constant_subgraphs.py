@@ -54,14 +54,14 @@ def fitting_parts(graph: onnx_ir.Graph, growth: int, apart: frozenset[str] = fro
             parts[member] = number
         readers = {value: number if part in joined else part for value, part in readers.items()}
         readers |= {value: number for value in inputs if _is_constant(value) and nbytes(value) > growth}
-    return {node for nodes in members.values() if _grown(set(nodes)) <= growth for node in nodes}
+    return {node for nodes in members.values() if _growth(set(nodes)) <= growth for node in nodes}
 
 
 def _is_constant(value: onnx_ir.Value) -> bool:
     return value.const_value is not None and not value.is_graph_input()
 
 
-def _grown(part: set[onnx_ir.Node]) -> int:
+def _growth(part: set[onnx_ir.Node]) -> int:
     """Return the bytes of results other nodes need, minus constants nobody else needs."""
     leaves = {value for node in part for value in node.inputs if value is not None and _is_constant(value)}
     made = [value for node in part for value in node.outputs if _read_outside(value, part)]

@@ -68,7 +68,7 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
         whole = fitting_parts(graph_model.graph, GROWTH, apart=_DEQUANTISES)
 
         def folds(node: ir.Node, whole: set[ir.Node] = whole) -> bool:
-            kept = node.op_type in _DEQUANTISES or _is_random(node) or _on_nothing(node)
+            kept = node.op_type in _DEQUANTISES or _is_random(node) or _computes_on_nothing(node)
             return not kept and (node in whole or _worth(node))
 
         try:
@@ -134,7 +134,7 @@ def _is_random(node: onnx_ir.Node) -> bool:
     )
 
 
-def _on_nothing(node: onnx_ir.Node) -> bool:
+def _computes_on_nothing(node: onnx_ir.Node) -> bool:
     """Tell whether a node has a result although its operand has no elements.
 
     empty_tensors.py computes it as ONNX Runtime does.

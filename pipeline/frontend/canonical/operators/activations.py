@@ -33,7 +33,7 @@ def softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
 
     log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
     """
-    x, dtype, wrap = _widened(node, context, build)
+    x, dtype, wrap = _widen(node, context, build)
     small = build.node("Exp", x)
     half = build.node("Mul", small, build.constant(np.asarray(0.5, dtype)))
     series = build.node("Sub", small, build.node("Mul", small, half))
@@ -45,13 +45,13 @@ def gelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     """Replace a Gelu by the tangent: x / 2 · (1 + tanh u) is x · sigmoid 2u, which is 0 where tanh is nearly -1."""
     if attributes.get("approximate", "none") != "tanh":
         return
-    x, dtype, wrap = _widened(node, context, build)
+    x, dtype, wrap = _widen(node, context, build)
     slope, bend = (build.constant(np.asarray(np.sqrt(8 / np.pi) * each, dtype)) for each in (1, 0.044715))
     inner = build.node("Add", build.node("Mul", build.node("Mul", x, x), bend), slope)
     wrap("Mul", x, build.node("Sigmoid", build.node("Mul", x, inner)))
 
 
-def _widened(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
+def _widen(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
     """Widen an operand of float16 to float32; return it, its dtype, and the builder of the last node."""
     from onnx import TensorProto
 
@@ -59,10 +59,10 @@ def _widened(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tupl
     if dtype != np.float16:
         return x, dtype, partial(build.node, result=node.output[0])
 
-    def narrowed(op: str, *inputs: str) -> str:
+    def narrow(op: str, *inputs: str) -> str:
         return build.node("Cast", build.node(op, *inputs), to=TensorProto.FLOAT16, result=node.output[0])
 
-    return build.node("Cast", x, to=TensorProto.FLOAT), np.dtype(np.float32), narrowed
+    return build.node("Cast", x, to=TensorProto.FLOAT), np.dtype(np.float32), narrow
 
 
 def exponential_unit(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

@@ -110,17 +110,17 @@ class _Reduction:
         """Build the reduction `op` of `x`; return its result."""
         node = self.build.node
         if op in _EXTREMES:
-            return self._extreme(op, x) if self.dtype.kind == "f" and self.axes else self._reduced(op, x)
+            return self._extreme(op, x) if self.dtype.kind == "f" and self.axes else self._reduce(op, x)
         if op == "ReduceL1":
-            return self._reduced("ReduceSum", node("Abs", x))
+            return self._reduce("ReduceSum", node("Abs", x))
         if op in ("ReduceL2", "ReduceSumSquare"):
-            total = self._reduced("ReduceSum", node("Mul", x, x))
+            total = self._reduce("ReduceSum", node("Mul", x, x))
             return node("Sqrt", total) if op == "ReduceL2" else total
         if op == "ReduceLogSum":
-            return node("Log", self._reduced("ReduceSum", x))
-        return self._log_sum_exp(x) if op == "ReduceLogSumExp" else self._reduced(op, x)
+            return node("Log", self._reduce("ReduceSum", x))
+        return self._log_sum_exp(x) if op == "ReduceLogSumExp" else self._reduce(op, x)
 
-    def _reduced(self, op: str, x: str, kept: bool | None = None) -> str:
+    def _reduce(self, op: str, x: str, kept: bool | None = None) -> str:
         if not self.axes:
             return x
         options: dict[str, Any] = {"keepdims": int(self.kept if kept is None else kept)}
@@ -135,25 +135,25 @@ class _Reduction:
         first = build.node("Slice", x, starts, ends, build.integers(*self.axes))
         if not self.kept:
             first = build.node("Squeeze", first, build.integers(*self.axes))
-        return build.node("Where", build.node("IsNaN", first), first, self._reduced(op, x))
+        return build.node("Where", build.node("IsNaN", first), first, self._reduce(op, x))
 
     def _log_sum_exp(self, x: str) -> str:
         if not self.axes:
             return x
         build = self.build
-        largest = self._reduced("ReduceMax", x, kept=True)
+        largest = self._reduce("ReduceMax", x, kept=True)
         if self.dtype.kind != "f":
             return self._log_sum_exp_of_integers(x, largest)
         zero = build.constant(np.asarray(0, self.dtype))
         # inf - inf is NaN
         level = build.node("Where", build.node("IsInf", largest), zero, largest)
-        total = build.node("Log", self._reduced("ReduceSum", build.node("Exp", build.node("Sub", x, level)), kept=True))
+        total = build.node("Log", self._reduce("ReduceSum", build.node("Exp", build.node("Sub", x, level)), kept=True))
         result = build.node("Add", total, level)
         return result if self.kept else build.node("Squeeze", result, build.integers(*self.axes))
 
     def _log_sum_exp_of_integers(self, x: str, largest: str) -> str:
         """Build it as ONNX Runtime has it: each step is an integer."""
-        total = self._reduced("ReduceSum", self._function("Exp", self.build.node("Sub", x, largest)), kept=True)
+        total = self._reduce("ReduceSum", self._function("Exp", self.build.node("Sub", x, largest)), kept=True)
         result = self.build.node("Add", self._function("Log", total), largest)
         return result if self.kept else self.build.node("Squeeze", result, self.build.integers(*self.axes))
 

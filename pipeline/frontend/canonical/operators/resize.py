@@ -66,7 +66,7 @@ def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
         attributes.pop("antialias", None)
         build.node("Resize", *inputs, result=node.output[0], **attributes)
     else:
-        _by_axis(node, attributes, context, build, factors)
+        _resize_axes(node, attributes, context, build, factors)
 
 
 def _reads_alike(
@@ -136,7 +136,7 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
     return np.clip(index.astype(np.int64), 0, before - 1)
 
 
-def _by_axis(
+def _resize_axes(
     node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]
 ) -> None:
     """Resize the axes of `factors` in turn, by ascending factor; nothing for crops.
@@ -168,14 +168,14 @@ def _by_axis(
             if matrix is None:
                 build.nodes.clear()
                 return
-            value = _weighed(value, matrix.astype(dtype), axis, shape, build)
+            value = _weigh(value, matrix.astype(dtype), axis, shape, build)
         shape[axis] = after[axis]
     value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.output[0])
     if halves:
         build.node("Cast", value, result=node.output[0], to=TensorProto.FLOAT16)
 
 
-def _weighed(value: str, matrix: np.ndarray, axis: int, shape: list[int], build: NodeBuilder) -> str:
+def _weigh(value: str, matrix: np.ndarray, axis: int, shape: list[int], build: NodeBuilder) -> str:
     """Build the weighed sum of pixels along an axis that each row of the matrix stands for."""
     pixels, weights = _pixels(matrix)
     if len(pixels) > _PIXELS:
@@ -209,7 +209,7 @@ def _pixels(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _nearest(before: int, factor: float, after: int, attributes: dict[str, Any], opset: int) -> np.ndarray | None:
     """Return the elements that a Resize takes along an axis, None for another number of them than `after`."""
-    taken = _resized(np.arange(before, dtype=np.float32)[None], factor, after, attributes, opset)
+    taken = _resize_rows(np.arange(before, dtype=np.float32)[None], factor, after, attributes, opset)
     return None if taken is None else taken[0].astype(np.int64)
 
 
@@ -217,11 +217,13 @@ def _matrix(before: int, factor: float, after: int, attributes: dict[str, Any], 
     """Return the matrix, new × old elements, of an axis; None for another number of elements than `after`."""
     if before * after > _MOST:
         return None
-    matrix = _resized(np.eye(before, dtype=np.float32), factor, after, attributes, opset)
+    matrix = _resize_rows(np.eye(before, dtype=np.float32), factor, after, attributes, opset)
     return None if matrix is None else matrix.T
 
 
-def _resized(rows: np.ndarray, factor: float, after: int, attributes: dict[str, Any], opset: int) -> np.ndarray | None:
+def _resize_rows(
+    rows: np.ndarray, factor: float, after: int, attributes: dict[str, Any], opset: int
+) -> np.ndarray | None:
     """Resize rows by ONNX Runtime, told the size it would be told; None for other results than of `after` elements."""
     from onnx import helper, numpy_helper
 

@@ -74,12 +74,12 @@ class OldForm:
         from onnx import helper
 
         node = helper.make_node(
-            op or self.node.op_type, _trimmed(inputs), self.node.output, name=self.node.name, **attributes
+            op or self.node.op_type, _trim(inputs), self.node.output, name=self.node.name, **attributes
         )
         self.build.nodes.append(node)
 
 
-def _trimmed(inputs: tuple[str, ...]) -> list[str]:
+def _trim(inputs: tuple[str, ...]) -> list[str]:
     names = list(inputs)
     while names and not names[-1]:
         names.pop()

@@ -28,12 +28,12 @@ def _binary(form: OldForm) -> str | None:
             return "the rank of an operand that is spread along an axis is not known"
         behind = ranks[0] - int(axis) % ranks[0] - ranks[1]
         if behind > 0:
-            second = _with_axes(form, "Unsqueeze", second, list(range(ranks[1], ranks[1] + behind)))
+            second = _build_with_axes(form, "Unsqueeze", second, list(range(ranks[1], ranks[1] + behind)))
     form.keep(first, second, **attributes)
     return None
 
 
-def _with_axes(form: OldForm, op: str, value: str, axes: list[int]) -> str:
+def _build_with_axes(form: OldForm, op: str, value: str, axes: list[int]) -> str:
     if form.wanted < 13:
         return form.build.node(op, value, axes=axes)
     return form.build.node(op, value, form.build.integers(*axes))
@@ -57,7 +57,7 @@ def _prelu(form: OldForm) -> str | None:
     if rank is None or slopes is None:
         return "the shapes of its operands are not known"
     if len(slopes) == 1 and slopes[0] > 1 and rank > 2:
-        slope = _with_axes(form, "Unsqueeze", slope, list(range(1, rank - 1)))
+        slope = _build_with_axes(form, "Unsqueeze", slope, list(range(1, rank - 1)))
     form.keep(x, slope)
     return None
 

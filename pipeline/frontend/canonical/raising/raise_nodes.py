@@ -33,7 +33,7 @@ def raise_nodes(
 
     Raises ModelError for a node whose old form cannot be given in the set wanted.
     """
-    given = _given(graph, outer)
+    given = _visible(graph, outer)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(graph.node):
         for attribute in node.attribute:
@@ -86,7 +86,7 @@ def _copy(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
     return result
 
 
-def _given(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -> Given:
+def _visible(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -> Given:
     """Return the types and constants visible in `graph`; a function's operands have none."""
     from onnx import FunctionProto
 

@@ -19,16 +19,16 @@ def _upsample(form: OldForm) -> str | None:
             return "it has no scales"
         scales = [1, 1, form.attributes["height_scale"], form.attributes["width_scale"]]
     if scales is None:
-        return _resized(form, form.input(1), form.constant(form.input(1)))
+        return _build_resize(form, form.input(1), form.constant(form.input(1)))
     known = np.asarray(scales, np.float32)
-    return _resized(form, form.build.constant(known), known)
+    return _build_resize(form, form.build.constant(known), known)
 
 
 def _resize(form: OldForm) -> str | None:
-    return _resized(form, form.input(1), form.constant(form.input(1))) if form.crosses(11) else None
+    return _build_resize(form, form.input(1), form.constant(form.input(1))) if form.crosses(11) else None
 
 
-def _resized(form: OldForm, scales: str, known: np.ndarray | None) -> str | None:
+def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> str | None:
     """Build a Resize; one of the nearest elements that grows and shrinks becomes two."""
     mode = form.attributes.get("mode", "nearest")
     mode = {"bilinear": "linear"}.get(mode, mode)

@@ -68,14 +68,14 @@ class Operands:
     def _constant(self, value: np.ndarray, shape: Sequence[int]) -> Quantity:
         value = value.reshape(_fitting(value.shape, shape))
         first = value.ravel()[0]
-        return Quantity(first.item()) if (value == first).all() else self._place(relax.const(_narrowed(value)))
+        return Quantity(first.item()) if (value == first).all() else self._place(relax.const(_narrow(value)))
 
     def _place(self, value: relax.Expr) -> Quantity:
         self.given.append(value)
         return Quantity(place=len(self.given) - 1)
 
 
-def _narrowed(value: np.ndarray) -> np.ndarray:
+def _narrow(value: np.ndarray) -> np.ndarray:
     """Return integers in int16 if they fit: most biases do, and kernels widen what they read."""
     limits = np.iinfo(np.int16)
     fits = value.dtype == np.int32 and limits.min <= value.min() and value.max() <= limits.max

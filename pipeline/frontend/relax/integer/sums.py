@@ -53,7 +53,7 @@ def convolution(*operands: te.Tensor, form: Sum, window: Window) -> te.Tensor:
     x, w = operands[:2]
     filters, inside, *extents = (int(extent) for extent in w.shape)
     batch, _, *sizes = (int(extent) for extent in x.shape)
-    padded = _padded(x, form.zeros[0], operands, window)
+    padded = _pad(x, form.zeros[0], operands, window)
     shape = [batch, filters]
     for size, extent, stride, dilation, before, after in zip(
         sizes, extents, window.strides, window.dilations, window.before, window.after, strict=True
@@ -70,8 +70,8 @@ def convolution(*operands: te.Tensor, form: Sum, window: Window) -> te.Tensor:
         ]
         group = 0 if window.groups == 1 else f if each == 1 else tirx.floordiv(f, each)
         c = group if inside == 1 else channel if window.groups == 1 else group * inside + channel
-        one = padded[(n, c, *at)] if padded is not x else _centred(x[(n, c, *at)], form.zeros[0], operands, ())
-        other = _centred(w[(f, 0 if inside == 1 else channel, *taps)], form.zeros[1], operands, (n, f, *place))
+        one = padded[(n, c, *at)] if padded is not x else _centre(x[(n, c, *at)], form.zeros[0], operands, ())
+        other = _centre(w[(f, 0 if inside == 1 else channel, *taps)], form.zeros[1], operands, (n, f, *place))
         axes = [*([channel] if inside > 1 or not taps else []), *taps]
         return te.sum(one.astype("int32") * other.astype("int32"), axis=axes)
 
@@ -93,7 +93,7 @@ def product(*operands: te.Tensor, form: Sum) -> te.Tensor:
         n = indices[len(indices) - 1 :] if len(columns) > 1 else ()
         one = a[(*_broadcast(batch, rows[:-2]), *m, k)]
         other = b[(*_broadcast(batch, columns[:-2]), k, *n)]
-        one, other = (_centred(each, zero, operands, indices) for each, zero in zip((one, other), form.zeros))
+        one, other = (_centre(each, zero, operands, indices) for each, zero in zip((one, other), form.zeros))
         return te.sum(one.astype("int32") * other.astype("int32"), axis=[k])
 
     return _result(te.compute(shape, summed, name="summed"), form, operands)
@@ -109,7 +109,7 @@ def _broadcast(batch: Sequence[Expr], extents: Sequence[int]) -> list[Expr | int
     return [index if extent > 1 else 0 for index, extent in zip(own, extents, strict=True)]
 
 
-def _padded(x: te.Tensor, zero: Quantity, operands: Sequence[te.Tensor], window: Window) -> te.Tensor:
+def _pad(x: te.Tensor, zero: Quantity, operands: Sequence[te.Tensor], window: Window) -> te.Tensor:
     """Return x less its zero point in int16, 0 around it; x itself if nothing is padded."""
     if not any((*window.before, *window.after)):
         return x
@@ -123,13 +123,13 @@ def _padded(x: te.Tensor, zero: Quantity, operands: Sequence[te.Tensor], window:
             for i, size, before, after in zip(place, sizes, window.before, window.after)
             for condition in ([i >= before] if before else []) + ([i < size + before] if after else [])
         ]
-        value = _centred(x[(n, c, *at)], zero, operands, ())
+        value = _centre(x[(n, c, *at)], zero, operands, ())
         return tirx.if_then_else(tirx.all(*inside), value, tirx.const(0, "int16"))
 
     return te.compute([batch, channels, *shape], padded, name="padded")
 
 
-def _centred(value: Expr, zero: Quantity, operands: Sequence[te.Tensor], indices: Sequence[Expr]) -> Expr:
+def _centre(value: Expr, zero: Quantity, operands: Sequence[te.Tensor], indices: Sequence[Expr]) -> Expr:
     """Return a number less its zero point, in int16: it is from -255 to 255."""
     wide = value.astype("int16")
     return wide if zero.is_zero else wide - zero.at(operands, indices, "int16")
@@ -140,7 +140,7 @@ def _result(sums: te.Tensor, form: Sum, operands: Sequence[te.Tensor]) -> te.Ten
     if to is None:
         return sums
 
-    def requantised(*indices: Expr) -> Expr:
+    def requantise(*indices: Expr) -> Expr:
         total = sums[indices]
         if to.bias is not None and not to.bias.is_zero:
             total = total + to.bias.at(operands, indices, "int32")
@@ -148,4 +148,4 @@ def _result(sums: te.Tensor, form: Sum, operands: Sequence[te.Tensor]) -> te.Ten
         zero = to.zero.at(operands, indices, "int32") if to.zero.place is not None else int(to.zero.number or 0)
         return to_integer(value, zero, to.dtype)
 
-    return te.compute(sums.shape, requantised, name="requantised")
+    return te.compute(sums.shape, requantise, name="requantised")

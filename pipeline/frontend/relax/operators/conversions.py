@@ -26,19 +26,19 @@ def convert_to_integers(builder: relax.BlockBuilder, data: relax.Expr, dtype: st
     if str(data.ty.dtype) == "float16":
         data = builder.emit(relax.op.astype(data, "float32"))
     if dtype not in _WIDE:
-        return builder.emit(relax.op.astype(_signed(builder, data, "int32"), dtype))
+        return builder.emit(relax.op.astype(_to_signed(builder, data, "int32"), dtype))
     signed = dtype.removeprefix("u")
-    low = _signed(builder, data, signed)
+    low = _to_signed(builder, data, signed)
     if dtype == signed:
         return low
     half = relax.const(2.0 ** (int(signed[3:]) - 1), str(data.ty.dtype))
-    above = _signed(builder, builder.emit(relax.op.subtract(data, half)), signed)
+    above = _to_signed(builder, builder.emit(relax.op.subtract(data, half)), signed)
     turned = builder.emit(relax.op.bitwise_xor(above, _least(signed)))
     large = builder.emit(relax.op.greater_equal(data, half))
     return builder.emit(relax.op.astype(builder.emit(relax.op.where(large, turned, low)), dtype))
 
 
-def _signed(builder: relax.BlockBuilder, data: relax.Expr, dtype: str) -> relax.Expr:
+def _to_signed(builder: relax.BlockBuilder, data: relax.Expr, dtype: str) -> relax.Expr:
     """Emit int32 or int64 toward 0; the least number for a float out of range."""
     limit, kind = 2.0 ** (int(dtype[3:]) - 1), str(data.ty.dtype)
     above = builder.emit(relax.op.greater_equal(data, relax.const(-limit, kind)))

@@ -56,10 +56,10 @@ def convert_max_pool(
         ]
         before = [begin_of(whole, automatic) for whole in wholes]
     window = _Window(sizes, strides, dilations, before, result, bool(attributes.get("storage_order", 0)))
-    return builder.emit(builder.call_te(partial(_pooled, window=window), data, primfunc_name_hint="max_pool_places"))
+    return builder.emit(builder.call_te(partial(_pool, window=window), data, primfunc_name_hint="max_pool_places"))
 
 
-def _pooled(data: te.Tensor, window: _Window) -> list[te.Tensor]:
+def _pool(data: te.Tensor, window: _Window) -> list[te.Tensor]:
     shape = [int(extent) for extent in data.shape]
     dtype = str(data.dtype)
     least = tirx.const(-math.inf, dtype) if "float" in dtype else tirx.min_value(dtype)

@@ -37,6 +37,7 @@ from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, pla
 from .tile_roles import Parts, parts_of
 from .tile_size import OPERANDS, Tile
 from .unswitch_choices import unswitch_choices
+from .unswitch_guards import unswitch_guards
 
 #: elements of padding that are copied at once where it is copied late
 _FEW = 256
@@ -187,7 +188,9 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
-    tiled = hoist_guards(tiled if parts.reduced.machine.compact else unswitch_choices(tiled))
+    compact = parts.reduced.machine.compact
+    tiled = hoist_guards(tiled if compact else unswitch_choices(tiled))
+    tiled = tiled if compact else unswitch_guards(tiled)
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 

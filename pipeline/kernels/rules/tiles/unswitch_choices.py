@@ -155,7 +155,7 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
             if 0 in alone:
                 continue
             asked = [condition for condition, share in zip(conditions, alone) if share != 1]
-            whole = [_throughout(replaced(each, nest.values), holds, nest.loops) for each, holds in asked]
+            whole = [throughout(replaced(each, nest.values), holds, nest.loops) for each, holds in asked]
             # the share of tiles, over rows that are known only when they run
             share = _share([(each, True) for each in whole if set(undefined_vars(each)) <= around.keys()], around)
         except Unknown:
@@ -213,13 +213,13 @@ def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | 
     return float(np.mean(np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(True, *holds)), grid.shape)))
 
 
-def _throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
+def throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
     """Return a condition without `loops` by which another holds, or does not, in all iterations. Raises Unknown."""
     if isinstance(condition, Not):
-        return _throughout(condition.a, not holds, loops)
+        return throughout(condition.a, not holds, loops)
     if isinstance(condition, (And, Or)):
         join = tirx.all if isinstance(condition, And) == holds else tirx.any
-        return join(_throughout(condition.a, holds, loops), _throughout(condition.b, holds, loops))
+        return join(throughout(condition.a, holds, loops), throughout(condition.b, holds, loops))
     if not any(uses(condition, var) for var in loops):
         return condition if holds else Not(condition)
     if not isinstance(condition, (LT, LE, GT, GE)):

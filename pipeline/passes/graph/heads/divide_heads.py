@@ -9,7 +9,7 @@ from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
 from .late_projection import LateProjection
-from .restrict import Range, Restriction, Whole, common_factors, shape_of
+from .restrict import AxisRange, Restriction, Whole, common_factors, shape_of
 
 #: last heads with late values; the last one has late keys too
 LATE_HEADS = 2
@@ -66,12 +66,13 @@ class _Divider(relax.PyExprMutator):
         size = features // count
         shape = (*after[:-1], size)
         parts = [
-            self._head(heads, {axes[0]: Range(head, 1, drop=True)}, shape, count - 1 - head) for head in range(count)
+            self._head(heads, {axes[0]: AxisRange(head, 1, drop=True)}, shape, count - 1 - head)
+            for head in range(count)
         ]
         # all products come after all heads: until then, a head takes fewer bytes than its product
         products = []
         for head, part in enumerate(parts):
-            share = self.restriction.part(weight, {0: Range(head * size, size)})
+            share = self.restriction.part(weight, {0: AxisRange(head * size, size)})
             products.append(self.builder_.emit(relax.op.matmul(part, share)))
         self.divided += 1
         total = products[0]
@@ -79,7 +80,7 @@ class _Divider(relax.PyExprMutator):
             total = self.builder_.emit(relax.op.add(total, product))
         return relax.op.add(total, products[-1])
 
-    def _head(self, heads: relax.Expr, place: dict[int, Range], shape: tuple[int, ...], left: int) -> relax.Expr:
+    def _head(self, heads: relax.Expr, place: dict[int, AxisRange], shape: tuple[int, ...], left: int) -> relax.Expr:
         """Emit one head, as features of each token; `left` heads come after it."""
         part = self.restriction.part(heads, place)
         if self.late is not None and left < LATE_HEADS:

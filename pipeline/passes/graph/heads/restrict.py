@@ -30,7 +30,7 @@ class Whole(Exception):
     """Signal a part that cannot be computed without the rest."""
 
 
-class Range(NamedTuple):
+class AxisRange(NamedTuple):
     """Elements `start` up to `start` + `size` of an axis; `drop` leaves out the axis, of one element."""
 
     start: int
@@ -39,7 +39,7 @@ class Range(NamedTuple):
 
 
 #: by axis; the other axes are whole
-Ranges = Mapping[int, Range]
+Ranges = Mapping[int, AxisRange]
 
 
 class Restriction:
@@ -52,7 +52,7 @@ class Restriction:
         known: Callable[[relax.Var], relax.Expr],
     ):
         self._values, self._emit, self._known = values, emit, known
-        self._parts: dict[tuple[relax.Var, tuple[tuple[int, Range], ...]], relax.Expr] = {}
+        self._parts: dict[tuple[relax.Var, tuple[tuple[int, AxisRange], ...]], relax.Expr] = {}
 
     def part(self, expr: relax.Expr, ranges: Ranges) -> relax.Expr:
         """Emit the part of a tensor in `ranges`. Raises Whole."""
@@ -65,27 +65,28 @@ class Restriction:
         place = (expr, tuple(ranges.items()))
         if place not in self._parts:
             if all(shape[axis] == 1 for axis in ranges):
-                self._parts[place] = self._shaped(self._known(expr), restricted(shape, ranges))
+                self._parts[place] = self._reshape(self._known(expr), restricted_shape(shape, ranges))
             else:
-                self._parts[place] = self._made(self._values.get(expr), shape, ranges)
+                self._parts[place] = self._build(self._values.get(expr), shape, ranges)
         return self._parts[place]
 
-    def _made(self, value: relax.Expr | None, shape: Sequence[int], ranges: Ranges) -> relax.Expr:
+    def _build(self, value: relax.Expr | None, shape: Sequence[int], ranges: Ranges) -> relax.Expr:
         if isinstance(value, relax.Var):
             return self.part(value, ranges)
         if isinstance(value, relax.TupleGetItem):
-            return self._of_split(self._values.get(value.tuple_value), value.index, ranges)
+            return self._restrict_split(self._values.get(value.tuple_value), value.index, ranges)
         if not isinstance(value, relax.Call):
             raise Whole("an input of the model, or a value of another form")
         name, args = str(getattr(value.op, "name", "")), list(value.args)
         if name in _ELEMENTWISE:
             return self._like(value, [self._broadcast(each, len(shape), ranges) for each in args])
         if name in RESHAPES:
-            return self._shaped(
-                self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges)
+            return self._reshape(
+                self.part(args[0], _ranges_before_reshape(shape_of(args[0]), shape, ranges)),
+                restricted_shape(shape, ranges),
             )
         if name == "relax.permute_dims":
-            return self._permuted(value, ranges)
+            return self._restrict_permutation(value, ranges)
         if name == "relax.nn.softmax":
             return self._softmax(value, len(shape), ranges)
         if name == "relax.matmul":
@@ -93,28 +94,28 @@ class Restriction:
         if name == "relax.take" and shape_of(args[1]) == () and value.attrs.axis is not None:
             axis, index = int(value.attrs.axis), self._number(args[1])
             moved = {n + (n >= axis): each for n, each in ranges.items()}
-            return self.part(args[0], moved | {axis: Range(index % shape_of(args[0])[axis], 1, drop=True)})
+            return self.part(args[0], moved | {axis: AxisRange(index % shape_of(args[0])[axis], 1, drop=True)})
         raise Whole(name)
 
     def _like(self, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Var:
         return self._emit(relax.Call(call.op, list(args), call.attrs, call.ty_args))
 
-    def _shaped(self, expr: relax.Expr, shape: tuple[int, ...]) -> relax.Expr:
+    def _reshape(self, expr: relax.Expr, shape: tuple[int, ...]) -> relax.Expr:
         return expr if shape_of(expr) == shape else self._emit(relax.op.reshape(expr, shape))
 
     def _broadcast(self, expr: relax.Expr, rank: int, ranges: Ranges) -> relax.Expr:
         """Restrict an operand that is broadcast to `rank` axes."""
         shape = shape_of(expr)
         missing = rank - len(shape)
-        own: dict[int, Range] = {}
+        own: dict[int, AxisRange] = {}
         for axis, each in ranges.items():
             if axis >= missing and shape[axis - missing] > 1:
                 own[axis - missing] = each
             elif axis >= missing and each.drop:
-                own[axis - missing] = Range(0, 1, drop=True)
+                own[axis - missing] = AxisRange(0, 1, drop=True)
         return self.part(expr, own)
 
-    def _permuted(self, call: relax.Call, ranges: Ranges) -> relax.Expr:
+    def _restrict_permutation(self, call: relax.Call, ranges: Ranges) -> relax.Expr:
         rank = len(shape_of(call.args[0]))
         axes = (
             [int(each) % rank for each in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
@@ -125,14 +126,14 @@ class Restriction:
         shape = shape_of(found)
         moved = [axis for axis in order if shape[axis] > 1]
         if moved == sorted(moved):
-            return self._shaped(found, tuple(shape[axis] for axis in order))
+            return self._reshape(found, tuple(shape[axis] for axis in order))
         return self._emit(relax.op.permute_dims(found, order))
 
     def _softmax(self, call: relax.Call, rank: int, ranges: Ranges) -> relax.Expr:
         axis = int(call.attrs.axis) % rank
         if axis in ranges:
             raise Whole("a softmax along the axis")
-        return self._emit(relax.op.nn.softmax(self.part(call.args[0], ranges), axis - _dropped_before(ranges, axis)))
+        return self._emit(relax.op.nn.softmax(self.part(call.args[0], ranges), axis - _count_dropped(ranges, axis)))
 
     def _matmul(self, call: relax.Call, rank: int, ranges: Ranges) -> relax.Expr:
         one, other = call.args
@@ -144,7 +145,7 @@ class Restriction:
         second = self._broadcast(other, rank, batch | columns)
         return self._like(call, [self._broadcast(one, rank, batch | rows), second])
 
-    def _of_split(self, call: relax.Expr | None, index: int, ranges: Ranges) -> relax.Expr:
+    def _restrict_split(self, call: relax.Expr | None, index: int, ranges: Ranges) -> relax.Expr:
         if not isinstance(call, relax.Call) or str(getattr(call.op, "name", "")) != "relax.split":
             raise Whole("one of several results")
         shape, points = shape_of(call.args[0]), call.attrs.indices_or_sections
@@ -154,7 +155,7 @@ class Restriction:
             start, end = index * length, min((index + 1) * length, shape[axis])
         else:
             start, end = ([0, *map(int, points), shape[axis]])[index : index + 2]
-        inner = ranges.get(axis, Range(0, end - start))
+        inner = ranges.get(axis, AxisRange(0, end - start))
         return self.part(call.args[0], {**ranges, axis: inner._replace(start=start + inner.start)})
 
     def _number(self, expr: relax.Expr) -> int:
@@ -181,7 +182,7 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...]:
         raise Whole("a dynamic shape") from error
 
 
-def restricted(shape: Sequence[int], ranges: Ranges) -> tuple[int, ...]:
+def restricted_shape(shape: Sequence[int], ranges: Ranges) -> tuple[int, ...]:
     """Return the shape of the part of a tensor."""
     kept = (
         (ranges[n].size if n in ranges else extent)
@@ -206,13 +207,13 @@ def _constant_part(constant: GenericConst, ranges: Ranges) -> relax.Expr:
     return relax.const(np.array(array[at], order="C"), str(constant.value.dtype))
 
 
-def _dropped_before(ranges: Ranges, axis: int) -> int:
+def _count_dropped(ranges: Ranges, axis: int) -> int:
     return sum(each.drop for place, each in ranges.items() if place < axis)
 
 
-def _before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, Range]:
+def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, AxisRange]:
     """Return the ranges before a reshape. Raises Whole if one is not a single stretch of memory."""
-    found: dict[int, Range] = {}
+    found: dict[int, AxisRange] = {}
     for inner, outer in common_factors(before, after):
         if any(axis in ranges for axis in outer):
             start, count = _stretch([after[axis] for axis in outer], [ranges.get(axis) for axis in outer])
@@ -240,20 +241,20 @@ def common_factors(before: Sequence[int], after: Sequence[int]) -> list[tuple[li
     return groups
 
 
-def _stretch(extents: Sequence[int], ranges: Sequence[Range | None]) -> tuple[int, int]:
+def _stretch(extents: Sequence[int], ranges: Sequence[AxisRange | None]) -> tuple[int, int]:
     """Return first element and count of ranges in a group of axes. Raises Whole if there are gaps."""
     start, count, single = 0, 1, True
     for extent, each in zip(extents, ranges):
-        each = each or Range(0, extent)
+        each = each or AxisRange(0, extent)
         if not single and each.size < extent:
             raise Whole("a part with gaps")
         start, count, single = start * extent + each.start, count * each.size, single and each.size == 1
     return start, count
 
 
-def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: int) -> dict[int, Range]:
+def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: int) -> dict[int, AxisRange]:
     """Return the ranges of a stretch of elements in a group of axes. Raises Whole if it is not a box."""
-    found: dict[int, Range] = {}
+    found: dict[int, AxisRange] = {}
     inner = math.prod(extents)
     for axis, extent in zip(axes, extents):
         inner //= extent
@@ -261,7 +262,7 @@ def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: i
         if start + count > inner:  # more than one row of the axes further in
             if start or count % inner:
                 raise Whole("a part that is not a box")
-            found[axis] = Range(first, count // inner)
+            found[axis] = AxisRange(first, count // inner)
             return found
-        found[axis] = Range(first, 1, drop=extent > 1)
+        found[axis] = AxisRange(first, 1, drop=extent > 1)
     return found

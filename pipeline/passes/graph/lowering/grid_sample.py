@@ -21,7 +21,7 @@ def legalize_grid_sample(builder: relax.BlockBuilder, call: relax.Call) -> relax
         return call.op.get_attr("FLegalize")(builder, call)
     padding, corners = str(call.attrs.padding_mode), bool(call.attrs.align_corners)
 
-    def sampled(data: te.Tensor, grid: te.Tensor) -> te.Tensor:
+    def sample(data: te.Tensor, grid: te.Tensor) -> te.Tensor:
         sizes = [int(size) for size in data.shape[2:]]
 
         def element(image: Expr, channel: Expr, *at: Expr) -> Expr:
@@ -43,7 +43,7 @@ def legalize_grid_sample(builder: relax.BlockBuilder, call: relax.Call) -> relax
 
         return te.compute((*data.shape[:2], *grid.shape[2:]), element, name="sampled", tag="grid_sample")
 
-    return builder.call_te(sampled, *call.args, primfunc_name_hint="grid_sample")
+    return builder.call_te(sample, *call.args, primfunc_name_hint="grid_sample")
 
 
 def _pixel(data: te.Tensor, plane: tuple[Expr, Expr], at: Sequence[Expr], padding: str) -> Expr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tvm import relax
 
-from ....tir.extremes import from_infinity, padded_with_infinity
+from ....tir.extremes import from_infinity, pad_with_infinity
 
 #: operators this lowers
 EXTREMES = ("relax.max", "relax.min")
@@ -30,5 +30,5 @@ def start_from_infinity(builder: relax.BlockBuilder, made: relax.Call) -> relax.
 def legalize_max_pool(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize by TVM's own rule, then replace start and padding; a rule for LegalizeOps."""
     made = call.op.get_attr("FLegalize")(builder, call)
-    builder.update_func(made.args[0], padded_with_infinity(builder.get()[made.args[0]]))
+    builder.update_func(made.args[0], pad_with_infinity(builder.get()[made.args[0]]))
     return made

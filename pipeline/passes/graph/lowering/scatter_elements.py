@@ -3,7 +3,7 @@
     result = data
     for each place p of the updates:  result[p, but indices[p] along the axis] ∘= updates[p]
 
-TVM's own rule counts places of the data in the shape of the updates: right only where both agree beside the axis.
+TVM's own rule counts places of the data in the shape of the updates: right only where both agree except along the axis.
 
 Imports TVM: only imported once a graph is legalized.
 """
@@ -30,11 +30,11 @@ _REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 def legalize_scatter_elements(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize `relax.scatter_elements`; a rule for LegalizeOps."""
     return builder.call_te(
-        _scattered, *call.args, int(call.attrs.axis), str(call.attrs.reduction), primfunc_name_hint="scatter_elements"
+        _scatter, *call.args, int(call.attrs.axis), str(call.attrs.reduction), primfunc_name_hint="scatter_elements"
     )
 
 
-def _scattered(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int, reduction: str) -> te.Tensor:
+def _scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int, reduction: str) -> te.Tensor:
     shape, places = ([int(extent) for extent in each.shape] for each in (data, indices))
     axis %= len(shape)
     join = _REDUCTIONS[reduction]

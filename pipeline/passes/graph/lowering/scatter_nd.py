@@ -29,10 +29,10 @@ _REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 def legalize_scatter_nd(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize `relax.scatter_nd`, whose indices are not negative; a rule for LegalizeOps."""
-    return builder.call_te(_scattered, *call.args, str(call.attrs.reduction), primfunc_name_hint="scatter_nd")
+    return builder.call_te(_scatter, *call.args, str(call.attrs.reduction), primfunc_name_hint="scatter_nd")
 
 
-def _scattered(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, reduction: str) -> te.Tensor:
+def _scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, reduction: str) -> te.Tensor:
     shape, (*places, depth) = ([int(extent) for extent in each.shape] for each in (data, indices))
     join = _REDUCTIONS[reduction]
 

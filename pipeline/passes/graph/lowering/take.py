@@ -14,10 +14,10 @@ def legalize_take(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     axis, rank = call.attrs.axis, len(call.args[0].ty.shape)
     if axis is None or str(call.attrs.mode) != "fast":
         return call.op.get_attr("FLegalize")(builder, call)
-    return builder.call_te(_taken, *call.args, int(axis) % rank, primfunc_name_hint="take")
+    return builder.call_te(_take, *call.args, int(axis) % rank, primfunc_name_hint="take")
 
 
-def _taken(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
+def _take(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
     rank = len(indices.shape)
 
     def element(*places: Expr) -> Expr:

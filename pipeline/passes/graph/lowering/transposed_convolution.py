@@ -108,10 +108,10 @@ def legalize_transposed(builder: relax.BlockBuilder, call: relax.Call) -> relax.
     axes = [_Axis(*each) for each in zip(data[2:], weight[2:], strides, dilation, before, result[2:])]
     groups, dtype = int(attrs.groups), str(call.ty.dtype)
 
-    def transposed(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+    def transpose(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         return transposed_convolution(data, weight, axes, result, groups, dtype)
 
-    return builder.call_te(transposed, *call.args, primfunc_name_hint=f"conv{rank}d_transpose")
+    return builder.call_te(transpose, *call.args, primfunc_name_hint=f"conv{rank}d_transpose")
 
 
 def transposed_convolution(

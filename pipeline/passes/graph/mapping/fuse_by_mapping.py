@@ -43,7 +43,7 @@ class FuseByMapping(FusionPass):
 
     def group(self, module: IRModule) -> IRModule:
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""
-        from ..bound_groups import bounded_groups
+        from ..bound_groups import bound_groups
         from .kernel_calls import read_calls, write_groups
         from .stored_plan import existing_values
 
@@ -53,4 +53,4 @@ class FuseByMapping(FusionPass):
         exist = existing_values(module, called, by_peak=self.objective == "ram", redo=self.redo / 100)
         if exist >= called.bindings.keys():
             return module
-        return bounded_groups(write_groups(module, called, exist))
+        return bound_groups(write_groups(module, called, exist))

@@ -219,21 +219,21 @@ class FusedBlocks:
     def _reads_in_time(self, place: Place, dims: tuple[frozenset[int], ...]) -> bool:
         """Tell whether a kept block reads its elements before any is written over.
 
-        In each iteration of the loops it lies in, the result takes the place of no others.
+        In each iteration of the loops it is in, the result takes the place of no others.
         """
         loops = self._loops[place]
         if not loops:
             return True
-        found = through(dims, self._of_result(place))
+        found = through(dims, self._result_axes(place))
         return len(found) > max(loops) and all(found[axis] == {axis} for axis in loops)
 
-    def _of_result(self, place: Place) -> tuple[frozenset[int], ...]:
+    def _result_axes(self, place: Place) -> tuple[frozenset[int], ...]:
         """Return the axes of the result that select each dimension of a block."""
         readers = self._readers[place]
         if self.result in readers:
             return readers[self.result][0]
         reader, forms = next(iter(readers.items()))
-        return through(forms[0], self._of_result(reader))
+        return through(forms[0], self._result_axes(reader))
 
     def edges(self) -> list[tuple[MappingType, MappingType]]:
         """Return the pairs of types of the calls that read each other."""

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .plan_account import Cost, Plan, evaluated, group_of
+from .plan_account import Cost, Plan, evaluate_plan, group_of
 from .value_sets import Values, value_sets
 
 #: states kept after each value
@@ -89,14 +89,14 @@ class PlanSearch:
     def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
         """Return the best plan; see `best_plan`."""
         everything = frozenset(self.sets.computed)
-        found = [plan for exist in (everything, *others) if (plan := self._evaluated(exist)) is not None]
+        found = [plan for exist in (everything, *others) if (plan := self._evaluate(exist)) is not None]
         for beam in self._beams:
             limit = (
                 min((plan.peak + plan.workspace for plan in found), default=sys.maxsize)
                 if self.by_peak
                 else sys.maxsize
             )
-            found = [*self._searched(beam, limit), *found]
+            found = [*self._search(beam, limit), *found]
         return min(found, key=lambda plan: plan.order(self.by_peak))
 
     def forget(self, culprits: Collection[frozenset[int]]) -> None:
@@ -116,9 +116,9 @@ class PlanSearch:
         for beam in self._beams:
             del beam.checkpoints[place // _STRIDE + 1 :]
 
-    def _evaluated(self, exist: frozenset[int]) -> Plan | None:
+    def _evaluate(self, exist: frozenset[int]) -> Plan | None:
         if exist not in self._others:
-            self._others[exist] = evaluated(self.values, self._given, exist)
+            self._others[exist] = evaluate_plan(self.values, self._given, exist)
         return self._others[exist]
 
     def _cost(self, group: int) -> _Cost | None:
@@ -128,7 +128,7 @@ class PlanSearch:
             self._known[group] = None if found is None else (found.time, found.workspace, in_place)
         return self._known[group]
 
-    def _searched(self, beam: _Beam, limit: int) -> list[Plan]:
+    def _search(self, beam: _Beam, limit: int) -> list[Plan]:
         """Return the best plan within a limit of peak and workspace, or none."""
         while len(beam.checkpoints) > 1 and beam.checkpoints[-1].limit < limit:
             beam.checkpoints.pop()
@@ -138,9 +138,9 @@ class PlanSearch:
         for place, value in enumerate(self.sets.computed[done * _STRIDE :], done * _STRIDE):
             if place % _STRIDE == 0:
                 beam.checkpoints.append(_Checkpoint(states, proved, limit))
-            states = self._decided(states, value, limit)
+            states = self._decide(states, value, limit)
             if len(states) > beam.width:
-                states, proved = self._narrowed(states, beam.width), False
+                states, proved = self._narrow(states, beam.width), False
         if not beam.checkpoints:
             beam.checkpoints.append(_Checkpoint(states, proved, limit))
         best = min((each for found in states.values() for each in found), key=self._order, default=None)
@@ -153,7 +153,7 @@ class PlanSearch:
         peak, workspace, time, _ = partial
         return (peak + workspace, time) if self.by_peak else (time, peak + workspace)
 
-    def _decided(self, states: _States, value: int, limit: int) -> _States:
+    def _decide(self, states: _States, value: int, limit: int) -> _States:
         following: _States = {}
         keep = _keep_balanced if self.by_peak else _keep_fastest
         choices, known, nbytes = self.sets.choice, self._known, self.values.nbytes[value]
@@ -186,7 +186,7 @@ class PlanSearch:
                     following[undone] = kept.copy()
         return {pending: found for pending, found in following.items() if found}
 
-    def _narrowed(self, states: _States, width: int) -> _States:
+    def _narrow(self, states: _States, width: int) -> _States:
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
             ram, time = min((peak + workspace if self.by_peak else 0, time) for peak, workspace, time, _ in found)

@@ -47,11 +47,11 @@ def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     Models are kept with the calls: plans for ram and latency ask for the same groups.
     """
     if group not in calls.models:
-        calls.models[group] = _known(calls, group)
+        calls.models[group] = _model_once(calls, group)
     return calls.models[group]
 
 
-def _known(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
+def _model_once(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     """Model each form of a group once: the layers of a network, and the graphs of a search, repeat few forms."""
     if len(group) == 1:
         return _alone(calls, next(iter(group)))
@@ -61,7 +61,7 @@ def _known(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     if form not in _MODELS:
         if len(_MODELS) >= _MOST_MODELS:
             _MODELS.clear()
-        found = _modelled(calls, group)
+        found = _model(calls, group)
         numbers = {value: number for number, value in enumerate(outside)}
         _MODELS[form] = None if found is None else (found, tuple(sorted(numbers[each] for each in found.in_place)))
     known = _MODELS[form]
@@ -71,7 +71,7 @@ def _known(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     return replace(model, in_place=frozenset(outside[each] for each in in_place)) if in_place else model
 
 
-def _modelled(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
+def _model(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     fused = FusedBlocks(calls, group)
     alone = [_single(calls, each) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)

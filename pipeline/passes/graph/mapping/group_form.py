@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .fused_blocks import KernelCalls
 
-#: numbers of all calls met, told by their kernel and the bytes of their result and operands
+#: numbers of all calls met, identified by their kernel and the bytes of their result and operands
 _CALLS: dict[object, int] = {}
 
 

@@ -1,12 +1,12 @@
 """Schedule the kernels of groups, each form of group once: rounds, objectives, graphs and processes repeat few forms.
 
-"group 1f3a…" : [0, 2, 1568]     workspace, speed, operations of its sums
+"group 1f3a…": {"workspace": 0, "speed": 2, "arithmetic": 1568}
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Var
@@ -38,15 +38,14 @@ class GroupSchedule:
 def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int]) -> GroupSchedule | None:
     """Return the needs of a group; None if it is not a kernel: TVM cannot lower it, or lowering divides it."""
 
-    def made() -> list | None:
+    def compute() -> GroupSchedule | None:
         try:
-            kernel, constants = _fused(module, called, group)
-            return None if faster_stages(kernel, constants) else list(astuple(_scheduled(kernel, constants)))
+            kernel, constants = _fuse(module, called, group)
+            return None if faster_stages(kernel, constants) else _schedule(kernel, constants)
         except REFUSALS:
             return None
 
-    found = shared_store().get_or_make(f"group {_key(module, called, group)}", made)
-    return None if found is None else GroupSchedule(found[0], Speed(found[1]), found[2])
+    return shared_store().get_or_make_as(GroupSchedule | None, f"group {_key(module, called, group)}", compute)
 
 
 def speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
@@ -71,7 +70,7 @@ def _key(module: IRModule, called: CalledKernels, group: frozenset[int]) -> str:
     return hashlib.sha256(repr(form).encode()).hexdigest()[:32]
 
 
-def _fused(module: IRModule, called: CalledKernels, group: frozenset[int]) -> tuple[PrimFunc, frozenset[int]]:
+def _fuse(module: IRModule, called: CalledKernels, group: frozenset[int]) -> tuple[PrimFunc, frozenset[int]]:
     """Return the kernel of a group, fused in a module of its own, and the numbers of its constant operands."""
     bindings = [called.bindings[each] for each in sorted(group)]
     function, operands = group_function(bindings)
@@ -86,7 +85,7 @@ def _fused(module: IRModule, called: CalledKernels, group: frozenset[int]) -> tu
     return relax.transform.FuseTIR()(builder.get())[callee.name_hint], _constants(operands)
 
 
-def _scheduled(kernel: PrimFunc, constants: frozenset[int]) -> GroupSchedule:
+def _schedule(kernel: PrimFunc, constants: frozenset[int]) -> GroupSchedule:
     schedule = _fastest(kernel, constants)
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     # of sums alone: LLVM hoists other values out of the loops that they do not depend on, as the gate of a plane

@@ -54,7 +54,7 @@ def group_of(values: Values, exist: frozenset[int], result: int) -> frozenset[in
     return frozenset(found)
 
 
-def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
+def evaluate_plan(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
     """Compute time and peak of a plan; None if a group is not legal. The plan counts as not proved."""
     groups = {result: group_of(values, exist, result) for result in sorted(exist)}
     last = {each: len(values.reads) if each in values.outputs else -1 for each in range(len(values.reads))}

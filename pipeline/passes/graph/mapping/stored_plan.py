@@ -18,10 +18,10 @@ from .scheduled_plan import scheduled_plan
 def existing_values(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float) -> frozenset[int]:
     """Return the existing values of `scheduled_plan`, stored under the key of the module."""
 
-    def planned() -> list[int]:
+    def plan() -> list[int]:
         return sorted(scheduled_plan(module, called, by_peak=by_peak, redo=redo).exist)
 
-    return frozenset(shared_store().get_or_make(f"plan {plan_key(module, called, by_peak, redo)}", planned))
+    return frozenset(shared_store().get_or_make(f"plan {plan_key(module, called, by_peak, redo)}", plan))
 
 
 def plan_key(module: IRModule, called: CalledKernels, *options: object) -> str:

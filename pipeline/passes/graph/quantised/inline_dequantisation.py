@@ -32,7 +32,7 @@ _NARROW = ("int8", "uint8")
 
 def inline_dequantisation(module: IRModule) -> IRModule:
     """Fuse dequantising kernels, and those that grow constants, into all readers; `module` is legalised."""
-    repeated = _repeated(module)
+    repeated = _bindings_to_repeat(module)
     if not repeated:
         return module
     patterns = relax.transform.AnnotateTIROpPattern()(module)
@@ -43,11 +43,11 @@ def inline_dequantisation(module: IRModule) -> IRModule:
     for var, function in list(fused.functions.items()):
         reader = mutator.made.get(str(var.name_hint))
         if reader is not None and isinstance(function, PrimFunc):
-            fused.update_func(var, _simplified(function, patterns[reader]))
+            fused.update_func(var, _inline_first(function, patterns[reader]))
     return fused
 
 
-def _repeated(module: IRModule) -> dict[Var, relax.VarBinding]:
+def _bindings_to_repeat(module: IRModule) -> dict[Var, relax.VarBinding]:
     """Collect the bindings to compute again in each reader."""
     found: dict[Var, relax.VarBinding] = {}
     constant: set[Var] = set()
@@ -104,7 +104,7 @@ def _elements(buffer: Var) -> int:
     return math.prod(int(extent) for extent in buffer.ty.shape)
 
 
-def _simplified(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
+def _inline_first(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
     """Inline the first blocks of a fused kernel; keep the reader's pattern if results may be fused into it.
 
     FuseOps finds that pattern only where operands are read as they are.
@@ -128,7 +128,7 @@ class _Inliner(relax.PyExprMutator):
         if binding.var in self.repeated or not is_plain_call(binding):
             super().visit_var_binding_(binding)
             return
-        needed = self._needed(binding)
+        needed = self._bindings_for(binding)
         if not needed:
             super().visit_var_binding_(binding)
             return
@@ -139,7 +139,7 @@ class _Inliner(relax.PyExprMutator):
         call = relax.Call(callee, [self.visit_expr(each) for each in operands])
         self.builder_.emit_normalized(relax.VarBinding(binding.var, self.builder_.normalize(call)))
 
-    def _needed(self, reader: relax.VarBinding) -> list[relax.VarBinding]:
+    def _bindings_for(self, reader: relax.VarBinding) -> list[relax.VarBinding]:
         """Return the repeated bindings that a reader needs, in order."""
         wanted, left = set(), [each for each in reader.value.args[1].fields]
         while left:

@@ -23,16 +23,16 @@ def legalize_quantize(builder: relax.BlockBuilder, call: Call) -> relax.Expr:
     if dtype not in ("int8", "uint8") or str(call.args[0].ty.dtype) != "float32":
         return qdq._quantize(builder, call)
 
-    def quantized(data: te.Tensor, scale: te.Tensor | Expr, zero: te.Tensor | Expr) -> te.Tensor:
+    def quantize(data: te.Tensor, scale: te.Tensor | Expr, zero: te.Tensor | Expr) -> te.Tensor:
         def element(*indices: Expr) -> Expr:
-            by, shift = (_at(each, indices, axis) for each in (scale, zero))
+            by, shift = (_element(each, indices, axis) for each in (scale, zero))
             whole = int(shift) if isinstance(shift, tirx.IntImm) else shift.astype("int32")
             return to_integer(data[indices] / by, whole, dtype)
 
         return te.compute(data.shape, element, name="quantized")
 
     scale, zero = (_try_convert_to_scalar_const(each) for each in call.args[1:])
-    return builder.call_te(quantized, call.args[0], scale, zero, primfunc_name_hint="quantize")
+    return builder.call_te(quantize, call.args[0], scale, zero, primfunc_name_hint="quantize")
 
 
 def legalize_dequantize(builder: relax.BlockBuilder, call: Call) -> relax.Expr:
@@ -41,19 +41,19 @@ def legalize_dequantize(builder: relax.BlockBuilder, call: Call) -> relax.Expr:
     if dtype != "float16" or "int" not in str(call.args[0].ty.dtype):
         return qdq._dequantize(builder, call)
 
-    def dequantized(data: te.Tensor, scale: te.Tensor | Expr, zero: te.Tensor | Expr) -> te.Tensor:
+    def dequantize(data: te.Tensor, scale: te.Tensor | Expr, zero: te.Tensor | Expr) -> te.Tensor:
         def element(*indices: Expr) -> Expr:
-            by, shift = (_at(each, indices, axis) for each in (scale, zero))
+            by, shift = (_element(each, indices, axis) for each in (scale, zero))
             steps = data[indices].astype("int32") - shift.astype("int32")
             return (steps.astype("float32") * by.astype("float32")).astype(dtype)
 
         return te.compute(data.shape, element, name="dequantized")
 
     scale, zero = (_try_convert_to_scalar_const(each) for each in call.args[1:])
-    return builder.call_te(dequantized, call.args[0], scale, zero, primfunc_name_hint="dequantize")
+    return builder.call_te(dequantize, call.args[0], scale, zero, primfunc_name_hint="dequantize")
 
 
-def _at(value: te.Tensor | Expr, indices: Sequence[Expr], axis: int) -> Expr:
+def _element(value: te.Tensor | Expr, indices: Sequence[Expr], axis: int) -> Expr:
     """Return the number of a scalar, or of the channel of an element."""
     if not isinstance(value, te.Tensor):
         return value

@@ -241,7 +241,7 @@ class Dataflow:
         """Return the value of a constant, not to be written to; None for computed values and dtypes foreign to numpy."""
         value = self.value(expr)
         if isinstance(value, relax.Call):
-            return self._computed_constant(value)
+            return self._compute_constant(value)
         if not isinstance(value, GenericConst):
             return None
         key = value.__chandle__()
@@ -249,17 +249,17 @@ class Dataflow:
             self._arrays[key] = value, _array_of(value)
         return self._arrays[key][1]
 
-    def _computed_constant(self, call: relax.Call) -> np.ndarray | None:
+    def _compute_constant(self, call: relax.Call) -> np.ndarray | None:
         """Return the value of a constant moved, which costs nothing, or of a small one computed: shapes and positions."""
         name = self.operator(call)
         if name not in EVALUATED and name not in _MOVES:
             return None
         key = call.__chandle__()
         if key not in self._arrays:
-            self._arrays[key] = call, self._evaluated(name, call)
+            self._arrays[key] = call, self._evaluate(name, call)
         return self._arrays[key][1]
 
-    def _evaluated(self, name: str, call: relax.Call) -> np.ndarray | None:
+    def _evaluate(self, name: str, call: relax.Call) -> np.ndarray | None:
         shape = self.shape(call)
         if name == "relax.shape_to_tensor":
             extents = self.call(call.args[0], "relax.shape_of")

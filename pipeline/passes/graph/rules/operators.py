@@ -7,7 +7,7 @@ def _relax(names: str) -> frozenset[str]:
     return frozenset(f"relax.{name}" for name in names.split())
 
 
-#: one tensor in, each element of the result from the element in its place; numbers beside it are bounds
+#: one tensor in, each element of the result from the element in its place; numbers next to it are bounds
 UNARY = _relax(
     "abs acos acosh asin asinh astype atan atanh bitwise_not ceil clip cos cosh erf exp floor isfinite isinf isnan log"
     " logical_not negative nn.gelu nn.gelu_tanh nn.leakyrelu nn.relu nn.relu6 nn.selu nn.silu nn.softplus round rsqrt"

@@ -52,10 +52,10 @@ class _Rebuild:
     def _bind(self, binding: relax.Binding) -> None:
         var = binding.var
         if isinstance(binding, relax.MatchCast):
-            self._bindings.append(relax.MatchCast(var, self._substituted(binding.value), binding.ty))
+            self._bindings.append(relax.MatchCast(var, self._substitute(binding.value), binding.ty))
             return
         new, old = self._replacements.get(var), binding.value
-        value = self._substituted(old) if new is None else self._value(new, var.name)
+        value = self._substitute(old) if new is None else self._value(new, var.name)
         if new is not None and not tvm_ffi.structural_equal(value.ty, var.ty):
             raise TypeError(f"a rule replaced a value of {var.ty} by one of {value.ty}")
         if isinstance(new, relax.Call) and isinstance(value, relax.Call):
@@ -72,7 +72,7 @@ class _Rebuild:
         waiting = [expr]
         while waiting:
             each = waiting[-1]
-            inside = [one for one in _nested(each) if one not in self._emitted]
+            inside = [one for one in _nested_calls(each) if one not in self._emitted]
             waiting.extend(inside)
             if inside:
                 continue
@@ -92,7 +92,7 @@ class _Rebuild:
             return self._builder.normalize(relax.Call(expr.op, arguments, expr.attrs, expr.ty_args, expr.span))
         if isinstance(expr, relax.Tuple | relax.TupleGetItem):
             return self._builder.normalize(self._flat_operand(expr))
-        return self._substituted(expr)
+        return self._substitute(expr)
 
     def _flat_operand(self, expr: relax.Expr) -> relax.Expr:
         if expr in self._emitted:
@@ -101,26 +101,26 @@ class _Rebuild:
             return relax.Tuple([self._flat_operand(each) for each in expr.fields])
         if isinstance(expr, relax.TupleGetItem):
             return relax.TupleGetItem(self._flat_operand(expr.tuple_value), expr.index)
-        return self._substituted(expr)
+        return self._substitute(expr)
 
-    def _substituted(self, expr: relax.Expr) -> relax.Expr:
+    def _substitute(self, expr: relax.Expr) -> relax.Expr:
         """Return `expr` with the renamed variables replaced; itself if it reads none."""
         if isinstance(expr, relax.Var):
             return self._renamed.get(expr, expr)
         if not self._renamed or not _reads(expr, self._renamed):
             return expr
         if isinstance(expr, relax.Call):
-            new = relax.Call(expr.op, [*map(self._substituted, expr.args)], expr.attrs, expr.ty_args, expr.span)
+            new = relax.Call(expr.op, [*map(self._substitute, expr.args)], expr.attrs, expr.ty_args, expr.span)
             relax.expr._update_type(new, expr.ty)
             return new
         if isinstance(expr, relax.Tuple):
-            return relax.Tuple([*map(self._substituted, expr.fields)])
+            return relax.Tuple([*map(self._substitute, expr.fields)])
         if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self._substituted(expr.tuple_value), expr.index)
+            return relax.TupleGetItem(self._substitute(expr.tuple_value), expr.index)
         return _Substitute(self._renamed).visit_expr(expr)
 
 
-def _nested(expr: relax.Expr) -> list[relax.Expr]:
+def _nested_calls(expr: relax.Expr) -> list[relax.Expr]:
     """List the calls, and items of tuples, directly inside a new expression."""
     if isinstance(expr, relax.Call):
         inside = list(expr.args)
@@ -131,7 +131,7 @@ def _nested(expr: relax.Expr) -> list[relax.Expr]:
     return [
         found
         for each in inside
-        for found in (_nested(each) if isinstance(each, relax.Tuple) else [each])
+        for found in (_nested_calls(each) if isinstance(each, relax.Tuple) else [each])
         if isinstance(found, relax.Call | relax.TupleGetItem)
     ]
 

@@ -10,11 +10,11 @@ import pytest
 from onnx import TensorProto
 
 from passfit.frontend.canonical.control_flow import long_loops
-from passfit.frontend.canonical.control_flow.loop_bodies import loop_bodies, with_bodies
+from passfit.frontend.canonical.control_flow.loop_bodies import change_bodies, loop_bodies
 from passfit.frontend.canonicalise import import_model
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.equal_signs import equalise_signs
 from passfit.verify.integers.exact_integers import has_exact_integers, is_quantised
-from passfit.verify.integers.perturbed_rounding import with_noise
+from passfit.verify.integers.perturbed_rounding import add_noise
 
 from ....models import model_of, run, save
 from .test_unroll_loops import FLOAT, ROWS, body, node
@@ -45,7 +45,7 @@ def test_a_quantised_body_makes_a_quantised_model_without_exact_integers(quantis
 
 
 def test_integer_layers_of_bodies_get_operands_of_equal_signs(quantised: onnx.ModelProto) -> None:
-    changed = with_equal_signs(quantised)
+    changed = equalise_signs(quantised)
     (inner,) = loop_bodies(changed.graph)
     (product,) = (each for each in inner.node if each.op_type == "MatMulInteger")
     weights = next(each for each in inner.initializer if each.name == product.input[1])
@@ -55,11 +55,11 @@ def test_integer_layers_of_bodies_get_operands_of_equal_signs(quantised: onnx.Mo
 
 
 def test_what_a_body_quantises_gets_noise(quantised: onnx.ModelProto) -> None:
-    (inner,) = loop_bodies(with_noise(quantised, 0).graph)
+    (inner,) = loop_bodies(add_noise(quantised, 0).graph)
     (quantises,) = (each for each in inner.node if each.op_type == "DynamicQuantizeLinear")
     assert quantises.input[0] not in [each.name for each in inner.input]
 
 
 def test_a_model_without_loops_stays_the_same_object() -> None:
     model = model_of([node("Neg", "x", "y")], {"x": [2]}, ["y"], {})
-    assert with_bodies(model, lambda _: pytest.fail("there is no body")) is model
+    assert change_bodies(model, lambda _: pytest.fail("there is no body")) is model

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from passfit.kernels.rules.tiles.hoist_guards import hoist_guards
+from passfit.kernels.rules.tiles.hoist_guards import hoist_guards, hoist_places
 from passfit.tir.rolled_loops import ROLLED
 
 from ....profiles import examples
@@ -81,6 +81,46 @@ def overwritten(channels: int, taps: int) -> PrimFunc:
                     out[0] = data[c, k] + T.float32(1)
 
     return main
+
+
+def of_rows(channels: int, taps: int, held: int) -> PrimFunc:
+    """Sum taps of rows of a ring, in blocks: the number of a call is the first row."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def main(
+        number: T.int32,
+        ring: T.Buffer((held, channels), "float32"),
+        weight: T.Buffer((channels, taps), "float32"),
+        out: T.Buffer((4,), "float32"),
+    ):
+        for i in range(4):
+            with T.sblock("start"):
+                at = T.axis.spatial(4, i)
+                out[at] = T.float32(0)
+        for c, k in T.grid(channels, taps):
+            for i in T.unroll(4):
+                with T.sblock("sum"):
+                    at, channel, tap = T.axis.remap("SRR", [i, c, k])
+                    out[at] = out[at] + ring[(at + number + tap) % held, channel] * weight[channel, tap]
+
+    return main
+
+
+def test_the_loop_that_rows_of_a_ring_depend_on_goes_outside_its_blocks():
+    after = hoist_places(of_rows(8, 9, 12)).script()
+    assert after.index("for k in T.serial(9") < after.index("for c in range(8)") and ROLLED in after
+
+
+def test_a_short_loop_stays_as_llvm_unrolls_it():
+    short = of_rows(8, 3, 6)
+    assert tvm_ffi.structural_equal(hoist_places(short), short)
+
+
+@settings(max_examples=examples(10))
+@given(st.integers(1, 9), st.integers(1, 12), st.integers(1, 20), st.integers(0, 40))
+def test_the_sum_of_rows_is_the_same(channels, taps, held, number):
+    kernel = of_rows(channels, taps, held)
+    assert np.allclose(run(hoist_places(kernel), 0, number), run(kernel, 0, number), rtol=1e-4, atol=1e-4)
 
 
 def test_the_loop_that_guards_depend_on_goes_outside():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from passfit.passes.graph.mapping import fusion_plan
 from passfit.passes.graph.mapping.fusion_plan import PlanSearch, best_plan
-from passfit.passes.graph.mapping.plan_account import GroupCost, evaluated, group_of
+from passfit.passes.graph.mapping.plan_account import GroupCost, evaluate_plan, group_of
 from passfit.passes.graph.mapping.value_sets import Values, value_sets
 
 from .... import strategies  # noqa: F401  (the settings of hypothesis)
@@ -58,7 +58,7 @@ def _all(values: Values, cost):
     free = [each for each in computed if each not in must]
     for size in range(len(free) + 1):
         for chosen in combinations(free, size):
-            plan = evaluated(values, cost, frozenset(must | set(chosen)))
+            plan = evaluate_plan(values, cost, frozenset(must | set(chosen)))
             if plan is not None:
                 yield plan
 
@@ -70,7 +70,7 @@ def test_the_plan_is_the_best_of_all(values: Values, cost, by_peak: bool):
     best = min(_order(plan, by_peak) for plan in _all(values, cost))
     assert _order(found, by_peak) == best
     # time and peak are those of the plan
-    again = evaluated(values, cost, found.exist)
+    again = evaluate_plan(values, cost, found.exist)
     assert again is not None
     assert (again.peak, again.workspace, again.time) == (found.peak, found.workspace, found.time)
 
@@ -81,7 +81,7 @@ def test_a_narrow_search_is_no_worse_than_no_fusion_or_another_plan(values: Valu
     others = list(_all(values, cost))[:3]
     found = best_plan(values, cost, by_peak=by_peak, width=width, others=[each.exist for each in others])
     computed = frozenset(each for each, reads in enumerate(values.reads) if reads is not None)
-    unfused = evaluated(values, cost, computed)
+    unfused = evaluate_plan(values, cost, computed)
     assert unfused is not None
     assert all(_order(found, by_peak) <= _order(each, by_peak) for each in (unfused, *others))
     assert found == best_plan(values, cost, by_peak=by_peak, width=width, others=[each.exist for each in others])
@@ -123,7 +123,7 @@ def test_a_plan_is_the_same_after_plans_by_other_costs(values: Values, cost, wid
 @given(graphs(), costs())
 def test_the_bytes_and_time_of_the_search_are_those_of_its_groups(values: Values, cost) -> None:
     found = best_plan(values, cost, by_peak=True)
-    counted = evaluated(values, cost, found.exist)
+    counted = evaluate_plan(values, cost, found.exist)
     assert counted is None or (counted.peak, counted.workspace, counted.time) == (
         found.peak,
         found.workspace,

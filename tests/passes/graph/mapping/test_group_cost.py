@@ -113,7 +113,7 @@ def _networks():
 
 
 def test_groups_of_one_form_have_the_model_made_for_each_alone():
-    from passfit.passes.graph.mapping.group_cost import _modelled, model_of
+    from passfit.passes.graph.mapping.group_cost import _model, model_of
     from passfit.passes.graph.mapping.group_form import group_form
     from passfit.passes.graph.mapping.plan_account import group_of
 
@@ -123,7 +123,7 @@ def test_groups_of_one_form_have_the_model_made_for_each_alone():
         found = {group_of(calls, each, result) for each in exist for result in bindings}
         groups = [group for group in found if len(group) > 1]
         forms += [group_form(calls, group)[0] for group in groups]
-        assert [model_of(calls, group) for group in groups] == [_modelled(calls, group) for group in groups]
+        assert [model_of(calls, group) for group in groups] == [_model(calls, group) for group in groups]
     assert len(set(forms)) < len(forms)
 
 

@@ -22,11 +22,11 @@ def test_the_kernel_of_a_group_is_the_one_it_becomes_in_its_module(steps: tuple[
     from tvm import relax
     from tvm.ir import GenericConst
 
-    from passfit.passes.graph.mapping.group_schedules import _fused
+    from passfit.passes.graph.mapping.group_schedules import _fuse
     from passfit.passes.graph.mapping.kernel_calls import write_groups
 
     module, called, group = _planned(steps)
-    kernel, constants = _fused(module, called, group)
+    kernel, constants = _fuse(module, called, group)
     whole = relax.transform.FuseTIR()(write_groups(module, called, frozenset({max(group)})))
     (call,) = [binding.value for block in whole["main"].body.blocks for binding in block.bindings]
     assert tvm_ffi.structural_equal(
@@ -42,7 +42,7 @@ def test_a_group_is_scheduled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     store = ResultStore(None)
     monkeypatch.setattr(group_schedules, "shared_store", lambda: store)
     found = group_schedules.group_schedule(*_planned(("conv", "relu")))
-    monkeypatch.setattr(group_schedules, "_fused", None)  # a second one is not made
+    monkeypatch.setattr(group_schedules, "_fuse", None)  # a second one is not made
     assert group_schedules.group_schedule(*_planned(("conv", "relu"))) == found
     with pytest.raises(TypeError):
         group_schedules.group_schedule(*_planned(("conv", "own softmax")))

@@ -50,16 +50,16 @@ class HoistFactors(Rule):
         for var, call in roots(graph, _SUM):
             dtype = graph.dtype(call)
             if is_float(dtype) or is_integer(dtype):
-                new = _hoisted(call, graph)
+                new = _hoist(call, graph)
                 if new is not None:
                     found[var] = new
         for var, call in graph.calls("relax.add"):
-            if var not in found and (new := _shared_product(call, graph)) is not None:
+            if var not in found and (new := _share_product(call, graph)) is not None:
                 found[var] = new
         return found
 
 
-def _hoisted(call: Call, graph: Dataflow) -> Expr | None:
+def _hoist(call: Call, graph: Dataflow) -> Expr | None:
     """Return the sum with the factor of most terms taken out; None if that computes no fewer elements."""
     products = [_product(term, graph) for term in terms_of(call, graph, _SUM)]
     counts = Counter(key for each in products for key in dict.fromkeys(map(graph.identity, each.factors)))
@@ -139,7 +139,7 @@ def _scalar(number: float, dtype: str, graph: Dataflow) -> Expr:
     return graph.scalar(int(number) if is_integer(dtype) else number, dtype)
 
 
-def _shared_product(call: Call, graph: Dataflow) -> Expr | None:
+def _share_product(call: Call, graph: Dataflow) -> Expr | None:
     """Return x·w + y·w as (x + y)·w, or w·x + w·y as w·(x + y), for matrices."""
     left, right = (graph.call(each, "relax.matmul") if graph.uses(each) == 1 else None for each in call.args)
     if left is None or right is None or left.attrs.out_dtype != right.attrs.out_dtype:

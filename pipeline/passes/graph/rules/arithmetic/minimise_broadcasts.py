@@ -42,7 +42,7 @@ class MinimiseBroadcasts(Rule):
         if graph.operator(call) not in ELEMENTWISE:
             return None
         operands = graph.tensors(call)
-        small = [_before_broadcast(each, graph) for each in operands]
+        small = [_strip_broadcast(each, graph) for each in operands]
         shapes = [shape for each in small if (shape := graph.shape(each)) is not None]
         if all(one is other for one, other in zip(small, operands)) or len(shapes) < len(small):
             return None
@@ -55,7 +55,7 @@ class MinimiseBroadcasts(Rule):
         return graph.op.broadcast_to(graph.like(call, small), before)
 
 
-def _before_broadcast(expr: Expr, graph: Dataflow) -> Expr:
+def _strip_broadcast(expr: Expr, graph: Dataflow) -> Expr:
     """Return the operand of a broadcast; itself for any other value."""
     found = graph.call(expr, "relax.broadcast_to")
     return expr if found is None else found.args[0]

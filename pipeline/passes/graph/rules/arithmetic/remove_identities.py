@@ -99,7 +99,7 @@ class RemoveIdentities(Rule):
 
 
 def _neutral(call: Call, graph: Dataflow) -> Expr | None:
-    """Return the operand beside a neutral constant."""
+    """Return the operand next to a neutral constant."""
     neutral, places = _NEUTRAL[graph.operator(call)]
     for place in places:
         value, other = graph.uniform(call.args[place]), call.args[1 - place]

@@ -40,12 +40,12 @@ class ReorderSums(Rule):
                 dtype = graph.dtype(call)
                 if not is_float(dtype) and not (is_integer(dtype) and operators is _SUM):
                     continue
-                if (new := _gathered(call, graph, operators)) is not None:
+                if (new := _gather(call, graph, operators)) is not None:
                     found[var] = new
         return found
 
 
-def _gathered(call: Call, graph: Dataflow, operators: tuple[str, str]) -> Expr | None:
+def _gather(call: Call, graph: Dataflow, operators: tuple[str, str]) -> Expr | None:
     terms = terms_of(call, graph, operators)
     arrays = [(graph.constant(term.expr), term.inverse) for term in terms]
     constants = [(array, inverse) for array, inverse in arrays if array is not None]
@@ -55,7 +55,7 @@ def _gathered(call: Call, graph: Dataflow, operators: tuple[str, str]) -> Expr |
         or any(array.dtype.kind not in "fiu" for array, _ in constants)
     ):
         return None
-    gathered = _evaluated(constants, additive=operators is _SUM)
+    gathered = _evaluate(constants, additive=operators is _SUM)
     if gathered is None or gathered.size > max(array.size for array, _ in constants):
         return None
     place = _place(terms, [array is not None for array, _ in arrays], gathered.shape)
@@ -64,7 +64,7 @@ def _gathered(call: Call, graph: Dataflow, operators: tuple[str, str]) -> Expr |
     return _Rebuild(graph, operators, place, graph.const(gathered)).result(call)
 
 
-def _evaluated(constants: list[tuple[np.ndarray, bool]], *, additive: bool) -> np.ndarray | None:
+def _evaluate(constants: list[tuple[np.ndarray, bool]], *, additive: bool) -> np.ndarray | None:
     """Return the sum or product of constants in their dtype; None if it is less exact than they are."""
     dtype = constants[0][0].dtype
     wide = np.float64 if dtype.kind == "f" else dtype
@@ -108,7 +108,7 @@ class _Rebuild:
 
     def result(self, call: Call) -> Expr | None:
         left, right = self._node(call.args[0], 1), self._node(call.args[1], 1)
-        new = self._joined(call, left, right)
+        new = self._join(call, left, right)
         return new if self.fits and shape_of_nest(new, self.graph) == self.graph.shape(call) else None
 
     def _node(self, expr: Expr, depth: int) -> Expr | None:
@@ -117,7 +117,7 @@ class _Rebuild:
         if is_inner(expr, graph, self.operators, depth):
             call = graph.value(expr)
             left, right = (self._node(each, depth + 1) for each in call.args)
-            return self._joined(call, left, right)
+            return self._join(call, left, right)
         self.number += 1
         if graph.constant(expr) is not None:
             return None
@@ -126,7 +126,7 @@ class _Rebuild:
     def _direct(self, x: Expr, y: Expr) -> Expr:
         return self.graph.op.add(x, y) if "relax.add" in self.operators else self.graph.op.multiply(x, y)
 
-    def _joined(self, call: Call, left: Expr | None, right: Expr | None) -> Expr | None:
+    def _join(self, call: Call, left: Expr | None, right: Expr | None) -> Expr | None:
         if right is None:
             return left
         if left is not None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..operators import LATTICE, NEVER_NEGATIVE, is_float, is_integer
 from ..rule import Rule
-from .clamps import merged_clamps
+from .clamps import merge_clamps
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -57,13 +57,13 @@ class SimplifyExpressions(Rule):
             return None
         if name in _OF_SHAPES and (value := graph.constant(call)) is not None and graph.fits(value, call):
             return graph.const(value)
-        for simpler in (_of_one, _of_logic, merged_clamps, _of_two, _of_constants):
+        for simpler in (_simplify_unary, _simplify_logic, merge_clamps, _simplify_binary, _simplify_constants):
             if (new := simpler(name, call, graph)) is not None:
                 return new
         return None
 
 
-def _of_one(name: str, call: Call, graph: Dataflow) -> Expr | None:
+def _simplify_unary(name: str, call: Call, graph: Dataflow) -> Expr | None:
     """Simplify an operator with one operand."""
     if len(graph.tensors(call)) != 1:
         return None
@@ -80,7 +80,7 @@ def _of_one(name: str, call: Call, graph: Dataflow) -> Expr | None:
     return None
 
 
-def _of_logic(name: str, call: Call, graph: Dataflow) -> Expr | None:
+def _simplify_logic(name: str, call: Call, graph: Dataflow) -> Expr | None:
     """Simplify negated comparisons and choices."""
     if name == "relax.logical_not":
         inner, compared = graph.operator(call.args[0]), graph.value(call.args[0])
@@ -98,7 +98,7 @@ def _of_logic(name: str, call: Call, graph: Dataflow) -> Expr | None:
     return chosen if chosen is not None and graph.same_type(chosen, call) else None
 
 
-def _of_two(name: str, call: Call, graph: Dataflow) -> Expr | None:
+def _simplify_binary(name: str, call: Call, graph: Dataflow) -> Expr | None:
     """Simplify an operator by the negations, or the equality, of its operands."""
     if len(call.args) != 2:
         return None
@@ -119,7 +119,7 @@ def _of_two(name: str, call: Call, graph: Dataflow) -> Expr | None:
     return None
 
 
-def _of_constants(name: str, call: Call, graph: Dataflow) -> Expr | None:
+def _simplify_constants(name: str, call: Call, graph: Dataflow) -> Expr | None:
     """Simplify an operator by the constant among its operands."""
     if len(call.args) != 2:
         return None

@@ -32,7 +32,7 @@ class CombineBatchedMatmul(Rule):
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         from tvm import relax
 
-        from .parallel import divided
+        from .parallel import divide
 
         found: dict[Var, Expr] = {}
         taken: set[Var] = set()
@@ -44,7 +44,7 @@ class CombineBatchedMatmul(Rule):
                 axis = len(graph.static_shape(branches[0])) - (2 if shared else 1)
                 joined = relax.op.concat(others, axis)
                 product = relax.op.matmul(*((joined, common) if shared else (common, joined)))
-                found |= divided(product, branches, axis, graph, follow=False)
+                found |= divide(product, branches, axis, graph, follow=False)
         return found
 
 

@@ -36,7 +36,7 @@ class CombineParallelConv2D(Rule):
 
         from ..convolution.constants import ConstantReaders, constant_value, is_constant
         from ..convolution.geometry import CONVOLUTIONS, Geometry
-        from .parallel import divided
+        from .parallel import divide
 
         readers = ConstantReaders(graph)
         groups: dict[tuple[Expr, Geometry, tuple[int, ...], str], list[Var]] = {}
@@ -52,5 +52,5 @@ class CombineParallelConv2D(Rule):
             if len(branches) > 1:
                 weights = [constant_value(graph.value(branch).args[1], graph) for branch in branches]
                 weight = relax.const(np.concatenate(weights, geometry.kernel_layout.index("O")), dtype)
-                found |= divided(geometry.call(data, weight), branches, geometry.channel_axis, graph)
+                found |= divide(geometry.call(data, weight), branches, geometry.channel_axis, graph)
         return found

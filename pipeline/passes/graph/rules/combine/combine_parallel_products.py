@@ -35,7 +35,7 @@ class CombineParallelProducts(Rule):
 
         from ..convolution.constants import ConstantReaders, constant_value
         from ..convolution.linear import Linear
-        from .parallel import divided
+        from .parallel import divide
 
         readers = ConstantReaders(graph)
         groups: dict[tuple[Expr, tuple[int, ...], str], list[Var]] = {}
@@ -52,5 +52,5 @@ class CombineParallelProducts(Rule):
                 weights = [constant_value(graph.value(branch).args[1], graph) for branch in branches]
                 weight = relax.const(np.concatenate(weights, -1), dtype)
                 axis = len(graph.static_shape(branches[0])) - 1
-                found |= divided(relax.op.matmul(data, weight), branches, axis, graph)
+                found |= divide(relax.op.matmul(data, weight), branches, axis, graph)
         return found

@@ -8,12 +8,12 @@ from itertools import accumulate
 import numpy as np
 from tvm import relax
 
-from ..convolution.per_channel import BINARY, along, constant_term, with_operand
+from ..convolution.per_channel import BINARY, along, constant_term, replace_operand
 from ..dataflow import Dataflow, shape_of, static_shape
 from ..operators import UNARY
 
 
-def divided(
+def divide(
     combined: relax.Expr, branches: Sequence[relax.Var], axis: int, graph: Dataflow, *, follow: bool = True
 ) -> dict[relax.Var, relax.Expr]:
     """Return the values of branches as parts of `combined` along `axis`, which holds them in this order.
@@ -27,7 +27,7 @@ def divided(
         if any(len(users) != 1 or graph.uses(tail) != 1 for users, tail in zip(after, tails)):
             break
         calls = [graph.value(users[0]) for users in after]
-        joined = _joined(combined, calls, tails, extents, axis, graph)
+        joined = _join(combined, calls, tails, extents, axis, graph)
         if joined is None:
             break
         combined, tails = joined, [users[0] for users in after]
@@ -35,7 +35,7 @@ def divided(
     return {tail: relax.TupleGetItem(parts, number) for number, tail in enumerate(tails)}
 
 
-def _joined(
+def _join(
     combined: relax.Expr, calls: Sequence[relax.Expr], tails: Sequence[relax.Var], extents: Sequence[int], axis: int,
     graph: Dataflow,
 ) -> relax.Expr | None:  # fmt: skip
@@ -50,17 +50,19 @@ def _joined(
     if name in UNARY:
         alike = all(tvm_ffi.structural_equal(call.attrs, first.attrs) for call in calls[1:])
         bounds = all(tvm_ffi.structural_equal(list(call.args[1:]), list(first.args[1:])) for call in calls[1:])
-        return with_operand(first, combined, 0) if alike and bounds else None
+        return replace_operand(first, combined, 0) if alike and bounds else None
     if name not in BINARY:
         return None
     terms = [term for call in calls if (term := constant_term(call, graph)) is not None]
     if len(terms) < len(calls) or len({term[0] for term in terms}) > 1:
         return None
-    constant = _beside([term[1] for term in terms], extents, axis, len(shape_of(first) or ()))
-    return None if constant is None else with_operand(first, combined, 1 - terms[0][0], constant)
+    constant = _concat_constants([term[1] for term in terms], extents, axis, len(shape_of(first) or ()))
+    return None if constant is None else replace_operand(first, combined, 1 - terms[0][0], constant)
 
 
-def _beside(constants: Sequence[np.ndarray], extents: Sequence[int], axis: int, rank: int) -> np.ndarray | None:
+def _concat_constants(
+    constants: Sequence[np.ndarray], extents: Sequence[int], axis: int, rank: int
+) -> np.ndarray | None:
     """Return the constants of branches side by side; None if they vary along other axes in different ways."""
     if all(constant.size == 1 and constant.reshape(()) == constants[0].reshape(()) for constant in constants):
         return constants[0]

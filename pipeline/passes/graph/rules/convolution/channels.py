@@ -134,7 +134,7 @@ def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
 
 
 def _meets_data(call: relax.Call) -> bool:
-    """Tell whether no window of a maximum lies in padding alone, whose value does not scale."""
+    """Tell whether no window of a maximum covers padding alone, whose value does not scale."""
     if "max_pool" not in operator_of(call):
         return True
     attrs = call.attrs
@@ -153,7 +153,7 @@ def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels
         return None
     name, attrs = operator_of(call), call.attrs
     if name in _SHAPES:
-        return _reshaped(channels.axis, channels.values, *((target, source) if backward else (source, target)))
+        return _map_axis(channels.axis, channels.values, *((target, source) if backward else (source, target)))
     if name == "relax.permute_dims":
         axes = [int(axis) for axis in attrs.axes] if attrs.axes is not None else list(reversed(range(len(source))))
         axes = [axis % len(source) for axis in axes]
@@ -176,7 +176,7 @@ def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels
     return channels
 
 
-def _reshaped(at: int, values: np.ndarray, source: tuple[int, ...], target: tuple[int, ...]) -> Channels | None:
+def _map_axis(at: int, values: np.ndarray, source: tuple[int, ...], target: tuple[int, ...]) -> Channels | None:
     """Map numbers along axis `at` of `source` to an axis of the same elements in shape `target`."""
     extent, inner = source[at], math.prod(source[at + 1 :])
     if 0 in source:

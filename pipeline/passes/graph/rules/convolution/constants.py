@@ -43,7 +43,7 @@ def constant_value(expr: relax.Expr, graph: Dataflow) -> np.ndarray | None:
     if not isinstance(expr, relax.Var):
         return graph.constant(expr)
     if graph not in _COMPUTED:
-        _COMPUTED[graph] = _computed(graph)
+        _COMPUTED[graph] = _evaluate_all(graph)
     return _COMPUTED[graph].get(graph.variable(expr))
 
 
@@ -51,17 +51,17 @@ def constant_value(expr: relax.Expr, graph: Dataflow) -> np.ndarray | None:
 _COMPUTED: WeakKeyDictionary[Dataflow, dict[relax.Var, np.ndarray]] = WeakKeyDictionary()
 
 
-def _computed(graph: Dataflow) -> dict[relax.Var, np.ndarray]:
+def _evaluate_all(graph: Dataflow) -> dict[relax.Var, np.ndarray]:
     """Evaluate the constant expressions of a graph, in order: no recursion, which long chains would exhaust."""
     known: dict[relax.Var, np.ndarray] = {}
     for var, value in graph.bindings():
-        array = graph.constant(value) if isinstance(value, GenericConst) else _evaluated(value, known, graph)
+        array = graph.constant(value) if isinstance(value, GenericConst) else _evaluate(value, known, graph)
         if array is not None:
             known[var] = array
     return known
 
 
-def _evaluated(call: relax.Expr, known: dict[relax.Var, np.ndarray], graph: Dataflow) -> np.ndarray | None:
+def _evaluate(call: relax.Expr, known: dict[relax.Var, np.ndarray], graph: Dataflow) -> np.ndarray | None:
     name = graph.operator(call)
     if name not in _VIEWS and name not in _ARITHMETIC:
         return None

@@ -53,7 +53,7 @@ class DropPaddingTaps(Rule):
             geometry = Geometry.of(call)
             if geometry is None or not is_constant(call.args[1], graph):
                 continue
-            kept = _kept(geometry, *map(graph.static_shape, (*call.args[:2], call)))
+            kept = _taps_to_keep(geometry, *map(graph.static_shape, (*call.args[:2], call)))
             readers = readers or ConstantReaders(graph) if kept else readers
             if kept and readers is not None and readers.owned(call.args[1]):
                 weight = constant_value(call.args[1], graph)
@@ -62,7 +62,7 @@ class DropPaddingTaps(Rule):
         return found
 
 
-def _kept(geometry: Geometry, data: tuple, weight: tuple, result: tuple) -> list[Taps] | None:
+def _taps_to_keep(geometry: Geometry, data: tuple, weight: tuple, result: tuple) -> list[Taps] | None:
     """Return the taps to keep along each axis; None if these are all."""
     shrink = transposed_taps if geometry.transposed else taps
     kept, sizes = [], []
@@ -105,7 +105,7 @@ def taps(extent: int, size: int, results: int, stride: int, dilation: int, befor
 
 
 def _meets(start: int, stride: int, count: int, extent: int) -> bool:
-    """Tell whether one of the positions 0, stride … (`count` of them) lies in [start, start + extent)."""
+    """Tell whether one of the positions 0, stride … (`count` of them) is in [start, start + extent)."""
     place = max(-(-start // stride), 0)
     return place < count and place * stride < start + extent
 

@@ -44,19 +44,19 @@ class FoldExplicitPadding(Rule):
             readers = graph.users(var)
             if padding is None or len(readers) != graph.uses(var):
                 continue
-            new = {reader: _padded(graph.value(reader), padding, graph) for reader in readers}
+            new = {reader: _pad(graph.value(reader), padding, graph) for reader in readers}
             if new and None not in new.values():
                 found |= new
         return found
 
 
-def _padded(call: Expr, padding: Padding, graph: Dataflow) -> Expr | None:
+def _pad(call: Expr, padding: Padding, graph: Dataflow) -> Expr | None:
     """Return a call that reads the data and pads by itself; None if it cannot."""
     from .geometry import Geometry
 
     operator = graph.operator(call)
     if operator in _AVERAGES or operator in _MAXIMA:
-        return _pooled(call, padding, graph)
+        return _pad_pooling(call, padding, graph)
     geometry = Geometry.of(call) if operator else None
     if geometry is None or padding.value != 0:
         return None
@@ -73,7 +73,7 @@ def _padded(call: Expr, padding: Padding, graph: Dataflow) -> Expr | None:
     return replace(geometry, before=before, after=after).call(padding.data, call.args[1])
 
 
-def _pooled(call: Call, padding: Padding, graph: Dataflow) -> Expr | None:
+def _pad_pooling(call: Call, padding: Padding, graph: Dataflow) -> Expr | None:
     from tvm import relax
 
     operator, attrs = graph.operator(call), call.attrs

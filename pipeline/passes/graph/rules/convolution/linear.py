@@ -75,7 +75,7 @@ class Linear:
         factor = scale.values.reshape(()) if scale.axis is None else self._factor(scale.values, weight.ndim, backward)
         with np.errstate(over="ignore"):
             new = constant_of(weight * factor.astype(dtype), dtype)
-        return None if new is None else self._with_weight(new)
+        return None if new is None else self._replace_weight(new)
 
     def _factor(self, values: np.ndarray, rank: int, backward: bool) -> np.ndarray:
         """Return numbers per channel in a shape that broadcasts along the weight."""
@@ -91,7 +91,7 @@ class Linear:
         shape[axis], shape[other] = matrix.shape[1], whole
         return (matrix if other < axis else matrix.T).reshape(shape)
 
-    def _with_weight(self, weight: relax.Expr) -> relax.Call:
+    def _replace_weight(self, weight: relax.Expr) -> relax.Call:
         if self.geometry is not None:
             return self.geometry.call(self.data, weight)
         operands = (self.data, weight) if self.weight_last else (weight, self.data)
@@ -100,7 +100,7 @@ class Linear:
     def shifted(self, shift: Channels, graph: Dataflow) -> np.ndarray | None:
         """Return the result for data that is `shift` everywhere, to broadcast along the result.
 
-        None where it differs from place to place: beside padding, in transposed convolutions, in stacks of products.
+        None where it differs from place to place: next to padding, in transposed convolutions, in stacks of products.
         """
         if shift.axis not in (None, self.taken):
             return None

@@ -63,7 +63,7 @@ class MoveScale:
         edits: Edits = {}
         terms = list(call.args)
         for place, term in enumerate(call.args):
-            constant = self._scaled_constant(term, call, scale, inverse=False)
+            constant = self._scale_constant(term, call, scale, inverse=False)
             if constant is not None:
                 terms[place] = constant
                 continue
@@ -122,7 +122,7 @@ class MoveScale:
         return None
 
     def _forward(self, var: relax.Var, scale: Channels, depth: int) -> Edits | None:
-        """Return edits by which every reader of `var` takes the scale into its weight."""
+        """Return edits that let every reader of `var` take the scale into its weight."""
         graph, edits = self._graph, Edits()
         readers = graph.users(var)
         if depth == 0 or not readers or len(readers) != graph.uses(var):
@@ -147,7 +147,7 @@ class MoveScale:
         if not (name in _SUMS or (name in _BOUNDS and (scale.values > 0).all())) or shape_of(var) != shape_of(call):
             return None
         terms = [
-            each if self._graph.same(each, var) else self._scaled_constant(each, call, scale, inverse=True)
+            each if self._graph.same(each, var) else self._scale_constant(each, call, scale, inverse=True)
             for each in call.args
         ]
         if None in terms:
@@ -155,7 +155,7 @@ class MoveScale:
         inner = self._forward(reader, scale, depth - 1)
         return None if inner is None else {**inner, reader: relax.Call(call.op, terms, call.attrs, call.ty_args)}
 
-    def _scaled_constant(
+    def _scale_constant(
         self, expr: relax.Expr, call: relax.Call, scale: Channels, *, inverse: bool
     ) -> relax.Expr | None:
         """Return a constant term of `call`, scaled; None if it is computed, or would grow beyond both operands."""

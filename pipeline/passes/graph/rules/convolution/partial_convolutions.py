@@ -91,7 +91,7 @@ def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], g
     from tvm import relax
 
     from .constants import constant_value
-    from .per_channel import on_part
+    from .per_channel import restrict_channels
 
     axis, weight = geometry.channel_axis, constant_value(call.args[1], graph)
     fields = graph.fields(graph.value(concat).args[0])
@@ -107,7 +107,7 @@ def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], g
     results: list[Expr] = []
     for part, (start, stop) in zip(fields, pairwise(bounds)):
         for each in passed:
-            part = on_part(each, part, axis, start, stop, graph)
+            part = restrict_channels(each, part, axis, start, stop, graph)
             if part is None:
                 return None
         cut = _cut(weight, geometry, start, stop, per_group)

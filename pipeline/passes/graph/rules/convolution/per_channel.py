@@ -27,8 +27,10 @@ def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] |
     return None
 
 
-def with_operand(call: relax.Call, operand: relax.Expr, place: int, constant: np.ndarray | None = None) -> relax.Call:
-    """Return the call on another operand at `place`, of a pair of operands with another constant beside it."""
+def replace_operand(
+    call: relax.Call, operand: relax.Expr, place: int, constant: np.ndarray | None = None
+) -> relax.Call:
+    """Return the call on another operand at `place`, of a pair of operands with another constant next to it."""
     arguments = list(call.args)
     arguments[place] = operand
     if constant is not None:
@@ -42,14 +44,16 @@ def along(constant: np.ndarray, axis: int, rank: int) -> int | None:
     return own if own >= 0 and constant.shape[own] > 1 else None
 
 
-def on_part(call: relax.Call, part: relax.Expr, axis: int, start: int, stop: int, graph: Dataflow) -> relax.Call | None:
+def restrict_channels(
+    call: relax.Call, part: relax.Expr, axis: int, start: int, stop: int, graph: Dataflow
+) -> relax.Call | None:
     """Return a call of the channels `start` to `stop`, given its operand's part; None if it mixes channels."""
     name = graph.operator(call)
     if name in UNARY:
-        return with_operand(call, part, 0)
+        return replace_operand(call, part, 0)
     if name in PLANEWISE:
         layout = str(call.attrs.layout)
-        return with_operand(call, part, 0) if layout.isalpha() and layout[axis] == "C" else None
+        return replace_operand(call, part, 0) if layout.isalpha() and layout[axis] == "C" else None
     term = constant_term(call, graph) if name in BINARY else None
     if term is None:
         return None
@@ -57,4 +61,4 @@ def on_part(call: relax.Call, part: relax.Expr, axis: int, start: int, stop: int
     own = along(constant, axis, len(shape_of(call) or ()))
     if own is not None:
         constant = np.ascontiguousarray(np.take(constant, range(start, stop), own))
-    return with_operand(call, part, 1 - place, constant)
+    return replace_operand(call, part, 1 - place, constant)

@@ -34,7 +34,7 @@ class CancelCasts(Rule):
     def rewrite(self, call: Call, graph: Dataflow) -> Expr | None:
         name = graph.operator(call)
         if name in ("relax.equal", "relax.not_equal"):
-            return _compared(name, call, graph)
+            return _compare(name, call, graph)
         if name != _CAST:
             return None
         moves, inner = _behind_moves(call.args[0], graph)
@@ -55,7 +55,7 @@ def _behind_moves(expr: Expr, graph: Dataflow) -> tuple[list[Call], Call | None]
     return moves, graph.call(expr, _CAST)
 
 
-def _compared(name: str, call: Call, graph: Dataflow) -> Expr | None:
+def _compare(name: str, call: Call, graph: Dataflow) -> Expr | None:
     """Return the boolean whose cast is compared with zero, or its negation."""
     cast = graph.call(call.args[0], _CAST)
     if cast is None or graph.dtype(cast.args[0]) != "bool" or graph.uniform(call.args[1]) != 0:

@@ -36,13 +36,13 @@ class CancelReshapes(Rule):
         if graph.operator(call) not in RESHAPES or shape is None:
             return None
         inner = graph.call(call.args[0], *RESHAPES)
-        return _reshaped(inner.args[0], shape, graph) if inner is not None else None
+        return _reshape(inner.args[0], shape, graph) if inner is not None else None
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         return dict(super().replacements(graph)) or sink(graph, _Reshapes())
 
 
-def _reshaped(x: Expr, shape: Shape, graph: Dataflow) -> Expr:
+def _reshape(x: Expr, shape: Shape, graph: Dataflow) -> Expr:
     return x if graph.shape(x) == shape else graph.op.reshape(x, shape)
 
 
@@ -72,7 +72,7 @@ class _Reshapes:
             return None
         key = keys[read[0]]
         arrays = [array for each in graph.tensors(call) if (array := graph.constant(each)) is not None]
-        return key if all(_before(array, shape, key) is not None for array in arrays) else None
+        return key if all(_undo_reshape(array, shape, key) is not None for array in arrays) else None
 
     def computed(self, call: Call, keys: Mapping[Var, Shape], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
         key, shape = keys[operands(call, graph)[0]], graph.static_shape(call)
@@ -80,13 +80,13 @@ class _Reshapes:
         return graph.like(
             call,
             [
-                before[graph.variable(each)] if array is None else graph.const(_before(array, shape, key))
+                before[graph.variable(each)] if array is None else graph.const(_undo_reshape(array, shape, key))
                 for array, each in arrays
             ],
         )
 
 
-def _before(array: np.ndarray, shape: Shape, key: Shape) -> np.ndarray | None:
+def _undo_reshape(array: np.ndarray, shape: Shape, key: Shape) -> np.ndarray | None:
     """Return a constant as it broadcasts to `key` instead of `shape`; None if it does not."""
     if array.size == 1:
         return array.reshape(())

@@ -3,7 +3,7 @@
     concat(split(x))  →  x        split(concat(x, y))  →  x, y        concat(concat(x, y), z)  →  concat(x, y, z)
 
 Slices count as parts of a split. Neighbouring parts of one value become one slice; a slice of a concatenation reads the
-parts it takes alone, if it takes each of them whole, or lies within one. A concatenation inside another one along the same
+parts it takes alone, if it takes each of them whole, or is within one. A concatenation inside another one along the same
 axis is flattened if nothing else reads it. Exact.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..rule import Rule
-from .slices import Range, part_of, ranges_of, sliced
+from .slices import Range, part_of, ranges_of, slice_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ class CancelSplitConcat(Rule):
         found = dict(super().replacements(graph))
         for var, _, producer in graph.items():
             if graph.operator(producer) == "relax.split" and (part := part_of(var, graph)):
-                new = _of_concat(*part, (), graph)
+                new = _parts_of_concat(*part, (), graph)
                 if new is not None:
                     found[var] = new
         return found
@@ -46,12 +46,14 @@ class CancelSplitConcat(Rule):
             axis = _axis(concat, graph) if concat is not None else None
             along = [each for each in ranges if each.axis == axis]
             if along and along[0].step == 1:
-                return _of_concat(call.args[0], along[0], tuple(each for each in ranges if each.axis != axis), graph)
+                return _parts_of_concat(
+                    call.args[0], along[0], tuple(each for each in ranges if each.axis != axis), graph
+                )
         if name != _CONCAT or graph.shape(call) is None or not graph.fields(call.args[0]):
             return None
         axis = _axis(call, graph)
         before = graph.fields(call.args[0])
-        fields = _joined(_flattened(before, axis, graph), axis, graph)
+        fields = _join(_flatten(before, axis, graph), axis, graph)
         if len(fields) == 1:
             return fields[0]
         if len(fields) == len(before) and all(one is other for one, other in zip(fields, before)):
@@ -63,7 +65,7 @@ def _axis(concat: Call, graph: Dataflow) -> int:
     return int(concat.attrs.axis or 0) % len(graph.static_shape(concat))
 
 
-def _flattened(fields: tuple[Expr, ...], axis: int, graph: Dataflow) -> list[Expr]:
+def _flatten(fields: tuple[Expr, ...], axis: int, graph: Dataflow) -> list[Expr]:
     """Return the operands with those of inner concatenations in place of these."""
     flat: list[Expr] = []
     for each in fields:
@@ -75,7 +77,7 @@ def _flattened(fields: tuple[Expr, ...], axis: int, graph: Dataflow) -> list[Exp
     return flat
 
 
-def _joined(fields: list[Expr], axis: int, graph: Dataflow) -> list[Expr]:
+def _join(fields: list[Expr], axis: int, graph: Dataflow) -> list[Expr]:
     """Return the operands with one slice, or the whole, in place of neighbouring parts of one value."""
     runs: list[tuple[Expr, Range | None, list[Expr]]] = []
     for each in fields:
@@ -92,13 +94,13 @@ def _joined(fields: list[Expr], axis: int, graph: Dataflow) -> list[Expr]:
         elif taken.extent == graph.static_shape(source)[axis]:
             joined.append(source)
         elif all(graph.uses(part) == 1 for part in parts):
-            joined.append(sliced(source, (taken,), graph))
+            joined.append(slice_value(source, (taken,), graph))
         else:
             joined.extend(parts)
     return joined
 
 
-def _of_concat(source: Expr, taken: Range, others: tuple[Range, ...], graph: Dataflow) -> Expr | None:
+def _parts_of_concat(source: Expr, taken: Range, others: tuple[Range, ...], graph: Dataflow) -> Expr | None:
     """Return the parts of a concatenation that a range of it consists of, cut by the ranges along other axes."""
     concat = graph.call(source, _CONCAT)
     if concat is None or graph.shape(concat) is None or _axis(concat, graph) != taken.axis:
@@ -109,10 +111,10 @@ def _of_concat(source: Expr, taken: Range, others: tuple[Range, ...], graph: Dat
         if begin <= taken.begin and taken.end <= end:
             within = Range(taken.axis, taken.begin - begin, taken.end - begin)
             whole = within.extent == end - begin
-            return sliced(each, others if whole else (within, *others), graph)
+            return slice_value(each, others if whole else (within, *others), graph)
         if end > taken.begin and begin < taken.end:
             if begin < taken.begin or taken.end < end:
                 return None
-            parts.append(sliced(each, others, graph))
+            parts.append(slice_value(each, others, graph))
         begin = end
     return graph.op.concat(parts, taken.axis) if parts and graph.uses(source) == 1 else None

@@ -36,13 +36,13 @@ class CancelTransposes(Rule):
         inner = graph.call(call.args[0], _TRANSPOSE) if graph.operator(call) == _TRANSPOSE else None
         if inner is None:
             return None
-        return _transposed(inner.args[0], _after(graph.axes(inner), graph.axes(call)), graph)
+        return _transpose(inner.args[0], _compose(graph.axes(inner), graph.axes(call)), graph)
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         return dict(super().replacements(graph)) or sink(graph, _Transposes())
 
 
-def _after(first: Axes, second: Axes) -> Axes:
+def _compose(first: Axes, second: Axes) -> Axes:
     """Return the axes of a transpose by `first`, then by `second`."""
     return tuple(first[axis] for axis in second)
 
@@ -51,7 +51,7 @@ def _inverse(axes: Axes) -> Axes:
     return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
-def _transposed(x: Expr, axes: Axes, graph: Dataflow) -> Expr:
+def _transpose(x: Expr, axes: Axes, graph: Dataflow) -> Expr:
     return x if list(axes) == sorted(axes) else graph.op.permute_dims(x, list(axes))
 
 
@@ -68,14 +68,14 @@ class _Transposes:
         return size
 
     def is_free(self, key: Axes, call: Call | None, graph: Dataflow) -> bool:
-        axes = _after(key, graph.axes(call)) if call is not None else key
+        axes = _compose(key, graph.axes(call)) if call is not None else key
         return list(axes) == sorted(axes)
 
     def moved(self, value: Expr, key: Axes, shape: Axes, graph: Dataflow) -> Expr:
-        return _transposed(value, key, graph)
+        return _transpose(value, key, graph)
 
     def composed(self, value: Expr, key: Axes, call: Call, graph: Dataflow) -> Expr:
-        return _transposed(value, _after(key, graph.axes(call)), graph)
+        return _transpose(value, _compose(key, graph.axes(call)), graph)
 
     def through(self, call: Call, keys: Mapping[Var, Axes], graph: Dataflow) -> Axes | None:
         name = graph.operator(call)
@@ -99,9 +99,9 @@ class _Transposes:
     def computed(self, call: Call, keys: Mapping[Var, Axes], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
         name, op, key = graph.operator(call), graph.op, keys[operands(call, graph)[0]]
         if name in ELEMENTWISE:
-            return graph.like(call, [_before(each, key, before, graph) for each in graph.tensors(call)])
+            return graph.like(call, [_undo_transpose(each, key, before, graph) for each in graph.tensors(call)])
         if name == "relax.concat":
-            fields = [_before(each, key, before, graph) for each in graph.fields(call.args[0])]
+            fields = [_undo_transpose(each, key, before, graph) for each in graph.fields(call.args[0])]
             return op.concat(fields, key[int(call.attrs.axis or 0) % len(key)])
         x = before[graph.variable(call.args[0])]
         if name in _SOFTMAX:
@@ -124,7 +124,7 @@ def _constants_fit(call: Call, rank: int, graph: Dataflow) -> bool:
     return all(len(graph.shape(each) or ()) <= rank for each in flat if graph.constant(each) is not None)
 
 
-def _before(expr: Expr, key: Axes, before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+def _undo_transpose(expr: Expr, key: Axes, before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
     """Return an operand before it was transposed; a constant is transposed back."""
     array = graph.constant(expr)
     if array is None:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from ..operators import ELEMENTWISE
 from ..rule import Rule
-from .sliced_operands import sliced_call
-from .slices import Range, along, part_of, ranges_of, sliced
+from .sliced_operands import slice_call
+from .slices import Range, along, part_of, ranges_of, slice_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,14 +44,14 @@ class PushSlicesUp(Rule):
         memo: dict[object, Expr] = {}
         first: dict[object, Var] = {}
         for var, call in graph.calls(_SLICE, _TAKE):
-            if (taken := _taken(call, graph)) is None:
+            if (taken := _ranges_of(call, graph)) is None:
                 continue
             same = first.setdefault((graph.operator(call), graph.identity(call.args[0]), taken), var)
             if not same.same_as(var):
                 found[var] = same
                 continue
             inner = graph.call(call.args[0], _SLICE) if graph.operator(call) == _SLICE else None
-            if inner is not None and (composed := _composed(call, inner, graph)) is not None:
+            if inner is not None and (composed := _compose(call, inner, graph)) is not None:
                 found[var] = composed
             else:
                 computed = _part(call, taken, graph, memo)
@@ -59,11 +59,11 @@ class PushSlicesUp(Rule):
                     found[var] = (
                         computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
                     )
-        found |= {var: sliced(source, (part,), graph) for var, (source, part) in _items_beside_unread_ones(graph)}
+        found |= {var: slice_value(source, (part,), graph) for var, (source, part) in _items_beside_unread_ones(graph)}
         return found
 
 
-def _taken(call: Call, graph: Dataflow) -> Ranges | None:
+def _ranges_of(call: Call, graph: Dataflow) -> Ranges | None:
     """Return the ranges that a slice, or a `take` of one position, reads; None for any other."""
     if graph.operator(call) == _SLICE:
         return ranges_of(call, graph) or None
@@ -75,7 +75,7 @@ def _taken(call: Call, graph: Dataflow) -> Ranges | None:
     return (Range(axis, begin, begin + 1),) if 0 <= begin < shape[axis] and shape[axis] > 1 else None
 
 
-def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
+def _compose(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
     """Return one slice for a slice of a slice."""
     outer, first = ranges_of(call, graph), ranges_of(inner, graph)
     if outer is None or first is None:
@@ -85,7 +85,7 @@ def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
         before = along(first, each.axis, graph.static_shape(inner)[each.axis])
         begin, step = before.begin + each.begin * before.step, before.step * each.step
         whole[each.axis] = Range(each.axis, begin, begin + (each.extent - 1) * step + 1 if each.extent else begin, step)
-    return sliced(inner.args[0], tuple(whole[axis] for axis in sorted(whole)), graph)
+    return slice_value(inner.args[0], tuple(whole[axis] for axis in sorted(whole)), graph)
 
 
 def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:
@@ -97,7 +97,7 @@ def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:
     )
 
 
-def _joined(read: Mapping[Ranges, int], shape: Sequence[int]) -> Ranges | None:
+def _cover(read: Mapping[Ranges, int], shape: Sequence[int]) -> Ranges | None:
     """Return the ranges around all slices that alone `read` a value of a shape.
 
     None if these have more elements than the slices together, or as many as the value.
@@ -135,7 +135,7 @@ def _read(expr: Expr, graph: Dataflow) -> dict[Ranges, int]:
     read: dict[Ranges, int] = {}
     for user in graph.users(expr):
         call = graph.value(user)
-        ranges = _taken(call, graph) if graph.operator(call) in (_SLICE, _TAKE) else None
+        ranges = _ranges_of(call, graph) if graph.operator(call) in (_SLICE, _TAKE) else None
         if ranges is None:
             return {}
         read[ranges] = prod(graph.static_shape(call))
@@ -193,14 +193,14 @@ def _part(call: Call, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) 
     source = call.args[0]
     read = _read(source, graph)
     shape = graph.shape(source) or ()
-    for ranges in (_joined(read, shape), taken if _pays(source, read, graph) else None):
-        new = _computed(graph.value(source), ranges, graph, memo) if ranges else None
+    for ranges in (_cover(read, shape), taken if _pays(source, read, graph) else None):
+        new = _compute_slice(graph.value(source), ranges, graph, memo) if ranges else None
         if ranges and new is not None and (ranges == taken or graph.operator(new) != _SLICE):
-            return sliced(new, _within(taken, ranges, shape), graph)
+            return slice_value(new, _within(taken, ranges, shape), graph)
     return None
 
 
-def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
+def _compute_slice(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
     """Return the ranges of a call's result, computed from slices of its operands; None if that is not possible."""
     shared: list[Expr] = []
 
@@ -211,20 +211,20 @@ def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Exp
             shared.append(expr)
         key = (graph.identity(expr), ranges)
         if key not in memo:
-            constant = _of_constant(expr, ranges, graph)
-            memo[key] = sliced(expr, ranges, graph) if constant is None else constant
+            constant = _slice_constant(expr, ranges, graph)
+            memo[key] = slice_value(expr, ranges, graph) if constant is None else constant
         return memo[key]
 
     key = (graph.identity(call), taken, "computed")
     if key not in memo:
-        new = sliced_call(call, taken, graph, slice_of)
+        new = slice_call(call, taken, graph, slice_of)
         if new is None or shared:
             return None
         memo[key] = new
     return memo[key]
 
 
-def _of_constant(expr: Expr, ranges: Ranges, graph: Dataflow) -> Expr | None:
+def _slice_constant(expr: Expr, ranges: Ranges, graph: Dataflow) -> Expr | None:
     """Return the ranges of a constant as a constant."""
     array = graph.constant(expr)
     if array is None:

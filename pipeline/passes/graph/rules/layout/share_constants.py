@@ -41,7 +41,7 @@ class ShareConstants(Rule):
         if shared:
             for var, call in graph.calls():
                 if any(each in shared for each in _operands(call, graph)):
-                    found[var] = graph.with_arguments(call, [_with(each, shared, graph) for each in call.args])
+                    found[var] = graph.with_arguments(call, [_replace(each, shared, graph) for each in call.args])
         return found
 
     def rewrite(self, call: Call, graph: Dataflow) -> Expr | None:
@@ -53,13 +53,13 @@ class ShareConstants(Rule):
         for number, each in enumerate(operands):
             if graph.is_variable(each) or np.prod(shapes[number] or (), dtype=int) <= 1:
                 continue
-            small = _without_repeats(graph.constant(each), shapes, number, shape)
+            small = _drop_repeats(graph.constant(each), shapes, number, shape)
             if small is not None:
                 return graph.like(call, [*operands[:number], graph.const(small), *operands[number + 1 :]])
         return None
 
 
-def _without_repeats(
+def _drop_repeats(
     array: np.ndarray | None, shapes: list[tuple[int, ...] | None], number: int, shape: tuple[int, ...]
 ) -> np.ndarray | None:
     """Return a constant with one value for each axis that repeats it; None if the result would lose its shape."""
@@ -106,7 +106,7 @@ def _operands(call: Call, graph: Dataflow) -> list[Expr]:
     return [one for each in call.args for one in (graph.fields(each) or (each,))]
 
 
-def _with(expr: Expr, shared: Mapping[Expr, Expr], graph: Dataflow) -> Expr:
+def _replace(expr: Expr, shared: Mapping[Expr, Expr], graph: Dataflow) -> Expr:
     """Return an operand, or a tuple of operands, with shared constants."""
     if expr in shared:
         return shared[expr]

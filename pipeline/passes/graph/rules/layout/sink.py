@@ -61,7 +61,7 @@ def sink(graph: Dataflow, movement: Movement) -> dict[Var, Expr]:
             keys[var], inside[var] = key, call
     found: dict[Var, Expr] = {}
     touched: set[Var] = set()
-    for part in _connected(graph, inside, keys):
+    for part in _connected_sets(graph, inside, keys):
         region = _Region(graph, movement, keys, sources, {var: inside[var] for var in part})
         around = region.movements()
         if touched.isdisjoint(around) and (new := region.replacements()):
@@ -76,7 +76,7 @@ def operands(call: Call, graph: Dataflow) -> list[Var]:
     return list(dict.fromkeys(graph.variable(each) for each in flat if graph.is_variable(each)))
 
 
-def _connected(graph: Dataflow, inside: Mapping[Var, Call], keys: Mapping[Var, Key]) -> list[list[Var]]:
+def _connected_sets(graph: Dataflow, inside: Mapping[Var, Call], keys: Mapping[Var, Key]) -> list[list[Var]]:
     """Divide the operators into sets that share operands, each in the order of the graph."""
     leader: dict[Var, Var] = {}
 
@@ -118,7 +118,7 @@ class _Region:
                 del self.inside[var]
                 if self._weight_around(var, call) > before:
                     self.inside[var] = call
-        return self._moved() if self._weight() < self._weight(apart=True) else {}
+        return self._move() if self._weight() < self._weight(apart=True) else {}
 
     def _weight_around(self, var: Var, call: Call) -> int:
         return sum(map(self._weight_of, [var, *operands(call, self.graph)]))
@@ -157,7 +157,7 @@ class _Region:
         outside = (user for user in self.graph.users(var) if user not in self.inside and user not in self.sources)
         return self.graph.is_output(var) or any(True for _ in outside)
 
-    def _moved(self) -> dict[Var, Expr]:
+    def _move(self) -> dict[Var, Expr]:
         graph, movement = self.graph, self.movement
         read = {each for call in self.inside.values() for each in operands(call, graph)}
         before: dict[Var, Expr] = {var: self.sources[var] for var in read if var in self.sources}

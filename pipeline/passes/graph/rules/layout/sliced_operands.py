@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ..operators import ELEMENTWISE, REDUCTIONS, RESHAPES
-from .slices import Range, part_shape, sliced
+from .slices import Range, part_shape, slice_value
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -21,7 +21,7 @@ Slicer = Callable[["Expr", Ranges], "Expr"]
 _SOFTMAX = frozenset({"relax.nn.softmax", "relax.nn.log_softmax"})
 
 
-def sliced_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+def slice_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     """Return an expression equal to the ranges `taken` of `call`; None if an element of it reads several positions.
 
     `slice_of` returns ranges of an operand.
@@ -30,14 +30,16 @@ def sliced_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) ->
     if graph.shape(call) is None or any(graph.shape(each) is None for each in graph.tensors(call)):
         return None
     if name in ELEMENTWISE:
-        return graph.like(call, [slice_of(each, _aligned(each, call, taken, graph)) for each in graph.tensors(call)])
+        return graph.like(
+            call, [slice_of(each, _align_ranges(each, call, taken, graph)) for each in graph.tensors(call)]
+        )
     if name in _SOFTMAX or name == "relax.nn.layer_norm":
         return _along_other_axes(call, taken, graph, slice_of)
     rule = _RULES.get(name) or (_reshape if name in RESHAPES else _reduction if name in REDUCTIONS else None)
     return rule(call, taken, graph, slice_of) if rule else None
 
 
-def _aligned(operand: Expr, call: Call, taken: Ranges, graph: Dataflow) -> Ranges:
+def _align_ranges(operand: Expr, call: Call, taken: Ranges, graph: Dataflow) -> Ranges:
     """Return the ranges of an operand that broadcasts to the result: none along axes that it lacks or repeats."""
     shape, whole = graph.static_shape(operand), graph.static_shape(call)
     missing = len(whole) - len(shape)
@@ -80,7 +82,7 @@ def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
 
 
 def _broadcast_to(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
-    operand = slice_of(call.args[0], _aligned(call.args[0], call, taken, graph))
+    operand = slice_of(call.args[0], _align_ranges(call.args[0], call, taken, graph))
     return graph.op.broadcast_to(operand, part_shape(graph.static_shape(call), taken))
 
 
@@ -109,19 +111,21 @@ def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -
     positions = tuple(each for each in taken if each.axis > 1)
     if channels and int(call.attrs.groups) != 1:
         return None
-    if (narrowed := _narrowed(call, positions, graph)) is not None:
+    if (narrowed := _narrow(call, positions, graph)) is not None:
         geometry, read = narrowed
         return geometry.call(slice_of(call.args[0], (*batch, *read)), slice_of(call.args[1], channels))
     if not (batch or channels):
         return None
     # positions of the plane are left to a slice behind it
-    return sliced(graph.like(call, [slice_of(call.args[0], batch), slice_of(call.args[1], channels)]), positions, graph)
+    return slice_value(
+        graph.like(call, [slice_of(call.args[0], batch), slice_of(call.args[1], channels)]), positions, graph
+    )
 
 
-def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry, Ranges] | None:
+def _narrow(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry, Ranges] | None:
     """Return a convolution that computes these positions alone, and the ranges of the data it reads.
 
-    None for a convolution of mixed dtypes, for positions of padding alone, and if the part would lie beside the whole data
+    None for a convolution of mixed dtypes, for positions of padding alone, and if the part would be alive next to the whole data
     and is larger than the elements that are not computed.
     """
     from ..convolution.geometry import Geometry

@@ -72,7 +72,7 @@ def _int(value: Expr) -> int | None:
     return int(number) if number is not None and hasattr(number, "__int__") else None
 
 
-def sliced(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:
+def slice_value(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:
     """Return a call that takes these ranges of `x`; `x` itself for none."""
     if not ranges:
         return x

@@ -1,6 +1,6 @@
-"""Run tasks in a forked process beside the caller's own work, on cores that this leaves idle.
+"""Run tasks in a forked process during the caller's own work, on cores that this leaves idle.
 
-    with aside(code, cases) as results:       the process computes `code`, then `cases`
+    with background(code, cases) as results:  the process computes `code`, then `cases`
         search()                              on all cores, and sometimes on one
         compare(results.of(1))                waits for the cases, if they are not there yet
 
@@ -28,7 +28,7 @@ _NICE = 10
 Task = Callable[[], Any]
 
 
-class Results:
+class BackgroundResults:
     """Receive the results of tasks; None for a task that failed, or that the process did not end."""
 
     def __init__(self, connection: Connection, count: int, seconds: float):
@@ -61,7 +61,7 @@ class Results:
 
 
 @contextmanager
-def aside(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Iterator[Results]:
+def background(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Iterator[BackgroundResults]:
     """Start the tasks, one after another, in a process that ends with the context; one of them may do the same.
 
     `seconds` are those of the processor, for all tasks; `nice` is added to the priority of this process. Results are
@@ -78,7 +78,7 @@ def aside(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Iterator
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     theirs.close()
     try:
-        yield Results(ours, len(tasks), PATIENCE * seconds)
+        yield BackgroundResults(ours, len(tasks), PATIENCE * seconds)
     finally:
         process.kill()
         process.join()

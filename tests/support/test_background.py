@@ -1,4 +1,4 @@
-"""Tasks in a process aside: their results, and their failures."""
+"""Tasks in a background process: their results, and their failures."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from passfit.support.aside import aside
+from passfit.support.background import background
 
 
 def failing() -> None:
@@ -24,50 +24,50 @@ def working() -> None:
 
 
 def test_results_come_in_order_however_they_are_asked_for():
-    with aside(os.getpid, lambda: np.arange(1 << 20), lambda: 3) as results:
+    with background(os.getpid, lambda: np.arange(1 << 20), lambda: 3) as results:
         assert results.of(2) == 3
         assert results.of(0) not in (None, os.getpid())
         assert (results.of(1) == np.arange(1 << 20)).all()
         assert len(results.all()) == 3
-    with aside() as results:
+    with background() as results:
         assert results.all() == []
 
 
 def test_a_task_that_fails_has_no_result_and_the_next_one_does():
-    with aside(failing, lambda: 1) as results:
+    with background(failing, lambda: 1) as results:
         assert results.all() == [None, 1]
 
 
 @pytest.mark.parametrize("end", [killed, working])
 def test_tasks_of_a_process_that_ends_have_no_result(end):
-    with aside(lambda: 1, end, lambda: 2, seconds=0.3) as results:
+    with background(lambda: 1, end, lambda: 2, seconds=0.3) as results:
         assert results.all() == [1, None, None]
 
 
 def test_a_task_may_run_others_aside():
     def outer() -> list:
-        with aside(killed) as inner, aside(lambda: 2, nice=0) as other:
+        with background(killed) as inner, background(lambda: 2, nice=0) as other:
             return [*inner.all(), *other.all()]
 
-    with aside(outer) as results:
+    with background(outer) as results:
         assert results.of(0) == [None, 2]
 
 
 def test_a_process_that_is_not_waited_for_ends_with_the_context():
     started = time.monotonic()
-    with pytest.raises(KeyError), aside(lambda: time.sleep(60)):
+    with pytest.raises(KeyError), background(lambda: time.sleep(60)):
         raise KeyError
     assert time.monotonic() - started < 30
 
 
 def test_the_process_leaves_cores_to_others():
-    with aside(lambda: os.nice(0)) as results:
+    with background(lambda: os.nice(0)) as results:
         assert results.of(0) > os.nice(0) or os.nice(0) > 9
 
 
 def test_a_result_that_comes_too_late_is_not_the_next_one(monkeypatch):
-    monkeypatch.setattr("passfit.support.aside.PATIENCE", 0.01)
-    with aside(lambda: time.sleep(0.5), lambda: 2, seconds=10) as results:
+    monkeypatch.setattr("passfit.support.background.PATIENCE", 0.01)
+    with background(lambda: time.sleep(0.5), lambda: 2, seconds=10) as results:
         assert results.of(0) is None
         time.sleep(1)
         assert results.of(1) is None

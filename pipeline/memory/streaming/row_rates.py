@@ -1,4 +1,4 @@
-"""Choose ticks that fit the rates of all tensors in a streaming region: `Clock`."""
+"""Choose ticks that fit the rates of all tensors in a streaming region: `RowRates`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 Rate = tuple[int, int]
 
 
-class Clock:
+class RowRates:
     """Ticks that fit all rates: each period is a whole number, and they have no common divisor."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Clock:
         return found
 
 
-def reduced(over: int, under: int) -> Rate:
+def reduce_rate(over: int, under: int) -> Rate:
     """Return a rate without a common divisor."""
     common = math.gcd(over, under)
     return over // common, under // common

@@ -1,0 +1,87 @@
+"""Express encoders of categories of `ai.onnx.ml`, as far as these are numbers: no C library takes texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..canonical.node_builder import NodeBuilder
+from .context import Rule, Surroundings
+
+if TYPE_CHECKING:
+    import onnx
+
+_Attributes = dict[str, Any]
+_TEXTS = "its categories are texts, which no C library here takes: encode them before, and train on their numbers"
+
+
+def _equal(value: str, keys: np.ndarray, build: NodeBuilder) -> str:
+    """Build whether each element is each of the keys, along a new last axis; NaN is NaN."""
+    each = build.node("Unsqueeze", value, build.integers(-1))
+    same = build.node("Equal", each, build.constant(keys))
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        nan = build.node("And", build.node("IsNaN", each), build.constant(np.isnan(keys)))
+        same = build.node("Or", same, nan)
+    return same
+
+
+def _one_hot(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build a column for each category: 1 for that of the element, all 0 for one that is not known."""
+    from onnx import TensorProto
+
+    if attributes.get("cats_strings"):
+        return _TEXTS
+    categories = np.asarray(attributes["cats_int64s"], np.int64)
+    value = node.input[0]
+    if around.dtype(value) != np.int64:
+        value = build.node("Cast", value, to=TensorProto.INT64)
+    build.node("Cast", _equal(value, categories, build), to=TensorProto.FLOAT, result=node.output[0])
+    return None
+
+
+def _table(attributes: _Attributes, side: str) -> np.ndarray | None:
+    """Return the `keys` or `values` of a LabelEncoder; None for texts, and for the names of the first version."""
+    from onnx import numpy_helper
+
+    for kind, dtype in (("int64s", np.int64), ("floats", np.float32)):
+        if attributes.get(f"{side}_{kind}"):
+            return np.asarray(attributes[f"{side}_{kind}"], dtype)
+    tensor = attributes.get(f"{side}_tensor")
+    table = None if tensor is None else numpy_helper.to_array(tensor).reshape(-1)
+    return table if table is not None and table.dtype.kind in "if" else None
+
+
+def _label_encoder(
+    node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder
+) -> str | None:
+    from onnx import TensorProto, numpy_helper
+
+    keys, values = _table(attributes, "keys"), _table(attributes, "values")
+    if keys is None or values is None:
+        return _TEXTS
+    if (tensor := attributes.get("default_tensor")) is not None:
+        default = numpy_helper.to_array(tensor).reshape(())
+    else:
+        default = (
+            attributes.get("default_int64", -1) if values.dtype.kind == "i" else attributes.get("default_float", -0.0)
+        )
+    same = build.node("Cast", _equal(node.input[0], keys, build), to=TensorProto.INT32)
+    found = build.node("Gather", build.constant(values), build.node("ArgMax", same, axis=-1, keepdims=0))
+    known = build.node("Cast", build.node("ReduceSum", same, build.integers(-1), keepdims=0), to=TensorProto.BOOL)
+    build.node("Where", known, found, build.constant(np.asarray(default, values.dtype)), result=node.output[0])
+    return None
+
+
+def _features(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build the columns of all inputs side by side, as floats."""
+    from onnx import TensorProto
+
+    if any(around.rank(each) != 2 for each in node.input):
+        return "an input of it is not a table"
+    parts = [build.node("Cast", each, to=TensorProto.FLOAT) for each in node.input]
+    build.node("Concat", *parts, axis=1, result=node.output[0])
+    return None
+
+
+RULES: dict[str, Rule] = {"FeatureVectorizer": _features, "LabelEncoder": _label_encoder, "OneHotEncoder": _one_hot}
