@@ -123,7 +123,7 @@ def positions(value: object) -> list[Var]:
 
 
 def depends(expr: object, var: Var, bound: Mapping[Var, Expr]) -> bool:
-    """Tell whether an expression uses `var`, itself or by the values of block axes."""
+    """Return whether an expression uses `var`, itself or by the values of block axes."""
     if isinstance(expr, Var):
         return expr.same_as(var) or (expr in bound and depends(bound[expr], var, bound))
     return any(depends(each, var, bound) for each in parts(expr))

@@ -96,7 +96,7 @@ def _nest(loop: For) -> list[For]:
 
 
 def _has_serial_loop(stmt: Stmt) -> bool:
-    """Tell whether a loop is in a statement that is not unrolled; one of a single step is none."""
+    """Return whether a loop is in a statement that is not unrolled; one of a single step is none."""
     found: list[bool] = []
     tvm_ffi.structural_walk(stmt, (For, lambda loop: found.append(int(loop.kind) == _SERIAL and not _is_single(loop))))
     return any(found)
