@@ -60,7 +60,7 @@ def judged(head, x, weights, offset, found):
     runtime = head(x @ weights.T + offset).astype(np.float32)
     case = Case({}, {"y": runtime}, {"y": runtime}, {"y": wide})
     errors = errors_of("y", [{"y": found.astype(np.float32)}], [case], TOLERANCE)
-    return errors.library.within(errors.allowed_error)
+    return errors.library.within(errors.allowed)
 
 
 #: 0 and 1000: outputs of any kind, and outputs that differ by less than one unit in the last place in a thousand
