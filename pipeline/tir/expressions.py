@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -177,6 +177,11 @@ def is_true(predicate: Expr) -> bool:
 
 def uses(expr: object, var: Var) -> bool:
     return any(var.same_as(each) for each in undefined_vars(expr))
+
+
+def is_among(expr: Expr, others: Iterable[Expr]) -> bool:
+    """Return whether an expression equals one of others in structure."""
+    return any(tvm_ffi.structural_equal(expr, each) for each in others)
 
 
 def is_contiguous(expr: object, var: Var) -> bool:

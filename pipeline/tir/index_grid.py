@@ -54,16 +54,22 @@ def chunks(loops: Sequence[GridLoop], bindings: Sequence[tuple[Var, Expr]]) -> I
     outer, rest = loops[: max(inner - 1, 0)], loops[max(inner - 1, 0) :]
     for values in product(*(range(loop.start, loop.start + loop.extent) for loop in outer)):
         for within in _parts(rest):
-            grid = Grid(tuple(loop.extent for loop in within))
+            grid = grid_over(within)
             for loop, value in zip(outer, values):
                 grid.values[loop.var] = np.int64(value)
-            for axis, loop in enumerate(within):
-                along = [1] * len(within)
-                along[axis] = loop.extent
-                grid.values[loop.var] = np.arange(loop.start, loop.start + loop.extent, dtype=np.int64).reshape(along)
             for var, expr in bindings:
                 grid.values[var] = grid.evaluate(expr)
             yield grid
+
+
+def grid_over(loops: Sequence[GridLoop]) -> Grid:
+    """Return the grid of all iterations of `loops`, outermost first, with an axis for each."""
+    grid = Grid(tuple(loop.extent for loop in loops))
+    for axis, loop in enumerate(loops):
+        along = [1] * len(loops)
+        along[axis] = loop.extent
+        grid.values[loop.var] = np.arange(loop.start, loop.start + loop.extent, dtype=np.int64).reshape(along)
+    return grid
 
 
 def _parts(loops: Sequence[GridLoop]) -> Iterator[Sequence[GridLoop]]:

@@ -77,6 +77,20 @@ def iterations(stmt: Stmt, around: int = 1) -> int:
     return around
 
 
+def axis_values(realize: SBlockRealize) -> dict[Var, Expr]:
+    """Return the values of a block's axes."""
+    return {axis.var: value for axis, value in zip(realize.block.iter_vars, realize.iter_values)}
+
+
+def serial_loops(stmt: Stmt) -> tuple[list[For], Stmt]:
+    """Return the serial loops nested without any statement between them, outermost first, and the body of the last one."""
+    found = []
+    while isinstance(stmt, For) and int(stmt.kind) == _SERIAL and isinstance(stmt.extent, IntImm):
+        found.append(stmt)
+        stmt = stmt.body
+    return found, stmt
+
+
 def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:
     """Build a kernel from loop nests and its `own` internal buffers."""
     root = SBlock([], [], [], "root", sequence(nests), alloc_buffers=list(own))

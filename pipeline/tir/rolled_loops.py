@@ -24,7 +24,7 @@ def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
     def mark(loop: For) -> For:
         if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= MOST_STEPS:
             return loop
-        if _has_serial_loop(loop.body) or not _sums(loop.body):
+        if has_serial_loop(loop.body) or not _sums(loop.body):
             return loop
         return For(
             loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, annotations={**loop.annotations, ROLLED: 1}
@@ -37,7 +37,8 @@ def is_rolled(loop: For) -> bool:
     return ROLLED in loop.annotations
 
 
-def _has_serial_loop(stmt: Stmt) -> bool:
+def has_serial_loop(stmt: Stmt) -> bool:
+    """Return whether a serial loop of several steps is in a statement."""
     found: list[bool] = []
     tvm_ffi.structural_walk(stmt, [(For, lambda loop: found.append(int(loop.kind) == _SERIAL and not _is_once(loop)))])
     return any(found)

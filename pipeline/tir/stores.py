@@ -12,6 +12,7 @@ from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, IfThenElse, IntImm
 
 from .expressions import is_true
 from .index_grid import GridLoop, Mask, Unknown
+from .loop_nests import axis_values
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
         block = stmt.block
         if block.match_buffers:
             raise Unknown("a block renames buffers")
-        bindings = (*bindings, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
+        bindings = (*bindings, *axis_values(stmt).items())
         masks = masks if is_true(stmt.predicate) else (*masks, (stmt.predicate, True))
         for part in (block.init, block.body):
             if part is not None:

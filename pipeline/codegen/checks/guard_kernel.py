@@ -25,7 +25,7 @@ from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
 from ...tir.expressions import is_true, loads, replaced, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import sequence, statements
+from ...tir.loop_nests import axis_values, sequence, statements
 from .buffers_of_data import buffers_of_data
 from .proofs import Constants, Proofs
 from .values import ValueChecks
@@ -217,7 +217,7 @@ class _Guard:
             raise Unknown("a block renames buffers")
         for axis in block.iter_vars:
             self._proofs.bind(axis.var, axis.dom.min, axis.dom.extent)
-        axes = {axis.var: value for axis, value in zip(block.iter_vars, stmt.iter_values)}
+        axes = axis_values(stmt)
         body, checks = self._stmt(block.body)
         init = block.init
         if init is not None:

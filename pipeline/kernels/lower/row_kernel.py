@@ -18,7 +18,7 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, PrimFunc, Select, Stmt
 
 from ...memory.streaming.growth import rows_first
-from ...tir.expressions import replaced
+from ...tir.expressions import is_among, replaced
 from ...tir.loop_nests import all_of, buffer_of, int64
 
 
@@ -205,11 +205,7 @@ def choose_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
     found: list[Select] = []
     tvm_ffi.structural_walk(store.value, (Select, found.append))
     alike = (_are_bytes(each) and tvm_ffi.structural_equal(each.condition, found[0].condition) for each in found)
-    if (
-        not found
-        or not all(alike)
-        or not any(tvm_ffi.structural_equal(each, found[0].condition) for each in conditions)
-    ):
+    if not found or not all(alike) or not is_among(found[0].condition, conditions):
         return store
 
     def by(choice: str) -> BufferStore:

@@ -20,9 +20,9 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IntImm, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import loads, replaced, uses
-from ...tir.index_grid import Grid, Unknown
-from ...tir.loop_nests import int64, renewed, sequence
+from ...tir.expressions import is_among, loads, replaced, uses
+from ...tir.index_grid import GridLoop, Unknown, grid_over
+from ...tir.loop_nests import axis_values, int64, renewed, sequence
 from ...tir.rolled_loops import MOST_STEPS
 
 _SERIAL, _UNROLLED = 0, 3
@@ -93,12 +93,10 @@ class _Conditions:
 
     def _see_block(self, block: SBlockRealize) -> None:
         self.is_plain &= block.block.init is None and not block.block.alloc_buffers
-        self._bound.update({axis.var: value for axis, value in zip(block.block.iter_vars, block.iter_values)})
+        self._bound.update(axis_values(block))
 
     def _see_choice(self, select: Select) -> None:
-        if not loads(select.condition) and not any(
-            tvm_ffi.structural_equal(select.condition, each) for each in self._found
-        ):
+        if not loads(select.condition) and not is_among(select.condition, self._found):
             self._found.append(select.condition)
 
     def of_rows(self, extent: int) -> list[_Held]:
@@ -114,9 +112,7 @@ class _Conditions:
         asked = [self._loop.loop_var, *(var for var in self._rows if uses(value, var))]
         if not uses(value, self._loop.loop_var) or not set(undefined_vars(value)) <= set(asked):
             return None
-        grid = Grid(tuple(extents[var] for var in asked))
-        for axis, var in enumerate(asked):
-            grid.values[var] = np.arange(extents[var]).reshape([-1 if n == axis else 1 for n in range(len(asked))])
+        grid = grid_over([GridLoop(var, 0, extents[var]) for var in asked])
         try:
             holds = np.broadcast_to(np.asarray(grid.evaluate(value), bool), grid.shape).reshape(extent, -1)
         except Unknown:

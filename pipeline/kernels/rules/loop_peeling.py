@@ -24,7 +24,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, St
 
 from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
+from ...tir.loop_nests import all_of, axis_values, buffer_of, int64, kernel_of, nests_in, sequence
 from .vector_conditions import VECTORIZED, of_vectors
 
 _SERIAL = 0
@@ -218,7 +218,7 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
             lanes = {**lanes, stmt.loop_var: int(stmt.extent)}
         yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values, lanes)))
     elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
-        bound = {axis.var: replaced(value, values) for axis, value in zip(stmt.block.iter_vars, stmt.iter_values)}
+        bound = {axis: replaced(value, values) for axis, value in axis_values(stmt).items()}
         store, conditions = _without_padding(stmt.block.body)
         asked = [replaced(each, bound) for each in conditions]
         if not is_true(stmt.predicate):

@@ -29,6 +29,7 @@ from ...targets import Machine, Target
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork, core_of, kernel_cycles
 from ..expressions import chosen_places, element_bytes, loads
 from ..index_grid import Grid, Unknown
+from ..loop_nests import axis_values
 from ..memoise import memoise_by_structure
 from ..operators.quads import joined_loads
 from ..row_window import calls_of
@@ -161,7 +162,7 @@ class _Counter:
     def _block(self, stmt: SBlockRealize, place: _Place) -> list[_Counted]:
         block = stmt.block
         small = {buffer for buffer in block.alloc_buffers if _nbytes(buffer) <= self._machine.register_bytes}
-        bound = (*place.bound, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
+        bound = (*place.bound, *axis_values(stmt).items())
         registers = place.registers | {hash(each) for each in small}
         inside = _Place(place.loops, bound, place.share * _share(stmt.predicate, place), registers)
         found = self.of(block.body, inside)

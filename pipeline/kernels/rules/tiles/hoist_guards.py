@@ -15,13 +15,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import tvm_ffi
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, IntImm, PrimFunc, Select, Stmt
+from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ....tir.index_grid import Unknown
-from ....tir.rolled_loops import MOST_PLACES, ROLLED
+from ....tir.loop_nests import axis_values, serial_loops
+from ....tir.rolled_loops import MOST_PLACES, ROLLED, has_serial_loop
 
-_SERIAL, _UNROLLED = 0, 3
+_UNROLLED = 3
 
 
 def hoist_guards(kernel: PrimFunc) -> PrimFunc:
@@ -48,9 +49,8 @@ def _interchanged(kernel: PrimFunc, most: int, axes: Callable[[Stmt], Mapping[Va
     """
 
     def ordered(loop: For) -> For:
-        nest = _nest(loop)
-        body = nest[-1].body
-        if len(nest) < 2 or _has_serial_loop(body):
+        nest, body = serial_loops(loop)
+        if len(nest) < 2 or has_serial_loop(body):
             return loop
         try:
             bound = axes(body)
@@ -85,27 +85,6 @@ def _count(nest: Sequence[For], used: Collection[Var]) -> int:
     return count
 
 
-def _nest(loop: For) -> list[For]:
-    """Return the serial loops nested without any statement between them, outermost first."""
-    found = []
-    stmt: Stmt = loop
-    while isinstance(stmt, For) and int(stmt.kind) == _SERIAL and isinstance(stmt.extent, IntImm):
-        found.append(stmt)
-        stmt = stmt.body
-    return found or [loop]
-
-
-def _has_serial_loop(stmt: Stmt) -> bool:
-    """Return whether a loop is in a statement that is not unrolled; one of a single step is none."""
-    found: list[bool] = []
-    tvm_ffi.structural_walk(stmt, (For, lambda loop: found.append(int(loop.kind) == _SERIAL and not _is_single(loop))))
-    return any(found)
-
-
-def _is_single(loop: For) -> bool:
-    return isinstance(loop.extent, IntImm) and int(loop.extent) == 1
-
-
 def _axes(stmt: Stmt) -> dict[Var, Expr]:
     """Return the values of the axes of all blocks in a statement. Raises Unknown if one of them starts a sum."""
     found: dict[Var, Expr] = {}
@@ -113,7 +92,7 @@ def _axes(stmt: Stmt) -> dict[Var, Expr]:
 
     def see(block: SBlockRealize) -> None:
         starts.append(block.block.init is not None)
-        found.update({axis.var: value for axis, value in zip(block.block.iter_vars, block.iter_values)})
+        found.update(axis_values(block))
 
     tvm_ffi.structural_walk(stmt, (SBlockRealize, see))
     if any(starts):

@@ -9,8 +9,7 @@ from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Add, FloorDiv, FloorMod, IntImm
 
-from ....program import DTYPE_BYTES
-from ....tir.expressions import conjuncts, is_choice, loads, unconverted, uses
+from ....tir.expressions import conjuncts, element_bytes, is_choice, loads, unconverted, uses
 
 #: bytes from line to line of a weight from which on repacking pays: each step leaves the lines that are fetched ahead
 _FAR = 256
@@ -97,7 +96,7 @@ def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
     """Return whether a sum steps from page to page of a large buffer: nothing is fetched ahead."""
     for load in loads(operand):
         shape = [int(extent) for extent in load.source.ty.shape]
-        width = DTYPE_BYTES[str(load.source.ty.dtype)]
+        width = element_bytes(load.source)
         far = [
             any(uses(index, var) for var in summed) and prod(shape[n + 1 :]) * width >= _PAGE
             for n, index in enumerate(load.indices)
@@ -117,7 +116,7 @@ def moved_bytes(operand: Expr, extents: Mapping[Var, int]) -> int:
 
 def _read_bytes(load: TensorLoad, extents: Mapping[Var, int]) -> int:
     shape = [int(extent) for extent in load.source.ty.shape]
-    width = DTYPE_BYTES[str(load.source.ty.dtype)]
+    width = element_bytes(load.source)
     return width * prod(min(extent, _span(index, extents) or extent) for index, extent in zip(load.indices, shape))
 
 

@@ -44,8 +44,8 @@ from tvm.tirx import (
 from tvm.tirx.analysis import undefined_vars
 
 from ....tir.expressions import choice_of, is_true, loads, replaced, unconverted, uses, walk
-from ....tir.index_grid import Grid, Unknown
-from ....tir.loop_nests import all_of, are_axes, int64, renewed, sequence
+from ....tir.index_grid import GridLoop, Unknown, grid_over
+from ....tir.loop_nests import all_of, are_axes, axis_values, int64, renewed, sequence
 
 #: most places that get a sum of their own, and the least share of the tiles that read each throughout
 _MOST, _SHARE = 2, 0.25
@@ -127,7 +127,7 @@ def _nest_of(nest: Stmt) -> _Nest | None:
         return None
     if not is_true(nest.predicate) or _first_choice(nest.block.body.value) is None:
         return None
-    return _Nest(nest.block, {axis.var: value for axis, value in zip(nest.block.iter_vars, nest.iter_values)}, loops)
+    return _Nest(nest.block, axis_values(nest), loops)
 
 
 def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
@@ -206,9 +206,7 @@ def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | 
     asked = [var for var in extents if var in used]
     if math.prod(extents[var] for var in asked) > _SAMPLES:
         raise Unknown("too many positions to count")
-    grid = Grid(tuple(extents[var] for var in asked))
-    for axis, var in enumerate(asked):
-        grid.values[var] = np.arange(extents[var]).reshape([-1 if n == axis else 1 for n in range(len(asked))])
+    grid = grid_over([GridLoop(var, 0, extents[var]) for var in asked])
     holds = [np.asarray(grid.evaluate(condition), bool) == wanted for condition, wanted in conditions]
     return float(np.mean(np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(True, *holds)), grid.shape)))
 

@@ -17,15 +17,13 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
-from ....tir.expressions import conjuncts, uses
+from ....tir.expressions import conjuncts, is_among, uses
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import renewed
+from ....tir.loop_nests import renewed, serial_loops
 from ....tir.row_window import takes_a_row, tensors_of
 from .unswitch_choices import throughout
-
-_SERIAL = 0
 
 
 def unswitch_guards(kernel: PrimFunc) -> PrimFunc:
@@ -45,11 +43,7 @@ def unswitch_guards(kernel: PrimFunc) -> PrimFunc:
 
 def _unswitched(nest: Stmt, first: Var) -> Stmt:
     """Unswitch a nest inside the loops that its guards depend on, if more loops are in them; else around all of it."""
-    serial: list[For] = []
-    body = nest
-    while isinstance(body, For) and int(body.kind) == _SERIAL and isinstance(body.extent, IntImm):
-        serial.append(body)
-        body = body.body
+    serial, body = serial_loops(nest)
     loops: dict[Var, int] = {}
     tiles: list[SBlockRealize] = []
     tvm_ffi.structural_walk(
@@ -77,7 +71,7 @@ def _guards(body: Stmt) -> list[Expr]:
 
     def see(guard: IfThenElse) -> None:
         if guard.else_case is None:
-            found.extend(each for each in conjuncts(guard.condition) if not _is_among(each, found))
+            found.extend(each for each in conjuncts(guard.condition) if not is_among(each, found))
 
     tvm_ffi.structural_walk(body, (IfThenElse, see))
     return found
@@ -87,14 +81,10 @@ def _without(body: Stmt, guards: Sequence[Expr]) -> Stmt:
     """Drop conditions that hold."""
 
     def guarded(guard: IfThenElse) -> Stmt:
-        left = [each for each in conjuncts(guard.condition) if guard.else_case or not _is_among(each, guards)]
+        left = [each for each in conjuncts(guard.condition) if guard.else_case or not is_among(each, guards)]
         return IfThenElse(tirx.all(*left), guard.then_case, guard.else_case) if left else guard.then_case
 
     return tvm_ffi.structural_map(body, (IfThenElse, guarded))
-
-
-def _is_among(condition: Expr, others: Sequence[Expr]) -> bool:
-    return any(tvm_ffi.structural_equal(condition, each) for each in others)
 
 
 def _around(loops: Sequence[For], body: Stmt) -> Stmt:
