@@ -11,7 +11,6 @@ from tvm.tirx import PrimFunc
 from ...kernels.lower.schedule_program import figures_of_schedules
 from ...kernels.lower.specialise import put_slices_in_place, specialise_kernels, variant_of
 from ...kernels.weights.repack import repackable_parameters
-from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes, rearranged
 from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
@@ -36,7 +35,7 @@ class Costs:
 
 def costs_task(evaluation: Evaluation, target: Target) -> WorkerTask:
     """Return the task to compute the costs of a candidate; its result is None if the candidate fails."""
-    specs, arrangement = _parts(evaluation)
+    specs, arrangement = specs_of(evaluation.module_passes), evaluation.arrangement
     return WorkerTask(
         specs, partial(_costs, specs=specs, arrangement=arrangement, target=target), arrangement, work=1.0
     )
@@ -94,11 +93,5 @@ def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, float, int]:
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:
     """Estimate the weights and the code of a candidate, in bytes; compiles the kernels `code` has not seen yet."""
-    specs, arrangement = _parts(evaluation)
-    lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
+    lowered, _ = apply_program_passes(*scorer.begun(specs_of(evaluation.module_passes), evaluation.arrangement))
     return lowered.program.weight_bytes + code.of(specialise_kernels(lowered))
-
-
-def _parts(evaluation: Evaluation) -> tuple[Specs, Arrangement]:
-    passes = evaluation.module_passes
-    return specs_of(passes), tuple(each for each in evaluation.passes if not isinstance(each, ModulePass))
