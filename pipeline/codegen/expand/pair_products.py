@@ -11,6 +11,7 @@ Schedule rules write them (kernels/rules/integer/runs) for machines with `pairs`
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
 
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
@@ -32,15 +33,16 @@ _DOTS = {
 
 def expand_pair_products(kernel: PrimFunc) -> PrimFunc:
     """Expand these operators in a lowered, vectorised kernel, by the features of its attribute `target`."""
-    pairs, dots = _available(_INTRINSICS, kernel), _available(_DOTS, kernel)
+    # looked up at the first operator: LLVM is asked for each feature, and most kernels have no operator
+    pairs, dots = (cache(partial(_available, each, kernel)) for each in (_INTRINSICS, _DOTS))
     smlads = has_smlad(kernel)
 
     def pair(call: Call) -> Expr:
         weights, values = call.args
-        return _product(weights, values, pairs)
+        return _product(weights, values, pairs())
 
     def four(call: Call) -> Expr:
-        return smlad_products(*call.args, signed=False) if smlads else _dots(*call.args, known=dots)
+        return smlad_products(*call.args, signed=False) if smlads else _dots(*call.args, known=dots())
 
     def four_halves(call: Call) -> Expr:
         total, weights, first, moved, whole = call.args
