@@ -13,6 +13,8 @@ from onnx import numpy_helper
 from tvm import relax, te, topi
 from tvm.ir import Expr
 
+from ...canonical.shapes import constant_tensors
+
 GATHERS = frozenset({"Gather", "GatherElements"})
 #: TVM's kind of a kernel whose every result is computed from elements alone
 _INJECTIVE = 2
@@ -20,7 +22,7 @@ _INJECTIVE = 2
 
 def clipped_indices(graph: onnx.GraphProto) -> dict[str, tuple[int, int]]:
     """Return the bounds of the results of Clips of integers."""
-    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants = constant_tensors(graph)
     found = {}
     for node in graph.node:
         if node.op_type == "Clip" and len(node.input) == 3 and {*node.input[1:]} <= constants.keys():
@@ -42,14 +44,15 @@ def convert_bounded_gather(
     rank = len(data.ty.shape)
     if not 0 <= bounds[0] <= bounds[1] < int(data.ty.shape[axis]):
         return None
-    kernel = _taken if operator == "Gather" else _gathered
+    kernel = take if operator == "Gather" else _gathered
     made = builder.call_te(
         kernel, data, indices, axis % rank, primfunc_name_hint="take", primfunc_attrs={"op_pattern": _INJECTIVE}
     )
     return builder.emit(made)
 
 
-def _taken(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
+def take(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
+    """Read slices of `data` along `axis` at `indices` [any shape], which are not checked and not counted from the end."""
     rank = len(indices.shape)
 
     def element(*places: Expr) -> Expr:

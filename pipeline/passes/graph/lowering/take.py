@@ -5,8 +5,9 @@ Imports TVM: only imported once a graph is legalized.
 
 from __future__ import annotations
 
-from tvm import relax, te
-from tvm.ir import Expr
+from tvm import relax
+
+from ....frontend.relax.operators.bounded_gather import take
 
 
 def legalize_take(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
@@ -14,14 +15,4 @@ def legalize_take(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     axis, rank = call.attrs.axis, len(call.args[0].ty.shape)
     if axis is None or str(call.attrs.mode) != "fast":
         return call.op.get_attr("FLegalize")(builder, call)
-    return builder.call_te(_take, *call.args, int(axis) % rank, primfunc_name_hint="take")
-
-
-def _take(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
-    rank = len(indices.shape)
-
-    def element(*places: Expr) -> Expr:
-        return data[(*places[:axis], indices[places[axis : axis + rank]], *places[axis + rank :])]
-
-    shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    return te.compute(shape, element, name="T_take", tag="injective")
+    return builder.call_te(take, *call.args, int(axis) % rank, primfunc_name_hint="take")
