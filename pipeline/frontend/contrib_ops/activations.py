@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings, inputs_of
+from .context import Attributes, Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
 #: of the tanh that approximates erf (Hendrycks and Gimpel, "Gaussian error linear units", 2016)
 _CUBE, _TANH = 0.044715, math.sqrt(2 / math.pi)
 
@@ -22,7 +21,7 @@ def _number(build: NodeBuilder, value: float, around: Surroundings, like: str) -
     return build.constant(np.asarray(value, around.dtype(like)))
 
 
-def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
     x, bias = inputs_of(node, 2)
     if bias:
@@ -33,7 +32,7 @@ def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, b
     return None
 
 
-def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the tanh form of GELU of the sum of the inputs: x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³)))."""
     x, bias = inputs_of(node, 2)
     if bias:
@@ -45,7 +44,7 @@ def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
     return None
 
 
-def _quick_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     x = node.input[0]
     steep = build.node("Mul", x, _number(build, attributes.get("alpha", 1.702), around, x))
     build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
@@ -78,7 +77,7 @@ def _root_mean_square(
         build.node("Cast", build.node("Reciprocal", root), to=TensorProto.FLOAT, result=inverse)
 
 
-def _simplified(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the division by the root mean square, along all axes from one on."""
     x, scale = inputs_of(node, 2)
     axis, rank = attributes.get("axis", -1), around.rank(x)
@@ -91,7 +90,7 @@ def _simplified(node: onnx.NodeProto, attributes: _Attributes, around: Surroundi
 
 
 def _skip(simplified: bool) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
         """Build the normalisation of x + skip + bias; the sum is the fourth output."""
         x, skip, scale, *others = inputs_of(node, 5)
         shift, bias = ("", others[0]) if simplified else others
@@ -112,14 +111,14 @@ def _skip(simplified: bool) -> Rule:
     return rule
 
 
-def _layer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _layer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build ONNX's operator of the same name, inputs and attributes."""
     build.many("LayerNormalization", list(node.input), len(node.output), **attributes)
     build.nodes[-1].output[:] = node.output
     return None
 
 
-def _embed(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
     from onnx import TensorProto
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings, inputs_of
+from .context import Attributes, Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
 #: added to scores that a mask forbids
 _FORBIDDEN = -10000.0
 
@@ -36,7 +35,7 @@ class _Heads:
 
 
 def _attend(
-    heads: _Heads, attributes: _Attributes, around: Surroundings, build: NodeBuilder, kind: np.dtype, result: str
+    heads: _Heads, attributes: Attributes, around: Surroundings, build: NodeBuilder, kind: np.dtype, result: str
 ) -> str | None:
     count = attributes["num_heads"]
     split = build.integers(0, 0, count, -1)
@@ -125,20 +124,20 @@ def _kept(heads: _Heads, k: str, around: Surroundings, build: NodeBuilder) -> st
 
 def _projected(
     projection: str, widths: list[int], node: onnx.NodeProto, mask: str, bias: str, kind: np.dtype,
-    attributes: _Attributes, around: Surroundings, build: NodeBuilder,
+    attributes: Attributes, around: Surroundings, build: NodeBuilder,
 ) -> str | None:  # fmt: skip
     q, k, v = build.many("Split", [projection, build.integers(*widths)], 3, axis=-1)
     heads = _Heads(q, k, v, widths[1] // attributes["num_heads"], around.extent(node.input[0], 0), mask, bias)
     return _attend(heads, attributes, around, build, kind, node.output[0])
 
 
-def _widths(weights: str, attributes: _Attributes, around: Surroundings) -> list[int]:
+def _widths(weights: str, attributes: Attributes, around: Surroundings) -> list[int]:
     """Return the widths of queries, keys and values, none if they are not known."""
     whole = around.extent(weights, 1)
     return list(attributes.get("qkv_hidden_sizes", [])) or ([whole // 3] * 3 if whole is not None else [])
 
 
-def _asks_more(node: onnx.NodeProto, attributes: _Attributes, unread: dict[str, str]) -> str | None:
+def _asks_more(node: onnx.NodeProto, attributes: Attributes, unread: dict[str, str]) -> str | None:
     """Name what a node asks for beyond attention without a cache; `unread` are inputs by their names."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if attributes.get(name):
@@ -149,7 +148,7 @@ def _asks_more(node: onnx.NodeProto, attributes: _Attributes, unread: dict[str, 
     return "only its first output is supported" if any(node.output[1:]) else None
 
 
-def _attention(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _attention(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     x, weights, bias, mask, past, scores, length = inputs_of(node, 7)
     why = _asks_more(node, attributes, {"past": past, "past_sequence_length": length})
     widths = _widths(weights, attributes, around)
@@ -161,7 +160,7 @@ def _attention(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
     return _projected(value, widths, node, mask, scores, around.dtype(weights), attributes, around, build)
 
 
-def _quantised(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _quantised(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the projection on integers, as MatMulIntegerToFloat computes it."""
     from onnx import TensorProto
 
@@ -176,7 +175,7 @@ def _quantised(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
     return _projected(value, widths, node, mask, "", np.dtype(np.float32), attributes, around, build)
 
 
-def _multi_head(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _multi_head(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build attention between given queries, keys and values of three dimensions, without a cache."""
     q, k, v, bias, mask, scores, *cached = inputs_of(node, 10)
     names = ("past_key", "past_value", "past_sequence_length", "cache_indirection")

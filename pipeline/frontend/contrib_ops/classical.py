@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings
+from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
+
+def as_dtype(name: str, dtype: type, around: Surroundings, build: NodeBuilder) -> str:
+    """Return a value in a dtype, converted if it has another."""
+    from onnx import helper
+
+    if around.dtype(name) == dtype:
+        return name
+    return build.node("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def as_floats(name: str, around: Surroundings, build: NodeBuilder) -> tuple[str, np.dtype]:
     """Return a value as floats, and their dtype: doubles stay, as ONNX Runtime computes with them."""
-    from onnx import TensorProto
-
-    dtype = around.dtype(name)
-    if dtype in (np.float32, np.float64):
-        return name, dtype
-    return build.node("Cast", name, to=TensorProto.FLOAT), np.dtype(np.float32)
+    dtype = np.float64 if around.dtype(name) == np.float64 else np.float32
+    return as_dtype(name, dtype, around, build), np.dtype(dtype)
 
 
 def to_float(value: str, result: str, build: NodeBuilder) -> None:
@@ -43,7 +46,7 @@ def transform(scores: str, how: str, result: str, build: NodeBuilder) -> str | N
 
 
 def class_labels(
-    node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, *names: str
+    node: onnx.NodeProto, attributes: Attributes, around: Surroundings, *names: str
 ) -> tuple[list[int], str | None]:
     """Return the classes of a classifier, or the reason if they are texts; `names` are those of the attributes.
 
@@ -65,14 +68,14 @@ def chosen_class(index: str, labels: Sequence[int], result: str, build: NodeBuil
         build.node("Gather", build.integers(*labels), index, result=result)
 
 
-def _scaler(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _scaler(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     value, dtype = as_floats(node.input[0], around, build)
     offset, scale = (build.constant(np.asarray(attributes[name], dtype)) for name in ("offset", "scale"))
     to_float(build.node("Mul", build.node("Sub", value, offset), scale), node.output[0], build)
     return None
 
 
-def _normalizer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the division of each row by its norm; a row of norm 0 stays as it is."""
     how = attributes.get("norm", "MAX")
     operators = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
@@ -84,13 +87,9 @@ def _normalizer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundi
     return None
 
 
-def _linear(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder, rows: int) -> str:
+def _linear(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder, rows: int) -> str:
     """Build the scores of a linear model: products with coefficients, by rows, and intercepts."""
-    from onnx import TensorProto
-
-    value = node.input[0]
-    if around.dtype(value) != np.float32:
-        value = build.node("Cast", value, to=TensorProto.FLOAT)
+    value = as_dtype(node.input[0], np.float32, around, build)
     coefficients = np.asarray(attributes["coefficients"], np.float32).reshape(rows, -1)
     scores = build.node("MatMul", value, build.constant(coefficients.T))
     if attributes.get("intercepts"):
@@ -98,12 +97,12 @@ def _linear(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings,
     return scores
 
 
-def _regressor(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     scores = _linear(node, attributes, around, build, attributes.get("targets", 1))
     return transform(scores, attributes.get("post_transform", "NONE"), node.output[0], build)
 
 
-def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
     if why:
         return why
@@ -115,7 +114,7 @@ def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundi
     return transform(scores, attributes.get("post_transform", "NONE"), node.output[1], build)
 
 
-def _features(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the choice of columns; a vector is a row."""
     value, index = node.input
     rank = around.rank(value)
@@ -130,7 +129,7 @@ def _features(node: onnx.NodeProto, attributes: _Attributes, around: Surrounding
     return None
 
 
-def _binarizer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _binarizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     from onnx import helper
 
     dtype = around.dtype(node.input[0])
@@ -140,7 +139,7 @@ def _binarizer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
     return None
 
 
-def _imputer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _imputer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the replacement of missing values, which are NaN among floats."""
     value, dtype = node.input[0], around.dtype(node.input[0])
     kind = "float" if dtype.kind == "f" else "int64"

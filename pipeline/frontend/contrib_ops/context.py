@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import onnx
 
 
+Attributes = dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """Hold constants by name, of Constant nodes too, types as far as ONNX infers them, and the values that are `read`."""
@@ -62,7 +65,7 @@ class Surroundings:
 
 
 #: builds the nodes that replace a node; returns the reason if its form has no equal, or is not known yet
-Rule = Callable[["onnx.NodeProto", dict[str, Any], Surroundings, NodeBuilder], "str | None"]
+Rule = Callable[["onnx.NodeProto", Attributes, Surroundings, NodeBuilder], "str | None"]
 
 
 def inputs_of(node: onnx.NodeProto, count: int) -> list[str]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings, dequantised, inputs_of, quantised
+from .context import Attributes, Rule, Surroundings, dequantised, inputs_of, quantised
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
-
 
 def _binary(operator: str) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
         given = inputs_of(node, 8)
         sides = (dequantised(build, *given[start : start + 3]) for start in (0, 3))
         quantised(build, build.node(operator, *sides), given[6], given[7], node.output[0])
@@ -24,7 +22,7 @@ def _binary(operator: str) -> Rule:
 
 
 def _unary(operator: str) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
         given = inputs_of(node, 5)
         value = build.node(operator, dequantised(build, *given[:3]), **attributes)
         quantised(build, value, given[3], given[4], node.output[0])
@@ -33,21 +31,21 @@ def _unary(operator: str) -> Rule:
     return rule
 
 
-def _concat(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _concat(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     scale, zero, *parts = node.input
     values = [dequantised(build, *parts[start : start + 3]) for start in range(0, len(parts), 3)]
     quantised(build, build.node("Concat", *values, **attributes), scale, zero, node.output[0])
     return None
 
 
-def _where(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _where(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     given = inputs_of(node, 9)
     sides = [dequantised(build, *given[start : start + 3]) for start in (1, 4)]
     quantised(build, build.node("Where", given[0], *sides), given[7], given[8], node.output[0])
     return None
 
 
-def _softmax(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _softmax(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build Softmax; of an opset below 13 it takes all dimensions from `axis` on together."""
     given = inputs_of(node, 5)
     value, axis = dequantised(build, *given[:3]), attributes.get("axis", -1)
@@ -61,7 +59,7 @@ def _softmax(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings
 
 
 def _pool(operator: str) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
         """Build the pool; TVM and ONNX have channels first."""
         given, options = inputs_of(node, 5), dict(attributes)
         last = options.pop("channels_last", 0)
@@ -80,7 +78,7 @@ def _pool(operator: str) -> Rule:
     return rule
 
 
-def _own(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _own(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build ONNX's operator of the same name, inputs and attributes."""
     build.node(node.op_type, *node.input, result=node.output[0], **attributes)
     return None

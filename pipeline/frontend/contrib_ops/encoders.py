@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings
+from .classical import as_dtype
+from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
 _TEXTS = "its categories are texts, which no C library here takes: encode them before, and train on their numbers"
 
 
@@ -26,21 +26,19 @@ def _equal(value: str, keys: np.ndarray, build: NodeBuilder) -> str:
     return same
 
 
-def _one_hot(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _one_hot(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build a column for each category: 1 for that of the element, all 0 for one that is not known."""
     from onnx import TensorProto
 
     if attributes.get("cats_strings"):
         return _TEXTS
     categories = np.asarray(attributes["cats_int64s"], np.int64)
-    value = node.input[0]
-    if around.dtype(value) != np.int64:
-        value = build.node("Cast", value, to=TensorProto.INT64)
+    value = as_dtype(node.input[0], np.int64, around, build)
     build.node("Cast", _equal(value, categories, build), to=TensorProto.FLOAT, result=node.output[0])
     return None
 
 
-def _table(attributes: _Attributes, side: str) -> np.ndarray | None:
+def _table(attributes: Attributes, side: str) -> np.ndarray | None:
     """Return the `keys` or `values` of a LabelEncoder; None for texts, and for the names of the first version."""
     from onnx import numpy_helper
 
@@ -53,7 +51,7 @@ def _table(attributes: _Attributes, side: str) -> np.ndarray | None:
 
 
 def _label_encoder(
-    node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder
+    node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder
 ) -> str | None:
     from onnx import TensorProto, numpy_helper
 
@@ -73,7 +71,7 @@ def _label_encoder(
     return None
 
 
-def _features(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the columns of all inputs side by side, as floats."""
     from onnx import TensorProto
 

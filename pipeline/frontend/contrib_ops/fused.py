@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings, inputs_of
+from .context import Attributes, Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
 #: activations, and the attributes their parameters are
 _ACTIVATIONS = {
     "Elu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "LeakyRelu": ("alpha",), "Relu": (),
@@ -36,7 +35,7 @@ def _activated(build: NodeBuilder, activation: str, value: str, parameters: list
     return None
 
 
-def _conv(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _conv(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     options = dict(attributes)
     activation, parameters = options.pop("activation", ""), options.pop("activation_params", [])
     x, w, bias, other = inputs_of(node, 4)
@@ -46,7 +45,7 @@ def _conv(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, b
     return _activated(build, activation, value, parameters, node.output[0])
 
 
-def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     options = dict(attributes)
     activation = options.pop("activation", "")
     parameters = [options.pop(f"activation_{each}", None) for each in ("alpha", "beta", "gamma")]
@@ -54,7 +53,7 @@ def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, b
     return _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
 
 
-def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build MatMul; `transBatch` brings the first dimension before the last."""
     operands = []
     for name, side in zip(node.input, "AB"):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .context import Rule, Surroundings, dequantised, inputs_of, quantised
+from .context import Attributes, Rule, Surroundings, dequantised, inputs_of, quantised
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
 
-
-def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build Gemm between dequantised operands; C is int32, in multiples of alpha · A's scale · B's scale."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = inputs_of(node, 9)
     trans_a, trans_b = attributes.get("transA", 0), attributes.get("transB", 0)
@@ -59,7 +57,7 @@ def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, r
         build.node("Add", value, bias, result=result)
 
 
-def _dynamic(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _dynamic(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     a, b, b_scale, b_zero, bias = inputs_of(node, 5)
     numbers, a_scale, a_zero = build.many("DynamicQuantizeLinear", [a], 3)
     sums = build.node("MatMulInteger", numbers, b, a_zero, *([b_zero] if b_zero else []))
@@ -67,14 +65,14 @@ def _dynamic(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings
     return None
 
 
-def _to_float(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _to_float(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     a, b, a_scale, b_scale, a_zero, b_zero, bias = inputs_of(node, 7)
     zeros = [a_zero, b_zero] if b_zero else [a_zero] if a_zero else []
     _scaled(build, build.node("MatMulInteger", a, b, *zeros), (a_scale, b_scale), bias, node.output[0])
     return None
 
 
-def _few_bits(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build a MatMul with weights dequantised by blocks along the sums.
 
     The weights come as channels × blocks × bytes, the lowest bits first; here they are length × channels of uint4 or

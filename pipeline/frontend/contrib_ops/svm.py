@@ -7,25 +7,24 @@ all pairs are one product.
 from __future__ import annotations
 
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
-from .classical import chosen_class, class_labels, to_float, transform
-from .context import Rule, Surroundings
+from .classical import as_dtype, chosen_class, class_labels, to_float, transform
+from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
 _RECALIBRATE = (
     "its probabilities are found by iteration: export without them, by options={id(model): {'raw_scores': True}} of skl2onnx, "
     "or calibrate by CalibratedClassifierCV instead of probability=True"
 )
 
 
-def _kernels(value: str, vectors: np.ndarray, attributes: _Attributes, build: NodeBuilder) -> str:
+def _kernels(value: str, vectors: np.ndarray, attributes: Attributes, build: NodeBuilder) -> str:
     """Build the kernel of each row with each of the `vectors`: [rows, vectors]."""
     kind = attributes["kernel_type"]
     gamma, coef0, degree = (np.asarray(each, np.float32) for each in attributes["kernel_params"])
@@ -39,7 +38,7 @@ def _kernels(value: str, vectors: np.ndarray, attributes: _Attributes, build: No
 
 
 def _scores(
-    node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder, vectors: int, weights: np.ndarray, sums: type,
+    node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder, vectors: int, weights: np.ndarray, sums: type,
 ) -> str:  # fmt: skip
     """Build the decision values: [rows, columns of `weights`], as float32; products with weights are of the dtype `sums`.
 
@@ -47,11 +46,9 @@ def _scores(
     """
     from onnx import TensorProto, helper
 
-    value = node.input[0]
-    if around.rank(value) == 1:
+    value = as_dtype(node.input[0], np.float32, around, build)
+    if around.rank(node.input[0]) == 1:
         value = build.node("Unsqueeze", value, build.integers(0))
-    if around.dtype(node.input[0]) != np.float32:
-        value = build.node("Cast", value, to=TensorProto.FLOAT)
     support = np.asarray(attributes.get("support_vectors") or (), np.float32).reshape(vectors, -1)
     linear = attributes.get("kernel_type", "LINEAR") == "LINEAR"
     if vectors and linear:
@@ -67,7 +64,7 @@ def _scores(
     return scores if sums == np.float32 else build.node("Cast", scores, to=TensorProto.FLOAT)
 
 
-def _regressor(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     weights = np.asarray(attributes["coefficients"])[:, None]
     score = _scores(node, attributes, around, build, attributes.get("n_supports", 0), weights, np.float32)
     if attributes.get("one_class"):
@@ -93,7 +90,9 @@ def _pair_weights(coefficients: np.ndarray, sizes: list[int]) -> np.ndarray:
     return np.stack(columns, 1)
 
 
-def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    from onnx import TensorProto
+
     labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
     if why:
         return why
@@ -111,7 +110,7 @@ def _classifier(node: onnx.NodeProto, attributes: _Attributes, around: Surroundi
     for pair, (i, j) in enumerate(combinations(range(count), 2)):
         votes[0, pair, i] = votes[1, pair, j] = 1
     # a vote for i or for j: those for j, and the difference where i is chosen
-    won = build.node("MatMul", build.node("Cast", first, to=1), build.constant(votes[0] - votes[1]))
+    won = build.node("MatMul", build.node("Cast", first, to=TensorProto.FLOAT), build.constant(votes[0] - votes[1]))
     won = build.node("Add", won, build.constant(votes[1].sum(0)))
     chosen_class(build.node("ArgMax", won, axis=1, keepdims=0), labels, label, build)
     if attributes.get("prob_a"):

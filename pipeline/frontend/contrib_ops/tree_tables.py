@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-Attributes = dict[str, Any]
+from .context import Attributes
+
 #: tests of a branch as ONNX's operators, in the order of their numbers in operator set 5
 TESTS = {
     "BRANCH_LEQ": "LessOrEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterOrEqual", "BRANCH_GT": "Greater",

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
 from .classical import as_floats, chosen_class, class_labels, transform
-from .context import Rule, Surroundings
-from .tree_tables import TESTS, Attributes, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
+from .context import Attributes, Rule, Surroundings
+from .tree_tables import TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
 
 if TYPE_CHECKING:
     import onnx
