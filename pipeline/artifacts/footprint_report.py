@@ -19,7 +19,7 @@ def footprint_report(
     defects: tuple[Defect, ...] = (),
     slow: tuple[SlowKernel, ...] = (),
 ) -> FootprintReport:
-    """Report `best` next to `baseline`, whose code is in bytes, with the limits of `budget` or of the device.
+    """Report `best` next to `baseline`, with the limits of `budget` or of the device; `baseline_code` is in bytes.
 
     `defects` are those of better plans, `slow` are its slow kernels.
     A quantised model is reported next to its float twin too.

@@ -94,7 +94,7 @@ def comparison_kept(out: Path) -> Iterator[None]:
 
 @contextmanager
 def earlier_removed(out: Path) -> Iterator[None]:
-    """Remove the files of an earlier result in `out` that the block's result lacks, such as a library of another name.
+    """Remove the files of an earlier result in `out` that the new one lacks.
 
     They are those that manifest.json records, as they were written; searches stay.
     """

@@ -63,7 +63,7 @@ class TensorAddresses:
 
 
 def addresses_on(program: Program, plan: ArenaPlan, target: Target, code: int) -> TensorAddresses:
-    """Compute the addresses of a program's tensors in the memories of a target, along with `code` bytes of kernels."""
+    """Compute the addresses of a program's tensors in the memories of a target with `code` bytes of kernels."""
     if not target.bare:
         return tensor_addresses(program, plan)
     ram, flash = first_of(target.memories, "ram").name, first_of(target.memories, "flash").name

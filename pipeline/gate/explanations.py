@@ -91,7 +91,7 @@ def _largest(result: Result, quantity: str) -> str:
 
 
 def _slowest(result: Result) -> str:
-    """Name the kernels that take the most time, where they were timed."""
+    """Name the kernels that take the most time, or the reason if none is timed."""
     if result.kernels is None or result.why_untimed:
         return f"its kernels are not timed: {result.why_untimed}"
     total = max(1, result.kernels["run_ns"])

@@ -165,7 +165,7 @@ class Measured:
 
     @property
     def repeatable(self) -> Measured:
-        """Return what another run on another machine repeats: no times, no errors, no memory of a process."""
+        """Return the figures that every run on every machine repeats: no times, no errors, no memory of a process."""
         return replace(
             self, ram=None if self.flash is None else self.ram, page=None, latency_ms=None, throughput=None, energy=None,
             compile_seconds=None, cycles=None, max_abs_error=None, max_rel_error=None, error=None, given=None,
@@ -196,7 +196,7 @@ class Baseline:
 
     @classmethod
     def of(cls, footprint: Footprint, code: int | None = None) -> Baseline:
-        """Name the footprint of TVM's default, and leave out its bound, floor and proof, which TVM does not tell."""
+        """Name the footprint of TVM's default, without bound, floor and proof, which TVM lacks."""
         flash = None if code is None else footprint.weights + code
         arena, workspace = footprint.arena, footprint.workspace
         return cls(
@@ -307,7 +307,7 @@ class FootprintReport:
 
     @property
     def kept(self) -> FootprintReport:
-        """Return the report as git keeps it, without what each run measures anew."""
+        """Return the report as git keeps it, without the figures that each run measures anew."""
         return replace(self, measured=self.measured.repeatable)
 
     def to_json(self) -> dict:

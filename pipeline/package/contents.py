@@ -94,7 +94,7 @@ def read_contents(folder: Path, repo: Path) -> Contents:
 
 
 def _judged(footprint: FootprintReport, folder: Path, target: Target, repo: Path) -> FootprintReport:
-    """Return the footprint within the budget of params.yaml, where `folder` is that of a stage of `repo`, which read none."""
+    """Return the footprint within the budget of params.yaml, if a stage of `repo` wrote `folder` without one."""
     pair = footprint.model, footprint.target
     if not (repo / "params.yaml").is_file() or folder.resolve() != (repo / compile_dir(*pair)).resolve():
         return footprint

@@ -281,7 +281,7 @@ class Program:
         return replace(self, steps=tuple(self.steps[i] for i in order))
 
     def with_calls(self, change: Callable[[Program, Step], Step]) -> Program:
-        """Return the program with each call of a kernel changed, those in loops too; see `calls`."""
+        """Return the program with each call of a kernel changed, in loops too; see `calls`."""
 
         def changed(step: Loop | Step) -> Loop | Step:
             return replace(step, body=step.body.with_calls(change)) if isinstance(step, Loop) else change(self, step)

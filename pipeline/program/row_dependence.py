@@ -107,7 +107,7 @@ class Splits:
 
     @cached_property
     def unambiguous(self) -> bool:
-        """Return whether the axis of any operand, or of the result, determines those of all others."""
+        """Return whether the axis of any operand, or of the result, determines the axes of all others."""
         followed = [(operand, follows.axis) for rows in self.rows for operand, follows in rows.operands]
         return all(len(set(each)) == len(each) for each in (followed, [rows.axis for rows in self.rows]))
 

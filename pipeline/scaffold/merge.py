@@ -66,7 +66,7 @@ def _refuse_taken(path: Path, what: str, own: object, names: Iterable[str]) -> N
 
 
 def _all_vars(stages: dict[str, Any], shared: list[Any]) -> Iterator[tuple[str, str, object]]:
-    """Yield all entries of `vars`, each with the path of its list and the folder that files in it are relative to."""
+    """Yield all entries of `vars`, with the path of their list and the folder of their files."""
     yield from (("vars", "", each) for each in shared)
     for name, stage in stages.items():
         body = part(stage, ("do",)) or stage

@@ -65,7 +65,7 @@ def deliver(
 
 
 def check_as_searched(searched: Footprint, built: Footprint) -> None:
-    """Raise PlanError, where defects are errors, if a library takes other memory than the search found for its sequence."""
+    """Raise PlanError, if defects are errors, for a library with other memory than its search found."""
     if strict() and (searched.arena, searched.workspace) != (built.arena, built.workspace):
         raise PlanError(
             f"The search found {searched.arena} bytes of arena and {searched.workspace} of workspace; the library has "

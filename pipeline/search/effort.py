@@ -23,7 +23,7 @@ SEARCH, FINALISTS, WINNER = 0.5, 0.7, 0.95
 
 @dataclass
 class Effort:
-    """Work done by a search, in kernels, within what `seconds` allow.
+    """Work done by a search, in kernels, within the allowance of `seconds`.
 
     `elsewhere` returns the processor seconds of other processes. `ended_by` is empty, `work`, or `clock`.
     """
@@ -38,7 +38,7 @@ class Effort:
         self.kernels += kernels
 
     def over(self, part: float) -> bool:
-        """Return whether a part of the work allowed is done, and note it as the end of a step."""
+        """Return whether a part of the work allowed is done; note it as a step's end."""
         if time.process_time() - self._started + self.elsewhere() > START + NET * self.seconds:
             self.ended_by = "clock"
         elif self.kernels > part * RATE * self.seconds:

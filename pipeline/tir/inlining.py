@@ -21,7 +21,7 @@ REFUSALS = (ScheduleError, tvm.error.InternalError)
 
 
 def _refusing(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise a ScheduleError where a step fails in TVM's simplifier: axes of one element mix int32 and int64 (TVM 0.27)."""
+    """Raise a ScheduleError for a step that fails in TVM's simplifier: axes of one element mix int32 and int64 (TVM 0.27)."""
 
     @wraps(step)
     def taken(*args: object, **options: object) -> object:

@@ -83,7 +83,7 @@ def axis_values(realize: SBlockRealize) -> dict[Var, Expr]:
 
 
 def serial_loops(stmt: Stmt) -> tuple[list[For], Stmt]:
-    """Return the serial loops nested without any statement between them, outermost first, and the body of the last one."""
+    """Return the serial loops nested directly in each other, outermost first, and the innermost body."""
     found = []
     while isinstance(stmt, For) and int(stmt.kind) == _SERIAL and isinstance(stmt.extent, IntImm):
         found.append(stmt)

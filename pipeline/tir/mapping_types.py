@@ -129,7 +129,7 @@ def _block(block: SBlock, numbers: dict[Var, int]) -> BlockAccesses:
 
 
 def _axes(block: SBlock) -> list[IterVar | None]:
-    """Return the axis of each dimension written, None for one of a constant index, then the axes summed over."""
+    """Return the axis of each dimension written, None for a constant index, and the summed axes."""
     left = list(block.iter_vars)
     axes: list[IterVar | None] = []
     for index, extent in zip(block.body.indices, block.body.buffer.ty.shape):

@@ -1,4 +1,4 @@
-"""Log what is handed over as an MLflow LoggedModel: one for each run, with files, figures, and the library to serve.
+"""Log the delivery as an MLflow LoggedModel: one for each run, with files, figures, and the library to serve.
 
 A search over these answers which result is the best of those that fit: see docs/ci-gate.md.
 """

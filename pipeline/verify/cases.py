@@ -126,7 +126,7 @@ def _evaluate(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count:
 
 
 def _optimize(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference) -> Reference:
-    """Return ONNX Runtime with its optimisations, or `plain` where these break the model, or make it another one."""
+    """Return ONNX Runtime with its optimisations, or `plain` if these break or change the model."""
     if has_exact_integers(model):  # optimised, a quantised layer is another one, one unit apart
         return plain
 

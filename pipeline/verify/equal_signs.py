@@ -1,4 +1,4 @@
-"""Convert the operands of integer layers to equal signs, so that ONNX Runtime computes them exactly on every machine.
+"""Convert the operands of integer layers to equal signs: ONNX Runtime then computes exactly on every machine.
 
 Its kernels for unsigned × signed saturate on x86 without VNNI, those for signed × unsigned are missing, and a result has
 the sign of x. Both numbers and zero points move by 128, so that their difference stays the same:

@@ -15,7 +15,7 @@ Constants = Mapping[Var, tuple[int, int]]
 
 
 class Proofs:
-    """Hold what is known of a kernel's variables: ranges of loops, and of constant tensors."""
+    """Hold the known facts of a kernel's variables: ranges of loops, and of constant tensors."""
 
     def __init__(self, constants: Constants) -> None:
         self._constants = constants

@@ -36,7 +36,7 @@ _WIDEST = 64
 
 @dataclass(frozen=True)
 class Demand:
-    """Condition under which a kernel may go on, asked only where all `conditions` hold."""
+    """Condition for a kernel to go on, checked if all `conditions` hold."""
 
     met: Expr
     conditions: tuple[Expr, ...]
@@ -51,7 +51,7 @@ class ValueChecks:
         self.demands: list[Demand] = []
 
     def rewrite(self, expr: Expr, conditions: tuple[Expr, ...] = ()) -> Expr:
-        """Return `expr` as it may be evaluated where the demands are met."""
+        """Return `expr` in a form that may be evaluated once the demands are met."""
         choice = choice_of(expr)
         if choice is not None:
             return self._choice(expr, choice, conditions)

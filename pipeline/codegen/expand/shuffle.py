@@ -26,7 +26,7 @@ def take_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
 
 
 def expand_operators(kernel: PrimFunc, writers: Mapping[str, Callable[[Call], Expr]]) -> PrimFunc:
-    """Replace the calls of operators by what their writers, by name, return; return the same kernel without any."""
+    """Replace the calls of operators by the results of their writers, which are given by name; return the same kernel without any."""
 
     def expand(call: Call) -> Expr:
         write = writers.get(getattr(call.op, "name", ""))

@@ -29,7 +29,7 @@ _MOST = 64
 
 
 def read_last_steps(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return `model` (with inferred shapes) with its recurrent nodes read at their last step where possible."""
+    """Return `model` (with inferred shapes) with its recurrent nodes read at their last step if possible."""
     graph = _Graph(model)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):

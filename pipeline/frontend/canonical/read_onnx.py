@@ -24,7 +24,7 @@ _AGAIN = "Export or download the model again."
 
 
 def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
-    """Read the model in the file `path`, with tensors of side files loaded into it, and maps as tables.
+    """Read the model in the file `path`, with its side files, and maps as tables.
 
     Of `outputs`, if any are named, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
     truncated or foreign file, a directory, a missing side file, or a name that is not an output.

@@ -31,14 +31,14 @@ def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
 
 
 def is_marked(metadata: Mapping[str, str]) -> bool:
-    """Return whether the metadata of a model is that of an import: it holds the origin's figures."""
+    """Return whether the metadata of a model comes from an import: it holds the origin's figures."""
     return metadata.get(_SUM, "").isdigit() and metadata.get(_KERNELS, "").isdigit()
 
 
 def start_of(
     path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object], outputs: Collection[str] = ()
 ) -> Start:
-    """Return the metric of the file `path` with static inputs, and of its chosen outputs if `outputs` names some; of a canonical model, its origin's.
+    """Return the metric of the file `path` with static inputs and the chosen `outputs`, if any; of a canonical model, its origin's.
 
     Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
     """

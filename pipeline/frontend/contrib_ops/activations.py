@@ -64,7 +64,7 @@ def _spread(value: str, kind: np.dtype, axes: list[int], epsilon: float, build: 
 def _root_mean_square(
     x: str, scale: str, axes: list[int], epsilon: float, around: Surroundings, build: NodeBuilder, y: str, inverse: str
 ) -> None:
-    """Build y = x / √(mean of x² + ε) · scale along `axes`, and the inverse of the root, which is float32."""
+    """Build y = x / root · scale along `axes`, and 1 / root in float32; root = √(mean of x² + ε)."""
     from onnx import TensorProto, helper
 
     kind = around.dtype(scale)

@@ -23,7 +23,7 @@ _FORBIDDEN = -10000.0
 
 @dataclass(frozen=True)
 class _Heads:
-    """Hold queries, keys and values (batch, tokens, width), the width of a head of keys, the batch, and terms of the scores."""
+    """Hold queries, keys and values (batch, tokens, width), the head width, the batch, and terms of the scores."""
 
     q: str
     k: str
@@ -138,7 +138,7 @@ def _widths(weights: str, attributes: Attributes, around: Surroundings) -> list[
 
 
 def _asks_more(node: onnx.NodeProto, attributes: Attributes, unread: dict[str, str]) -> str | None:
-    """Name what a node asks for beyond attention without a cache; `unread` are inputs by their names."""
+    """Name the features of a node beyond attention without a cache; `unread` are inputs by their names."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if attributes.get(name):
             return f"its attribute '{name}' is not supported"

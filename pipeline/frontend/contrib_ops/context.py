@@ -19,7 +19,7 @@ Attributes = dict[str, Any]
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Hold constants by name, of Constant nodes too, types as far as ONNX infers them, and the values that are `read`."""
+    """Hold constants by name, of Constant nodes too, inferred types, and the values that are `read`."""
 
     constants: dict[str, onnx.TensorProto]
     types: dict[str, onnx.TypeProto]

@@ -36,7 +36,7 @@ _FEW_BITS = 1 << 15
 
 @dataclass(frozen=True)
 class _Layer:
-    """Hold a convolution, its node's place in the graph, and the ranges of what it reads and makes."""
+    """Hold a convolution, the place of its node, and the ranges of its input and output."""
 
     node: onnx.NodeProto
     index: int
@@ -131,7 +131,7 @@ class _Groups:
         return keeps_channels(node, self.context) or (node.op_type in _BY_CHANNEL and single)
 
     def _removable(self, name: str) -> np.ndarray:
-        """Tell for each channel of a value whether it may go, as far as readers know that sum over channels."""
+        """Return for each channel of a value whether its readers that sum over channels let it go."""
         own = self.ranges[name]
         gone = own.constant
         for form in self._sums.get(name, []):

@@ -35,7 +35,7 @@ class Join(NamedTuple):
 
 
 def joins_of(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Join]:
-    """Find the sequences of Scans that only a Concat reads, with all others of its operands from one Scan."""
+    """Find sequences of a Scan that only a Concat of sequences of that Scan reads."""
     makers = {
         name: number for number, node in enumerate(graph.node) if node.op_type == "Scan" for name in _sequences(node)
     }

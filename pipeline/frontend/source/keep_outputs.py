@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
-    """Drop all outputs of `model` but those of the names `outputs`, and what only they need, in place.
+    """Keep the named `outputs` of `model` and the nodes that they need, in place.
 
     The order stays that of the file; without names, nothing changes. Raises ModelError for a name that is not an output.
     """

@@ -1,4 +1,4 @@
-"""Tell where a model comes from: its file or package, its makers, and its licence where somebody states one."""
+"""Record the provenance of a model: its file or package, its makers, and its licence where somebody states one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def provenance(source: str, sha256: str, declared: str | None = None) -> Provena
 
 
 def add_metadata(found: Provenance, model: onnx.ModelProto) -> Provenance:
-    """Return the provenance with what the model's own metadata add to it."""
+    """Complete the provenance by the model's own metadata."""
     metadata = {entry.key.lower(): entry.value.strip() for entry in model.metadata_props}
     author = next((metadata[key] for key in _AUTHOR_KEYS if metadata.get(key)), "")
     producer = f"{model.producer_name} {model.producer_version}".strip()

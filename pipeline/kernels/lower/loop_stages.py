@@ -61,7 +61,7 @@ class StageKernel(NamedTuple):
 
 
 def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel:
-    """Make a stage a kernel of its own, whose slices by the `number` of the trip are whole buffers; raises Unknown.
+    """Make a kernel of a stage, with slices by the `number` of the trip as whole buffers; raises Unknown.
 
     Of the buffers in `rows`, a slice has one index more, a constant.
     """

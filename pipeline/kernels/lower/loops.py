@@ -1,4 +1,4 @@
-"""Split the kernel of a Scan into its body's: a step that runs a program of its own, whose kernels are scheduled like any others.
+"""Split the kernel of a Scan into a loop of kernels, which are scheduled like any others.
 
     kernel loop(x, W, y):                               for t in 0 … n - 1:
       for t in 0 … n - 1:                                 step 0: product(x[t], W) ──► sums
@@ -189,7 +189,7 @@ class _Reader:
             self.steps.append(Step(name, reads, writes, guard=guard))
 
     def _check_parts(self) -> None:
-        """Refuse a buffer that steps both read and write in several parts, unless these are rows of their own."""
+        """Refuse a buffer that steps read and write in several parts, unless these are its rows."""
         buffers = {number: part.buffer for part, number in self.numbers.items()}
         read, written = (
             {buffers[self.tensors[tensor].buffer] for step in self.steps for tensor in group(step)}
@@ -205,7 +205,7 @@ class _Reader:
             raise Unknown("a value is used in several slices, or in slices and as a whole")
 
     def _tensor(self, buffer: Var, index: Sequence[Expr], written: bool = False) -> int:
-        """Return the tensor that a stage reads in a part of a buffer, or a new one that it writes."""
+        """Return the tensor a stage reads in a part of a buffer, or a new one it writes."""
         part = _Part(buffer, self._direction(index), int(index[1]) if len(index) > 1 else None)
         if not written and part in self.present:
             return self.present[part]

@@ -159,7 +159,7 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
 def _planned(
     program: Program, chosen: Mapping[str, Schedule | ScheduleSummary], placed: Mapping[str, int], rows: Collection[str]
 ) -> Program:
-    """Set the sharing and the workspaces of their kernels, and loops the plans of their bodies."""
+    """Set the sharing and workspaces of steps by their kernels, and plan the bodies of loops."""
     steps: list[Loop | Step] = []
     sizes: dict[str, tuple[int, ...]] = {name: (nbytes,) for name, nbytes in placed.items()}
     for step in program.steps:

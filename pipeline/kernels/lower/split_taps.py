@@ -1,4 +1,4 @@
-"""Split loops over taps between rows of a ring and rows just computed, so that no tap chooses where it reads.
+"""Split loops over taps between rows of a ring and rows just computed: no tap chooses between two places.
 
     for j in 5: acc[…] += (row[…] if j >= 4 else ring[(first + j) % 4, …]) · weight[j]      both are loaded, and one taken
 

@@ -1,4 +1,4 @@
-"""Keep lowered programs in a store, so that the search for another target need not make their modules again.
+"""Keep lowered programs in a store: searches for other targets make no modules again.
 
     "program 1f3a…" : ["eJy…", ["3c07…", "9d52…"]]        the program, and the keys of its kernels by name
     "kernel 3c07…"  : "eJx…"                              a kernel as TVM made it

@@ -50,7 +50,7 @@ _PRODUCTS: tuple[Rule, ...] = (
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
-    """Store the results of `steps` that are integers, by number, with channels last where all kernels allow it.
+    """Store integer results of `steps`, by number, with channels last if all kernels allow it.
 
     The tensors `kept` stay as they are.
     """

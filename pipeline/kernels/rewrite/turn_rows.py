@@ -1,4 +1,4 @@
-"""Turn a tensor in place, so that its rows are stored one after the other, or in planes again: no second tensor is needed.
+"""Turn a tensor in place, from planes to rows one after the other, or back: no second tensor is needed.
 
     planes c0: r0 r1 r2   c1: r0 r1 r2      ─►      rows r0: c0 c1   r1: c0 c1   r2: c0 c1
 

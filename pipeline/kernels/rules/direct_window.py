@@ -155,7 +155,7 @@ class _Direct(LineBuffer):
         self.values |= {axis: Var("plane", "int64") for axis in self.summed}
 
     def _block(self, registers: int, widest: int) -> tuple[int, int, int]:
-        """Choose filters, vectors and rows summed at once, if vectors of filters are no longer than those of columns."""
+        """Choose filters, vectors and rows summed at once, for vectors of filters no longer than vectors of columns."""
         filters = 1 if self.filter is None else self.axes[self.filter]
         taps, strides = (self.rows.taps, self.columns.taps), (self.rows.stride, self.columns.stride)
         steps = prod(taps) * prod(self.axes[axis] for axis in self.summed)
@@ -268,7 +268,7 @@ class _Direct(LineBuffer):
     def _updated(
         self, i: int, j: int, element: Callable[[Expr], Expr], place: _Place, lane: Expr, acc: TensorLoad
     ) -> BufferStore:
-        """Add the products of a tap to a vector of a row, whose lanes move if it reaches into padding."""
+        """Add the products of a tap to a vector of a row; its lanes move at padding."""
         tap = {var: int64(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
         product = replaced(self.window.body.value, {**self._values(place), **tap})
         first, end = self.real[j]

@@ -92,7 +92,7 @@ class Plane:
 
     @property
     def read_late(self) -> list[TensorLoad]:
-        """List the epilogue's loads, besides those of the window."""
+        """List the epilogue's loads outside the window."""
         late = [] if self.last is None else loads(self.last.body.value)
         return [load for load in late if not load.source.same_as(self.window.body.buffer)]
 

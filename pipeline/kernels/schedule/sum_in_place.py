@@ -66,7 +66,7 @@ def continues_in_place(kernel: PrimFunc, operand: int) -> bool:
 
 
 def _is_read_first(kernel: PrimFunc, operand: int) -> bool:
-    """Return whether each element of an operand is read before the result has its own, as accumulators start from it."""
+    """Return whether accumulators start from an operand: each element is read before the result's is written."""
     so_far, result = kernel.params[operand], kernel.params[-1]
     try:
         found = stores(kernel.body)

@@ -24,7 +24,7 @@ from .plan_arena import ArenaPlan, plan_arena
 
 @lru_cache(1 << 10)
 def plan_loop(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
-    """Return the loop with its body in the order, and with the sharing, of least memory, and the bytes of its workspaces.
+    """Return the loop with its body in the order and sharing of least memory, and its workspace bytes.
 
     The body stays as it is where nothing is lower, and where rows are computed in turn. Loops inside have their plans already.
     """
@@ -52,7 +52,7 @@ def _plan_rows(loop: Loop) -> tuple[Loop, tuple[int, ...]]:
 
 
 def _next_states_in_place(loop: Loop) -> Loop:
-    """Let the next state be made in place of the present one, instead of copied there, if its maker may write it there."""
+    """Make the next state in place of the present one, if its maker may write there."""
     for carry in loop.carries:
         found = _step_copying_state(loop, *carry)
         if found is not None:
@@ -61,7 +61,7 @@ def _next_states_in_place(loop: Loop) -> Loop:
 
 
 def _step_copying_state(loop: Loop, first: int, last: int) -> int | None:
-    """Return the number of the step that copies a value of the workspace to a state, whose maker is the last to read the old one."""
+    """Return the number of the step that copies a value whose maker last reads the old state."""
     body = loop.body
     makers = {tensor: number for number, step in enumerate(body.steps) for tensor in step.writes}
     copy = body.steps[makers[last]]
@@ -129,7 +129,7 @@ def _arrangements(program: Program) -> Iterator[Program]:
 
 
 def _fill_body(loop: Loop, inner: Program, plan: ArenaPlan) -> Loop:
-    """Return the loop with the body `inner` and its plan, with all that is outside in its size again."""
+    """Return the loop with the planned body `inner`, and its outer buffers in their size again."""
     before = {(step.kernel, step.writes): step for step in loop.body.steps}
     steps = tuple(
         replace(step, in_place=own.in_place, copies=own.copies)

@@ -128,7 +128,7 @@ def _again(paths: Partitioner, stages: Sequence[Stage]) -> list[int]:
 
 
 def _is_pointwise(paths: Partitioner, stage: Stage) -> bool:
-    """Return whether each row of a stage needs one row, the same, of what it follows."""
+    """Return whether each row of a stage needs one row, the same, of its operand."""
     rows = _rows(paths, stage)
     return rows is None or all(follows.pace(1) == _ALONE for _, follows in rows.operands)
 

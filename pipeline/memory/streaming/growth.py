@@ -74,7 +74,7 @@ def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:
 
 
 def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
-    """Return whether a tensor is all of its buffer, and its rows are in pieces that can be moved."""
+    """Return whether a tensor is all of its buffer, with rows in pieces that can be moved."""
     if tensor.buffer is None or tensor.offset or program.buffers[tensor.buffer].nbytes != tensor.nbytes:
         return False
     return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
@@ -111,7 +111,7 @@ def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> in
 
 @lru_cache(1 << 14)
 def _ahead(row: int, written: int, extent: int, group: int, period: int, reader: _Reader) -> int:
-    """Return by how many bytes, aligned, the rows written are ahead of those no longer needed, at most."""
+    """Return the most bytes, aligned, by which rows written are ahead of rows no longer needed."""
     most, needed = 0, _first_rows_needed(reader)
     for number, start in enumerate(group_starts(extent, group)):
         since = number * period - reader.offset
@@ -123,7 +123,7 @@ def _ahead(row: int, written: int, extent: int, group: int, period: int, reader:
 
 
 def _first_rows_needed(reader: _Reader) -> list[int]:
-    """List by run of a reader the first row of the operand that it, or a later run, needs; at the end, the rows' number."""
+    """List by run of a reader the first operand row that it or a later run needs; at the end, the rows' number."""
     least = reader.follows.extent
     found = [least]
     for start in reversed(group_starts(reader.extent, reader.group)):

@@ -34,7 +34,7 @@ def region_step(program: Program, region: Region) -> Step:
 
 
 def estimate_region(program: Program, region: Region) -> tuple[Program, Step]:
-    """Replace the steps of the region by one step without kernels, with workspaces for its rings and its slots."""
+    """Replace the steps of the region by one without kernels, with workspaces for rings and slots."""
     merged, step = merge_region(program, region, region_step(program, region))
     merged = add_workspaces(merged, {step.kernel: region.workspaces(program)})
     return merged, next(each for each in merged.steps if each.kernel == step.kernel)

@@ -51,7 +51,7 @@ class Stage:
 
     @property
     def pieces(self) -> tuple[tuple[Stage, int], ...]:
-        """Return the stages of a sum that take whole groups, and the rows left, with the first row of each."""
+        """Return the stages of a sum for whole groups and for the rows left, and their first rows."""
         rest = self.extent % self.group
         left = ((replace(self, extent=rest, group=rest), self.extent - rest),) if rest else ()
         return ((replace(self, extent=self.extent - rest), 0), *left)

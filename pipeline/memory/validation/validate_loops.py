@@ -65,7 +65,7 @@ def check_trips(program: Program, plan: ArenaPlan, loop: Loop, outside: frozense
 
 
 def _check_results(program: Program, loop: Loop, outside: frozenset[int]) -> None:
-    """Check that the trips write each byte of each result, or leave it as it is in the operand in its place."""
+    """Check that the trips write each byte of each result, or keep the operand's in its place."""
     for place, result in enumerate(loop.results, len(loop.reads)):
         if program.tensors[result].buffer in outside:
             continue

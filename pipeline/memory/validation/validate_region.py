@@ -104,7 +104,7 @@ class _Replay:
                 raise self._error(step, "does not store its result in place once")
 
     def _accumulate(self, stage: Stage, step: Step, tick: int) -> None:
-        """Add the due parts of rows to what their places hold."""
+        """Add the due parts of rows to the sums in their places."""
         rows, (result,) = self.rows[stage.step], step.writes
         assert rows is not None
         for part, lead in enumerate(stage.leads):

@@ -23,7 +23,7 @@ _COMPILED = (".cc", ".cpp", ".h", ".hpp", ".pxi", ".pyx", "<unknown>")
 
 
 class PassFailure(ModelError):
-    """A pass, or what follows it, that cannot be applied to a graph; `reason` names the error and its last line."""
+    """A pass that cannot be applied to a graph, or whose successors cannot; `reason` names the error and its last line."""
 
     def __init__(self, error: Exception):
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

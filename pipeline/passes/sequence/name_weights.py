@@ -88,7 +88,7 @@ class _Sources:
         return changed if array.size > 1 else ()
 
     def completed(self, behind: Sequence[tuple[str, ...]], arrays: Sequence[np.ndarray]) -> list[tuple[str, ...]]:
-        """Add what lacks to weights with more elements than the initializers behind them, if others fill them exactly.
+        """Add initializers to weights with more elements than theirs, if others fill the rest exactly.
 
         Operators that are computed together have one weight, which counts as that of the first one's node.
         """
@@ -109,7 +109,7 @@ class _Sources:
 
 
 def _origins(model: onnx.ModelProto, given: onnx.ModelProto) -> Callable[[str], tuple[str, ...]]:
-    """Return a function from a constant of the canonical `model` to the initializers of the file it is computed from.
+    """Return a function from constants of the canonical `model` to the initializers they are computed from.
 
     A constant that the import made under a name of its own is the first initializer of the same values, in any order. Equal
     initializers go together: the import keeps one of them.

@@ -160,7 +160,7 @@ def _kernel(program: Program, step: int, sets: Sequence[int], alignment: int) ->
 
 
 def role_of(program: Program, buffer: int) -> Role:
-    """Tell an input or output of the model from a ring and from what kernels hand to each other."""
+    """Classify a tensor: the model's input or output, a ring, or a value between kernels."""
     if buffer in program.output_buffers():
         return "output"
     return "input" if buffer in program.input_buffers() else "ring" if _is_ring(program, buffer) else "result"

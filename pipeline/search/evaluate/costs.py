@@ -76,7 +76,7 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
 
 
 def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[bool]:
-    """Tell for each of `calls` whether its operands are in the cache: a loop around it, all of whose tensors fit, runs again."""
+    """Yield for each of `calls` whether its operands are in the cache: a loop around it, all of whose tensors fit, runs again."""
     for step in program.steps:
         if isinstance(step, Loop):
             fits = sum(tensor.nbytes for tensor in step.body.tensors) <= cache
@@ -86,7 +86,7 @@ def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[b
 
 
 def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, float, int]:
-    """Return the cycles of a call of a scheduled kernel, with operands from far and from near, and a bound of its code."""
+    """Return a call's cycles with operands from far and from near, and a bound of the kernel's code."""
     far, near = (predicted_cycles(kernel, target, each) for each in (False, True))
     return far, near, most_code(kernel, target.machine)
 

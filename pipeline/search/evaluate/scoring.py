@@ -153,7 +153,7 @@ class Scorer:
         return self._begin(specs, self._transitions.state(specs).key, order)
 
     def splittable(self, specs: Specs, before: Arrangement) -> tuple[Program, Mapping[str, Splits]]:
-        """Return the program after module passes and those `before` its splits, and the splits of its kernels.
+        """Return the program after module passes and the passes `before` its splits, and its kernels' splits.
 
         Its loops have the workspaces of their bodies; those of kernels, which splits make smaller, are left out.
         """

@@ -23,7 +23,7 @@ _PIPELINE = "default"
 
 
 def default_code(module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> int:
-    """Return the bytes of text and read-only data of the kernels of `tvm-default`, from the store if they are known.
+    """Return the bytes of text and read-only data of `tvm-default`, from the store if known.
 
     Excludes its weights, and the runtime that calls the kernels. Raises TVM's error if a kernel cannot be built.
     """

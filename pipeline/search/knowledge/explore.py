@@ -99,7 +99,7 @@ def _groups(table: _Table, states: int) -> Iterator[list[_Cell]]:
 
 
 def _closure(evaluator: Evaluator) -> tuple[list[Prefix], list[dict[str, int]]]:
-    """Return the shortest prefix to each of the first STATES graphs, and the state after every pass on each."""
+    """Return the shortest prefix to each of the first STATES graphs, and its successor by every pass."""
     closure = Closure(evaluator, actions(), STATES)
     found: dict[int, dict[str, int]] = {}
     for edge in closure.edges():

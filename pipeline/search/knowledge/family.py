@@ -167,7 +167,7 @@ class _Structure:
         return False
 
     def _cells(self) -> Iterator[bool]:
-        """Return for each addition whether it is a step of a gated cell (LSTM, GRU), whose layers are products.
+        """Return for each addition whether it is a step of a gated cell of products (LSTM, GRU).
 
         c' = sigmoid · c + sigmoid · tanh             h' = sigmoid · h + (1 − sigmoid) · tanh
         """

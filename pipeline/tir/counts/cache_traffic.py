@@ -139,7 +139,7 @@ class CacheTraffic:
         return max(1.0, rounds)
 
     def _between(self, nest: StatementNest, outer: int, inner: int) -> float:
-        """Return the bytes touched between two uses, by steps of the loop around `outer`, of the bytes from `inner` on."""
+        """Return the bytes touched between two uses of the bytes from `inner` on, by steps around `outer`."""
         others = self._step.between(nest.loops[outer - 1], nest.share)
         if outer == inner:
             return others

@@ -85,7 +85,7 @@ def accesses(loops: Sequence[CountedLoop], vectors: Sequence[int], moves: Sequen
 
 
 def unrolled_by_llvm(loops: Sequence[CountedLoop], moves: Sequence[int]) -> tuple[CountedLoop, ...]:
-    """Mark the innermost serial loop as unrolled, if LLVM does so beside what `moves` changes: its steps' values are hoisted."""
+    """Mark the innermost serial loop as unrolled, if LLVM unrolls it despite the values that `moves` changes: its steps' values are hoisted."""
     inner = max((number for number, loop in enumerate(loops) if loop.kind == SERIAL and loop.extent > 1), default=None)
     if inner is None:
         return tuple(loops)

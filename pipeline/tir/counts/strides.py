@@ -104,7 +104,7 @@ def _divisions(indices: Iterable[Expr]) -> list[Expr]:
 
 
 def drop_loads(index: Expr) -> Expr:
-    """Replace the loads in an index by 0, and what is rounded of floats that they alone make."""
+    """Replace the loads in an index by 0, and roundings of floats that they alone make."""
 
     def drop_rounding(each: Cast) -> Expr:
         floats = "float" in str(each.value.ty.dtype) and not positions(each.value)

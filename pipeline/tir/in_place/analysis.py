@@ -66,7 +66,7 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
 
 
 def is_kept(kernel: PrimFunc, operand: int, result: Var, shift: int) -> bool:
-    """Return whether an operand `shift` bytes into a result has elements that are read for other places of it."""
+    """Return whether elements of an operand `shift` bytes into a result are read for other places of it."""
     source, written = kernel.params[operand], [each for each in stores(kernel.body) if each.buffer.same_as(result)]
     found = [(store, load) for store in written for load in masked_loads(store) if load[0].source.same_as(source)]
     flat = flat_shift(found)

@@ -18,7 +18,7 @@ from ..stores import Store
 
 
 def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | None:
-    """Return the shift, in elements, at which an operand may be stored in a result that only copies it; None if there is none.
+    """Return the shift, in elements, of an operand in a result that only copies it; None if there is none.
 
     An element read for other places must be copied to its own. Elements of the result are written once at most.
     """

@@ -47,7 +47,7 @@ def end_shift(
     found: Sequence[Store],
     reads: Sequence[tuple[Store, TensorLoad, Sequence[Mask]]],
 ) -> int | None:
-    """Return the shift, in elements, of an operand at the end of a result that may be written over it; None if it may not.
+    """Return the shift, in elements, of an operand at a result's end that may be overwritten; None if it may not.
 
     `found` are the stores of `body` in text order, `reads` all loads of the operand with the masks on them.
     """

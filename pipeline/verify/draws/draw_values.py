@@ -94,7 +94,7 @@ def _gentle(
 
 
 def _fit(generator: np.random.Generator, values: np.ndarray, case: int, wanted: Constraint) -> np.ndarray:
-    """Move values into the interval, away from those to avoid; they stay as they are where they fit."""
+    """Move values into the interval, away from the values to avoid; they stay as they are where they fit."""
     if wanted.form is not None:
         formed = draw_form(generator, values.shape, wanted.form, wanted.low, wanted.high, case)
         if formed is not None:

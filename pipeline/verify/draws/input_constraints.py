@@ -61,7 +61,7 @@ def _add(found: dict[str, Constraint], name: str, constraint: Constraint) -> Non
 
 
 def _walk_bodies(node: onnx.NodeProto, model: ModelView, found: dict[str, Constraint]) -> None:
-    """Carry constraints of results into the bodies of If, Loop and Scan, and those of their inputs out of them."""
+    """Carry constraints of results into bodies of If, Loop and Scan, and of their inputs out."""
     for attribute in node.attribute:
         if attribute.type != attribute.GRAPH:
             continue
@@ -77,7 +77,7 @@ def _walk_bodies(node: onnx.NodeProto, model: ModelView, found: dict[str, Constr
 
 
 def _links(node: onnx.NodeProto, body: onnx.GraphProto) -> tuple[int, int]:
-    """Return the number of results of a body that are not the node's, and of those carried to the next iteration."""
+    """Return the numbers of a body's results that are not the node's, and that are carried on."""
     if node.op_type == "Loop":  # (trip, condition, carried …) to (condition, carried …, scanned …)
         return 1, len(body.input) - 2
     scanned = next((each.i for each in node.attribute if each.name == "num_scan_inputs"), 0)

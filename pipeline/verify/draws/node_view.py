@@ -1,4 +1,4 @@
-"""Look up what is known of a node before the model runs: attributes, constants, shapes and dtypes."""
+"""Look up the known facts of a node before the model runs: attributes, constants, shapes and dtypes."""
 
 from __future__ import annotations
 

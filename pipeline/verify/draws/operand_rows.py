@@ -49,7 +49,7 @@ def _gather_nd(node: NodeView) -> Mapping[int, Constraint]:
 
 
 def coordinates(node: NodeView, batch: int = 0, kind: str = "coordinates") -> Constraint:
-    """Constrain rows of coordinates in the second operand to the first one's axes, after those of the batch."""
+    """Constrain rows of coordinates in the second operand to the first one's axes behind the batch."""
     depth = node.size(1, -1)
     dims = node.dims(0)
     sizes = None if depth is None or dims is None else dims[batch : batch + depth]

@@ -46,7 +46,7 @@ def perturbed_outputs(
 def moved_outputs(
     model: onnx.ModelProto, inputs: Sequence[dict[str, np.ndarray]]
 ) -> list[tuple[dict[str, np.ndarray], ...]]:
-    """Evaluate `model` on each input once per draw, with floats perturbed by a few units in the last place."""
+    """Evaluate `model` on each input once per draw, floats perturbed by a few last-place units."""
     reference = Reference(model)
 
     def perturb(value: np.ndarray, draw: int) -> np.ndarray:

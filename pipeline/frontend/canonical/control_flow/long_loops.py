@@ -1,4 +1,4 @@
-"""Keep a Loop or Scan of many iterations as one Scan, along leading axes, with a body in canonical form.
+"""Keep a Loop or Scan of many iterations as one Scan along leading axes, its body canonical.
 
     Loop(n, true, h){h' = f(h, number, outer); y = g(h)}  ──►  Scan(h, outer, 0 … n - 1){h' = f(h, number, outer), outer; y = g(h)}
 

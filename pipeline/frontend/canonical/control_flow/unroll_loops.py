@@ -38,7 +38,7 @@ _EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
 
 
 def has_loops(model: onnx.ModelProto, kept: Set[str] = frozenset()) -> bool:
-    """Return whether the main graph holds a Loop or a Scan, without those whose first result is among `kept`."""
+    """Return whether the main graph has a Loop or a Scan whose first result is not among `kept`."""
     return any(node.op_type in LOOPS and node.output[0] not in kept for node in model.graph.node)
 
 

@@ -105,7 +105,7 @@ def _is_half_range(node: ir.Node) -> bool:
 
 
 def _is_plain_cast(node: ir.Node) -> bool:
-    """Return whether a node turns integers or truth values into integers, where every implementation wraps."""
+    """Return whether a node casts integers or truth values to integers: every implementation wraps them."""
     if node.op_type != "Cast" or node.inputs[0] is None:
         return False
     given, wanted = node.inputs[0].dtype, node.outputs[0].dtype

@@ -36,7 +36,7 @@ _SIZES = 11
 
 
 def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Give Resize the sizes of all dimensions, or resize axis by axis where TVM would take other elements.
+    """Give Resize the sizes of all dimensions, or resize axis by axis if TVM would take other elements.
 
     TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
     opsets 11 and 12. If the scales give whole sizes, `half_pixel_symmetric` is `half_pixel`.

@@ -79,7 +79,7 @@ def convolution(*operands: te.Tensor, form: Sum, window: Window) -> te.Tensor:
 
 
 def product(*operands: te.Tensor, form: Sum) -> te.Tensor:
-    """Multiply a (…, m, k) by b (…, k, n) as NumPy's matmul does, operands of one dimension included."""
+    """Multiply a (…, m, k) by b (…, k, n) like NumPy's matmul, vectors included."""
     a, b = operands[:2]
     rows, columns = (list(map(int, each.shape)) for each in (a, b))
     k = te.reduce_axis((0, rows[-1]), name="k")

@@ -52,7 +52,7 @@ def convert_bounded_gather(
 
 
 def take(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
-    """Read slices of `data` along `axis` at `indices` [any shape], which are not checked and not counted from the end."""
+    """Read slices of `data` along `axis` at `indices` [any shape]; these are not checked, and count from the start."""
     rank = len(indices.shape)
 
     def element(*places: Expr) -> Expr:

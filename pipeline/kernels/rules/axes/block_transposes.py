@@ -1,4 +1,4 @@
-"""Walk transposed operands in blocks that use up each line of a cache, and turn small ones in registers.
+"""Walk transposed operands in blocks that use up each cache line; turn small ones in registers.
 
 for i, j: y[i, j] = x[j, i]                                        512 lines of x for each line of y
 

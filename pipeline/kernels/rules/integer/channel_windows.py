@@ -90,7 +90,7 @@ class ChannelWindows(PaddedData):
         return found
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
-        """Return the load of the weight, moved by one axis of the result, and the other factor in int16."""
+        """Return the weight's load, moved by one axis of the result, and the other factor in int16."""
         for number in sorted(repackable):
             with suppress(Unknown):
                 weight, value = super()._factors(frozenset({number}))

@@ -93,7 +93,7 @@ class _Small(LineBuffer):
                     yield self._updated((y, x), (i, j), acc, element(int64(column)))
 
     def _row_of(self, row: Expr) -> tuple[bool, int, int, Callable[[Expr], Expr]]:
-        """Return the presence of a row of the data, its first and end column, and its element at a column."""
+        """Return a row's presence, first and end column, and its element at a column."""
         inside, first, end, _, element = self.row_at(row)
         if inside is None or sym.Analyzer().can_prove(inside):
             return True, first, end, element

@@ -43,7 +43,7 @@ def hoist_places(kernel: PrimFunc) -> PrimFunc:
 
 
 def _interchanged(kernel: PrimFunc, most: int, axes: Callable[[Stmt], Mapping[Var, Expr]]) -> PrimFunc:
-    """Interchange the loops of nests whose innermost one has more than `most` guards or places, of all its steps.
+    """Interchange the loops of nests with more than `most` guards or places in the innermost loop.
 
     `axes` returns the values of the axes of the blocks in a statement.
     """
@@ -76,7 +76,7 @@ def _interchanged(kernel: PrimFunc, most: int, axes: Callable[[Stmt], Mapping[Va
 
 
 def _count(nest: Sequence[For], used: Collection[Var]) -> int:
-    """Count the values, in all steps of the innermost loop of a nest, of an expression that uses such variables."""
+    """Count the values of an expression of such variables in all steps of a nest's innermost loop."""
     inner = next((each for each in reversed(nest) if int(each.extent) > 1), nest[-1])
     count, body = int(inner.extent) if inner.loop_var in used else 1, nest[-1].body
     while isinstance(body, For):
@@ -101,7 +101,7 @@ def _axes(stmt: Stmt) -> dict[Var, Expr]:
 
 
 def _used(expr: Expr, bound: Mapping[Var, Expr]) -> set[Var]:
-    """Return the variables of an expression, those of values in place of the axes that have them."""
+    """Return the variables of an expression, with `bound` axes replaced by the variables of their values."""
     return {each for var in undefined_vars(expr) for each in (_used(bound[var], bound) if var in bound else (var,))}
 
 

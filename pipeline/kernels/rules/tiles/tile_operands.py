@@ -107,7 +107,7 @@ def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
 
 
 def moved_bytes(operand: Expr, extents: Mapping[Var, int]) -> int:
-    """Count the bytes that `operand` reads most of one buffer, while its axes take all values of their `extents`.
+    """Count the most bytes that `operand` reads of one buffer over all `extents` of its axes.
 
     Kernels of rows are scheduled before buffers are cut to their windows: they read a part.
     """

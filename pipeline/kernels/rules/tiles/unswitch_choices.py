@@ -235,7 +235,7 @@ def throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
 
 
 def _in_place(nest: Stmt, copy: _Nest, value: Expr) -> Stmt:
-    """Read the value where it lies, in place of its copy."""
+    """Read the value itself in place of its copy."""
     axes = [axis.var for axis in copy.block.iter_vars]
 
     def load(each: TensorLoad) -> Expr:

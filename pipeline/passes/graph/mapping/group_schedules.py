@@ -71,7 +71,7 @@ def _key(module: IRModule, called: CalledKernels, group: frozenset[int]) -> str:
 
 
 def _fuse(module: IRModule, called: CalledKernels, group: frozenset[int]) -> tuple[PrimFunc, frozenset[int]]:
-    """Return the kernel of a group, fused in a module of its own, and the numbers of its constant operands."""
+    """Return the kernel of a group, fused by itself, and the numbers of its constant operands."""
     bindings = [called.bindings[each] for each in sorted(group)]
     function, operands = group_function(bindings)
     callees = {each.value.args[0] for each in bindings}

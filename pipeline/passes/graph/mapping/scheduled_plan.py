@@ -111,7 +111,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
 
 
 def _beyond(times: Mapping[frozenset[int], float], limit: float) -> list[frozenset[int]]:
-    """Return the groups that are left out for the times of the others to stay within a limit, the slowest."""
+    """Return the slowest groups, without which the times of the others stay within a limit."""
     ordered = sorted(times, key=lambda group: (times[group], sorted(group)))
     sums = accumulate(times[group] for group in ordered)
     return [group for group, total in zip(ordered, sums, strict=True) if total > limit]

@@ -31,7 +31,7 @@ _NARROW = ("int8", "uint8")
 
 
 def inline_dequantisation(module: IRModule) -> IRModule:
-    """Fuse dequantising kernels, and those that grow constants, into all readers; `module` is legalised."""
+    """Fuse kernels that dequantise or grow constants into all readers; `module` is legalised."""
     repeated = _bindings_to_repeat(module)
     if not repeated:
         return module

@@ -216,7 +216,7 @@ class Dataflow:
         return isinstance(expr, relax.Var) and self.variable(expr).__chandle__() in self._outputs
 
     def is_shared(self, expr: relax.Expr) -> bool:
-        """Return whether several operands read a constant object, so that another form of it would be a second one."""
+        """Return whether several operands read a constant object: another form of it would be a second one."""
         value = self.value(expr)
         while isinstance(value, relax.Call) and self.operator(value) in _MOVES:
             value = self.value(value.args[0])

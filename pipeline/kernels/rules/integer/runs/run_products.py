@@ -93,7 +93,7 @@ class RunProducts(PaddedData):
         return super().starts_at(first) or self.padding is None
 
     def _check_run(self) -> None:
-        """Raise Unknown for a run of one value, or an odd one where another rule has pairs."""
+        """Raise Unknown for a run of one value, or an odd run that another rule takes in pairs."""
         if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
             raise Unknown("no run of pairs")
 

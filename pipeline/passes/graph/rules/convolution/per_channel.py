@@ -19,7 +19,7 @@ BINARY = (*(name for name in STEPS if name != "relax.negative"), "relax.maximum"
 
 
 def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] | None:
-    """Return the place and value of the constant in a sum or product that keeps the other operand's shape."""
+    """Return the place and value of the constant operand that keeps the other one's shape."""
     for place in (1, 0):
         value = constant_value(call.args[place], graph)
         if value is not None and shape_of(call.args[1 - place]) == shape_of(call):
@@ -30,7 +30,7 @@ def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] |
 def replace_operand(
     call: relax.Call, operand: relax.Expr, place: int, constant: np.ndarray | None = None
 ) -> relax.Call:
-    """Return the call on another operand at `place`, of a pair of operands with another constant next to it."""
+    """Return the call on another operand at `place`, with another constant next to it."""
     arguments = list(call.args)
     arguments[place] = operand
     if constant is not None:

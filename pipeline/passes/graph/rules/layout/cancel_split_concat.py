@@ -66,7 +66,7 @@ def _axis(concat: Call, graph: Dataflow) -> int:
 
 
 def _flatten(fields: tuple[Expr, ...], axis: int, graph: Dataflow) -> list[Expr]:
-    """Return the operands with those of inner concatenations in place of these."""
+    """Return the operands with inner concatenations replaced by their own operands."""
     flat: list[Expr] = []
     for each in fields:
         inner = graph.call(each, _CONCAT)
@@ -101,7 +101,7 @@ def _join(fields: list[Expr], axis: int, graph: Dataflow) -> list[Expr]:
 
 
 def _parts_of_concat(source: Expr, taken: Range, others: tuple[Range, ...], graph: Dataflow) -> Expr | None:
-    """Return the parts of a concatenation that a range of it consists of, cut by the ranges along other axes."""
+    """Return the parts of a concatenation within a range of it, cut by the ranges along other axes."""
     concat = graph.call(source, _CONCAT)
     if concat is None or graph.shape(concat) is None or _axis(concat, graph) != taken.axis:
         return None

@@ -89,7 +89,7 @@ def _compose(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
 
 
 def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:
-    """Return whether slices that alone `read` a value take fewer elements than it has, or its channels one by one."""
+    """Return whether a value's only readers, slices, take fewer elements than it has, or single channels."""
     shape = graph.shape(expr) or ()
     taken, whole = sum(read.values()), prod(shape)
     return 0 < taken < whole or (

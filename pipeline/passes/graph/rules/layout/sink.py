@@ -49,7 +49,7 @@ class Movement(Protocol):
 
 
 def sink(graph: Dataflow, movement: Movement) -> dict[Var, Expr]:
-    """Return new values for what leaves the regions worth moving."""
+    """Return new values for the results of the regions worth moving."""
     keys: dict[Var, Key] = {}
     sources: dict[Var, Expr] = {}
     inside: dict[Var, Call] = {}
@@ -111,7 +111,7 @@ class _Region:
         return before | {user for var in self.inside for user in self.graph.users(var) if user in self.sources}
 
     def replacements(self) -> dict[Var, Expr]:
-        """Leave out operators from the end as long as that gains, and move the rest if it weighs less then."""
+        """Leave out operators from the end while that gains; move the rest if it weighs less."""
         for var, call in reversed(list(self.inside.items())):
             if not any(user in self.inside for user in self.graph.users(var)):
                 before = self._weight_around(var, call)
