@@ -20,7 +20,7 @@ from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, node_title
-from .recurrent_step import GATES, RECURRENT, Cell, Layer, layer_of, parameters
+from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
 from .shapes import infer_shapes, static_shape, value_types
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _STATES = (5, 6)
 #: operand with the lengths of sequences, which are integers
 _LENGTHS = 4
-#: numbers of W that a fast cache holds; part of x or y that the sums of several steps may take; most of these steps
-_CACHED, _SHARE, _MOST_AT_ONCE = 8192, 16, 16
 T = TypeVar("T")
 
 
@@ -50,18 +48,6 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
         if node.op_type in RECURRENT
     }
     return spliced(model, made)
-
-
-def steps_at_once(layer: Layer, every: bool) -> int:
-    """Choose the steps whose products W·x are computed at once: their sums are small beside x or y, and W is not.
-
-    There is y if `every` state is wanted.
-    """
-    columns = GATES[layer.op] * layer.hidden
-    if layer.inputs * columns < _CACHED:
-        return 1
-    most = layer.steps * max(layer.inputs, len(layer.reverse) * layer.hidden * every) // (_SHARE * columns)
-    return max(size for size in range(1, max(1, min(most, _MOST_AT_ONCE)) + 1) if layer.steps % size == 0)
 
 
 def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypeProto], read: set[str]) -> NodeBuilder:
@@ -129,14 +115,13 @@ class _Writer:
 
         Y is the empty name unless `every` state is wanted.
         """
-        group = steps_at_once(self.layer, every)
         if self.layer.steps == 1:
             ends, y = self._one_step()
-        elif group == 1 and len(self.directions) == 1:
-            end, rows = self._steps(self.build, 0, self._operands(0), self.x, self.layer.steps, every)
+        elif len(self.directions) == 1:
+            end, rows = self._steps(self.build, 0, self._operands(0), self.x, every)
             ends, y = [end], rows[0].name if every else ""
         else:
-            ends, y = self._groups(every, group)
+            ends, y = self._both_directions(every)
         return [y, *(self._concat([end[state] for end in ends], 0) for state in self.layer.states)]
 
     def _one_step(self) -> tuple[list[dict[str, str]], str]:
@@ -145,19 +130,18 @@ class _Writer:
         for number in self.directions:
             given = self._operands(number)
             cell = self._cell(build, number, given)
-            end, y = self._step(cell, number, cell.shares(x), given)
+            end, y = self._step(cell, number, x, given)
             ends.append(end)
             rows.append(build.node("Unsqueeze", y, build.integers(0)))
         return ends, self._concat(rows, 1)
 
-    def _groups(self, every: bool, at_once: int) -> tuple[list[dict[str, str]], str]:
-        """Build a loop over groups of steps, and in it one over the steps of each direction; return last states and Y.
+    def _both_directions(self, every: bool) -> tuple[list[dict[str, str]], str]:
+        """Build a loop of one trip around a loop over the steps of each direction; return last states and Y.
 
-        The groups are the steps `at_once`, or all: two directions do not take turns, as each has weights of its own.
+        The directions do not take turns, as each has weights of its own; in one loop, both write parts of Y.
         """
         layer, build = self.layer, self.build
-        group = at_once if at_once > 1 else layer.steps
-        shape = layer.steps // group, group, layer.batch, layer.inputs
+        shape = 1, layer.steps, layer.batch, layer.inputs
         x = build.node("Reshape", self.x, build.integers(*shape))
 
         def write(body: NodeBuilder, given: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
@@ -165,7 +149,7 @@ class _Writer:
             rows = []
             for n in self.directions:
                 own = _strip_number(n, given)
-                end, made = self._steps(body, n, own, own["x"], group, every, at_once > 1)
+                end, made = self._steps(body, n, own, own["x"], every)
                 after |= _add_number(n, end)
                 rows += made
             return after, rows
@@ -184,32 +168,26 @@ class _Writer:
         return [_strip_number(n, last) for n in self.directions], y
 
     def _steps(
-        self, build: NodeBuilder, number: int, given: dict[str, str], x: str, steps: int, every: bool, at_once: bool = False
-    ) -> tuple[dict[str, str], list[Value]]:  # fmt: skip
-        """Build a loop over steps of a direction; return its last states, and the states of `every` step if wanted.
+        self, build: NodeBuilder, number: int, given: dict[str, str], x: str, every: bool
+    ) -> tuple[dict[str, str], list[Value]]:
+        """Build a loop over the steps of a direction; return its last states, and the states of `every` step if wanted.
 
-        `given` are states and operands by name. W is multiplied by x of all steps `at_once`, else step by step.
+        `given` are states and operands by name.
         """
         layer, backwards = self.layer, self.layer.reverse[number]
         states, held = (
             {name: each._replace(name=given[name]) for name, each in known[number].items()}
             for known in (self.starts, self.operands)
         )
-        read = Value(x, (steps, layer.batch, layer.inputs), self.element, backwards)
-        if at_once:
-            columns = GATES[layer.op] * layer.hidden
-            read = Value(
-                self._cell(build, number, given).shares(x), (steps, layer.batch, columns), self.element, backwards
-            )
-            held = {name: each for name, each in held.items() if name not in ("w", "bias")}
+        read = Value(x, (layer.steps, layer.batch, layer.inputs), self.element, backwards)
 
         def write(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
             cell = self._cell(body, number, values)
-            end, y = self._step(cell, number, values["read"] if at_once else cell.shares(values["read"]), values)
+            end, y = self._step(cell, number, values["read"], values)
             return end, [Value(body.node("Identity", y), self._row, self.element, backwards)] if every else []
 
         end, made = build_scan(build, states, held, {"read": read}, write)
-        return end, [Value(each, (steps, *self._row), self.element, backwards) for each in made]
+        return end, [Value(each, (layer.steps, *self._row), self.element, backwards) for each in made]
 
     @property
     def _row(self) -> tuple[int, ...]:
@@ -222,10 +200,10 @@ class _Writer:
     def _cell(self, build: NodeBuilder, number: int, operands: dict[str, str]) -> Cell:
         return Cell(build, self.layer, self.layer.activations[number], operands)
 
-    def _step(self, cell: Cell, number: int, shares: str, states: dict[str, str]) -> tuple[dict[str, str], str]:
+    def _step(self, cell: Cell, number: int, x: str, states: dict[str, str]) -> tuple[dict[str, str], str]:
         """Build a step of a direction; return its next states, and y."""
         layer, build = self.layer, cell.build
-        made = cell.next(shares, {name: states[name] for name in layer.states})
+        made = cell.next(x, {name: states[name] for name in layer.states})
         if not self.lengths:
             return made, made["h"]
         left, zero = states["left"], build.constant(np.zeros((), np.int32))

@@ -112,27 +112,30 @@ class Cell:
     activations: tuple[Activation, ...]
     operands: Mapping[str, str]
 
-    def shares(self, x: str) -> str:
-        """Build the shares of x (…, inputs) in the sums, with the biases."""
+    def _shares(self, x: str) -> str:
+        """Build the shares of x in the sums, with the biases."""
         sums = self.build.node("MatMul", x, self.operands["w"])
         return self.build.node("Add", sums, self.operands["bias"]) if "bias" in self.operands else sums
 
-    def next(self, shares: str, states: Mapping[str, str]) -> dict[str, str]:
-        """Build the next states of a step, all (1, batch, hidden)."""
-        cells: dict[str, Callable[..., dict[str, str]]] = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}
-        return cells[self.layer.op](shares, **states)
+    def next(self, x: str, states: Mapping[str, str]) -> dict[str, str]:
+        """Build the next states of a step, all (1, batch, hidden), from x (batch, inputs).
 
-    def _lstm(self, shares: str, h: str, c: str) -> dict[str, str]:
+        The product of h is built first where it takes one kernel with the sum: then nothing else holds back that of x.
+        """
+        cells: dict[str, Callable[..., dict[str, str]]] = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}
+        return cells[self.layer.op](x, **states)
+
+    def _lstm(self, x: str, h: str, c: str) -> dict[str, str]:
         node, (f, g, last) = self.build.node, range(3)
-        i, o, forget, new = self._parts(node("Add", self._times(h, "r"), shares), 4)
+        i, o, forget, new = self._parts(self._sums(x, h), 4)
         taken = self._activate(f, self._add_peephole(i, "i", c))
         kept = self._left(taken) if self.layer.input_forget else self._activate(f, self._add_peephole(forget, "f", c))
         c = node("Add", node("Mul", kept, c), node("Mul", taken, self._activate(g, new)))
         return {"h": node("Mul", self._activate(f, self._add_peephole(o, "o", c)), self._activate(last, c)), "c": c}
 
-    def _gru(self, shares: str, h: str) -> dict[str, str]:
+    def _gru(self, x: str, h: str) -> dict[str, str]:
         node, (f, g) = self.build.node, range(2)
-        of_x = self._parts(shares, 3)
+        of_x = self._parts(self._shares(x), 3)
         of_h = self._parts(self._times(h, "r"), 3 if self.layer.reset_last else 2)
         update, reset = (self._activate(f, node("Add", *pair)) for pair in zip(of_x[:2], of_h))
         if self.layer.reset_last:
@@ -143,8 +146,12 @@ class Cell:
         new = self._activate(g, node("Add", inner, of_x[2]))
         return {"h": node("Add", node("Mul", self._left(update), new), node("Mul", update, h))}
 
-    def _rnn(self, shares: str, h: str) -> dict[str, str]:
-        return {"h": self._activate(0, self.build.node("Add", self._times(h, "r"), shares))}
+    def _rnn(self, x: str, h: str) -> dict[str, str]:
+        return {"h": self._activate(0, self._sums(x, h))}
+
+    def _sums(self, x: str, h: str) -> str:
+        product = self._times(h, "r")
+        return self.build.node("Add", product, self._shares(x))
 
     def _times(self, h: str, weights: str) -> str:
         return self.build.node("MatMul", h, self.operands[weights])

@@ -82,7 +82,7 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
         for number, cell in enumerate(cells):
             inside = replace(cell, build=body)
             following = inside.next(
-                inside.shares(values[f"x_{number}"]), {state: values[f"{state}_{number}"] for state in layer.states}
+                values[f"x_{number}"], {state: values[f"{state}_{number}"] for state in layer.states}
             )
             after |= {f"{state}_{number}": value for state, value in following.items()}
             made.append(Value(body.node("Identity", following["h"]), None, TensorProto.FLOAT, layer.reverse[number]))

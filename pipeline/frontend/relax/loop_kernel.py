@@ -88,24 +88,29 @@ class LoopKernel:
         kernel = s_tir.renew_defs(kernel)
         root = kernel.body.block
         bound = _bind_places(root.body, dict(zip(kernel.params, places, strict=True)))
-        self.body.append(_stage_block(name, bound, root.alloc_buffers))
+        self.body.append(stage_block(name, bound, root.alloc_buffers))
 
     def copy(self, source: Place, to: Place, *, first: bool = False) -> None:
         """Copy a value in each iteration, or before the first."""
-        (self.before if first else self.body).append(_copy(source, to))
+        (self.before if first else self.body).append(copy_stage(source, to))
 
     def made(self) -> PrimFunc:
         """Return the kernel."""
-        # the number is an axis of a block around the body, as TVM wants blocks to read no loop directly
-        count, axis = Var("t", "int64"), IterVar(Range(0, int64(self.trips)), self.number, _ORDERED)
-        block = SBlockRealize([count], tirx.const(True), SBlock([axis], [], [], ITERATION, sequence(self.body)))
-        loop = For(count, int64(0), int64(self.trips), _SERIAL, block, annotations={ITERATIONS: self.trips})
+        loop = loop_of(self.number, self.trips, self.body)
         root = SBlock([], [], [], "root", sequence([*self.before, loop]), alloc_buffers=self.own)
         attributes = {"tirx.noalias": True, "op_pattern": _OPAQUE, ITERATIONS: self.trips}
         made = PrimFunc(self.params, SBlockRealize([], tirx.const(True), root))
         for name, value in attributes.items():
             made = made.with_attr(name, value)
         return made
+
+
+def loop_of(number: Var, trips: int, stages: Sequence[Stmt]) -> For:
+    """Build the loop of `trips` iterations over stages, which know the iteration by its `number`."""
+    # the number is an axis of a block around the body, as TVM wants blocks to read no loop directly
+    count, axis = Var("t", "int64"), IterVar(Range(0, int64(trips)), number, _ORDERED)
+    block = SBlockRealize([count], tirx.const(True), SBlock([axis], [], [], ITERATION, sequence(stages)))
+    return For(count, int64(0), int64(trips), _SERIAL, block, annotations={ITERATIONS: trips})
 
 
 def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
@@ -126,14 +131,15 @@ def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
     return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
 
-def _stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:
+def stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:
     """Put the loop nests of a kernel of the body into a block, with their buffers."""
     return SBlockRealize([], tirx.const(True), SBlock([], [], [], name, body, alloc_buffers=list(own)))
 
 
-def _copy(source: Place, to: Place) -> Stmt:
+def copy_stage(source: Place, to: Place) -> Stmt:
+    """Build the stage that copies a value."""
     axes = spatial_axes(to.shape)
     at = [axis.var for axis in axes]
     store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, source.at(at)), to.at(at))
     block = SBlock(axes, [all_of(source.buffer)], [all_of(to.buffer)], "copy", store)
-    return _stage_block("copy", loops_around(block), [])
+    return stage_block("copy", loops_around(block), [])

@@ -66,7 +66,7 @@ def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel
     Of the buffers in `rows`, a slice has one index more, a constant.
     """
     accesses = accesses_of(block)
-    written = _buffers_written(block)
+    written = buffers_written(block)
     buffers = [*(each for each in accesses if each not in written), *written]
     slices = {buffer: _slice(accesses[buffer], number, 1 + (buffer in rows)) for buffer in buffers}
     alone = {
@@ -115,7 +115,7 @@ def _stores(block: SBlock) -> list[BufferStore]:
     return found
 
 
-def _buffers_written(block: SBlock) -> list[Var]:
+def buffers_written(block: SBlock) -> list[Var]:
     """List the buffers a block writes that are not its own."""
     own = _own(block)
     return list(dict.fromkeys(store.buffer for store in _stores(block) if store.buffer not in own))

@@ -101,6 +101,11 @@ class _Taken:
     kernels: dict[str, PrimFunc]
 
 
+def can_take_apart(kernel: PrimFunc) -> bool:
+    """Return whether the kernel of a loop is of a form that `take_apart` splits."""
+    return _take_apart(kernel) is not None
+
+
 @memoise_by_structure
 def _take_apart(kernel: PrimFunc) -> _Taken | None:
     try:

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from ...errors import SequenceError, did_you_mean
 from ..base import Pass
+from ..graph.distribute_loops import DistributeLoops
 from ..graph.fold_constant import FoldConstant
 from ..graph.fuse_operators import FuseOperators
 from ..graph.heads.split_heads import SplitHeads
@@ -27,7 +28,7 @@ from ..program.split import SplitChannels, SplitRows
 CATALOGUE_VERSION = "1"
 
 _PASSES: tuple[type[Pass], ...] = (
-    *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseByMapping, FuseOperators, Layout, Legalize, Order,
+    *STOCK_PASSES, *RULES, CutSums, DistributeLoops, FoldConstant, FuseByMapping, FuseOperators, Layout, Legalize, Order,
     Rematerialise, Share, Simplify, SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
 )  # fmt: skip
 
