@@ -7,6 +7,9 @@ import onnx
 
 from .graph import INT64, Graph
 
+#: gates by operator
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
 
 def spectrogram_lstm(channels: int = 8, frames: int = 100, bins: int = 60, units: int = 32) -> onnx.ModelProto:
     """Convolution, ReLU and transpose over a spectrogram, then an LSTM node, as tf2onnx writes it."""
@@ -21,23 +24,83 @@ def spectrogram_lstm(channels: int = 8, frames: int = 100, bins: int = 60, units
 
 
 def _lstm(net: Graph, x: str, units: int, directions: int = 1) -> list[str]:
-    """Append an LSTM node; its input has the steps first."""
-    before = net.shape(x)[2]
-    weights = [net.normal(directions, 4 * units, count, fan_in=count) for count in (before, units)]
+    """Append an LSTM node that starts from zeros; its input has the steps first."""
     start = net.constant(np.zeros((directions, 1, units)))
-    direction = "forward" if directions == 1 else "bidirectional"
+    return _recurrent(net, "LSTM", x, units, directions, "", start, start)
+
+
+def _recurrent(
+    net: Graph, op: str, x: str, units: int, directions: int, *more: str, **attributes: object
+) -> list[str]:
+    """Append a recurrent node with `more` inputs behind the biases; its input has the steps first."""
+    before, gates = net.shape(x)[2], _GATES[op]
+    weights = [net.normal(directions, gates * units, count, fan_in=count) for count in (before, units)]
     return net.nodes(
-        "LSTM",
+        op,
         x,
         *weights,
-        net.near_zero(directions, 8 * units),
-        "",
-        start,
-        start,
-        outputs=3,
+        net.near_zero(directions, 2 * gates * units),
+        *more,
+        outputs=3 if op == "LSTM" else 2,
         hidden_size=units,
-        direction=direction,
+        direction="forward" if directions == 1 else "bidirectional",
+        **attributes,
     )
+
+
+def recurrent_layers(
+    op: str, units: int, steps: int, features: int, layers: int = 1, directions: int = 1, batch: int = 1,
+    words: int = 0, before: int = 0, classes: int = 16, **attributes: object,
+) -> onnx.ModelProto:  # fmt: skip
+    """Recurrent layers over features of each step, or over `words`, behind a dense layer of `before` units if asked for."""
+    net = Graph("recurrent_layers", opset=14)
+    if words:
+        x = net.embedding(net.input("ids", batch, steps, kind=INT64), words, features)
+    else:
+        x = net.input("x", batch, steps, features)
+    x = net.node("Relu", net.linear(x, before)) if before else x
+    x = net.transpose(x, 1, 0, 2)
+    for _ in range(layers):
+        x = _recurrent(net, op, x, units, directions, **attributes)[0]
+        x = net.reshape(net.transpose(x, 0, 2, 1, 3), 0, 0, -1)
+    return net.model(net.linear(net.transpose(x, 1, 0, 2), classes))
+
+
+def conv_recurrent(op: str, channels: int, units: int, frames: int, bins: int, **attributes: object) -> onnx.ModelProto:
+    """Convolutions along time, then a recurrent layer of which the last state is read."""
+    net = Graph("conv_recurrent", opset=14)
+    x = net.input("x", 1, bins, frames)
+    for _ in range(2):
+        x = net.node("Relu", net.conv(x, channels, 5))
+    last = _recurrent(net, op, net.transpose(x, 2, 0, 1), units, 1, **attributes)[1]
+    return net.model(net.linear(net.node("Squeeze", last, net.integers(0)), 12))
+
+
+def crnn_nodes(channels: int = 32, high: int = 32, wide: int = 100, units: int = 128) -> onnx.ModelProto:
+    """CRNN whose two bidirectional LSTMs are nodes."""
+    net = Graph("crnn_nodes", opset=14)
+    x = net.input("image", 1, 1, high, wide)
+    for level in range(2):
+        x = net.node("Relu", net.conv(x, channels * 2**level, 3))
+        x = net.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    while net.shape(x)[2] > 1:
+        x = net.node("Relu", net.conv(x, 2 * channels, 3))
+        x = net.node("MaxPool", x, kernel_shape=[2, 1], strides=[2, 1])
+    x = net.transpose(net.node("Squeeze", x, net.integers(2)), 2, 0, 1)
+    for _ in range(2):
+        x = _recurrent(net, "LSTM", x, units, 2)[0]
+        x = net.reshape(net.transpose(x, 0, 2, 1, 3), 0, 0, -1)
+    return net.model(net.node("LogSoftmax", net.linear(x, 37), axis=-1))
+
+
+def lstm_autoencoder(units: int = 64, steps: int = 100, features: int = 16) -> onnx.ModelProto:
+    """Autoencoder of a sequence (Malhotra et al., 2016): the last state of one LSTM is each input of another."""
+    net = Graph("lstm_autoencoder", opset=14)
+    x = net.transpose(net.input("x", 1, steps, features), 1, 0, 2)
+    last = _recurrent(net, "LSTM", x, units, 1)[1]
+    again = net.node("Expand", last, net.integers(steps, 1, units))
+    y = net.node("Squeeze", _recurrent(net, "LSTM", again, units, 1)[0], net.integers(1))
+    return net.model(net.linear(y, features))
 
 
 def unrolled_lstm(frames: int = 20, bins: int = 40, units: int = 32) -> onnx.ModelProto:

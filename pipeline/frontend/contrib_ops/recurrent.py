@@ -127,7 +127,7 @@ class _Cell(Cell):
     products: Mapping[str, _Weights]
     x: list[str]
 
-    def shares(self, x: str) -> str:
+    def _shares(self, x: str) -> str:
         """Build the shares of a row of the quantised sequence in the sums, with the biases."""
         sums = _product(self.build, [x, *self.x[1:]], self.products["w"])
         return self.build.node("Add", sums, self.operands["bias"]) if "bias" in self.operands else sums

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Ordered
 
+from ...passes.graph.distribute_loops import DistributeLoops
 from ...passes.program.order import Order
 from ..effort import WINNER
 from ..evaluate.costs import Costs, costs_task
@@ -30,6 +31,9 @@ SLACK = (1.0, 1.15, 1.35)
 #: bytes allowed for splits under a limit of cycles, as fractions of those between the finest plan and whole kernels; and
 #: the plans tried between two of these
 FRACTIONS, BETWEEN = (0.03, 0.1, 0.25, 0.5), 2
+#: passes from graph to graph that trade memory for time, tried on the winner's graph: a tenth of the reads of weights in a
+#: loop, at most, and one read
+FASTER = (DistributeLoops(trips=10), DistributeLoops())
 #: name of the candidates with another state's kernels
 OTHER = "state"
 
@@ -44,7 +48,8 @@ def alternatives(
     evaluator, ram = trace.evaluator, aim.ram
     least = Attempt(_lever_of(refinement), refinement.best, refinement.extra_compute)
     own = evaluator.evaluate(refinement.best.module_passes)
-    states = [Attempt(OTHER, _reorder(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
+    others = {each.key: each for each in (*_faster(evaluator, own), *_states(trace)) if each.key != own.key}
+    states = [Attempt(OTHER, _reorder(evaluator, each, ram)) for each in others.values()]
     found = _count(evaluator, [least, *refinement.tried, *states])
     if not found or found[0][0] is not least:
         return [(least, Costs(0))]  # it cannot be scheduled: no other is known to be better
@@ -132,6 +137,12 @@ def _states(trace: Trace) -> list[Evaluation]:
     states = [each for group in trace.finalists() for each in group if not each.loss]
     most = SPLIT if trace.evaluator.effort.over(WINNER) else STATES
     return sorted(states, key=lambda each: (each.result.sum, each.score))[:most]
+
+
+def _faster(evaluator: Evaluator, own: Evaluation) -> list[Evaluation]:
+    """Evaluate the winner's graph with each pass of FASTER before all others."""
+    tried = evaluator.evaluate_all((each, *own.module_passes) for each in FASTER if each not in own.module_passes)
+    return [each for each in tried if each.footprint is not None]
 
 
 def _worth_splitting(found: Ordered[tuple[Attempt, Costs]], ram: int) -> list[Evaluation]:
