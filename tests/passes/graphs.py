@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from tvm import relax
+from tvm import relax, te
 from tvm.ir import IRModule
+from tvm.te import Tensor
 
+from passfit.frontend.relax.loop_kernel import LoopKernel, Place
 from passfit.passes.sequence.catalogue import parse_spec
+from passfit.tir.loop_nests import int64
 
 from ..kernels.programs import module_of
 
@@ -88,6 +91,31 @@ def _attention(x: relax.Var) -> relax.Expr:
     return _op.matmul(_emit(_op.reshape(means, (1, 3, 4))), filled(4, 2))
 
 
+def recurrence(x: relax.Var, shared: bool = True) -> relax.Expr:
+    """Build h' = x[t] · W + h over four steps; without `shared` weights, W is the slice of a step too."""
+    loop = LoopKernel(4)
+    sequence, weights, start = (loop.param(*each, "float32") for each in (("x", (4, 2)), ("w", (4, 2, 3)), ("h0", (3,))))
+    state = loop.param("h", (3,), "float32")
+    loop.copy(start, state, first=True)
+    product, total = loop.buffer("product", (3,), "float32"), loop.buffer("total", (3,), "float32")
+    here = loop.sliced(weights, False) if not shared else Place(weights.buffer, (int64(0),))
+    loop.stage("product", te.create_prim_func(_vector_product()), [loop.sliced(sequence, False), here, product])
+    loop.stage("add", te.create_prim_func(_vector_sum()), [product, state, total])
+    loop.copy(total, state)
+    callee = relax.BlockBuilder.current().add_func(loop.made(), "loop")
+    return relax.call_tir(callee, (x, filled(4, 2, 3), filled(3)), relax.TensorType((3,), "float32"))
+
+
+def _vector_product() -> list[Tensor]:
+    x, w, k = te.placeholder((2,), name="x"), te.placeholder((2, 3), name="w"), te.reduce_axis((0, 2), "k")
+    return [x, w, te.compute((3,), lambda i: te.sum(x[k] * w[k, i], k), name="product")]
+
+
+def _vector_sum() -> list[Tensor]:
+    one, other = te.placeholder((3,), name="one"), te.placeholder((3,), name="other")
+    return [one, other, te.compute((3,), lambda i: one[i] + other[i], name="sum")]
+
+
 EXAMPLES = {
     "adjust-matmul-order": Example(((8, 2), (2, 8), (8, 1)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c)),
     "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(relax.Tuple([x, x])[1])),
@@ -96,6 +124,8 @@ EXAMPLES = {
     ),
     "dead-code-elimination": Example(_ROW, lambda x: (_emit(_op.abs(x)), _op.exp(x))[1]),
     "decompose-ops-for-inference": Example(_PLANE, _batch_norm),
+    "distribute-loops": Example(((4, 2),), recurrence),
+    "distribute-loops{trips=2}": Example(((4, 2),), recurrence),
     "eliminate-common-subexpr": Example(_ROW, lambda x: _op.add(_op.exp(x), _op.exp(x))),
     "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.add(w, filled(3, 2)))),
     "fast-math": Example(_ROW, lambda x: _op.exp(_op.tanh(x))),

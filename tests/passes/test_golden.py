@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 #: the keys of graphs.EXAMPLES, which imports TVM
 SPECS = (
     "adjust-matmul-order", "canonicalize-bindings", "combine-parallel-matmul", "dead-code-elimination",
-    "decompose-ops-for-inference", "eliminate-common-subexpr", "expand-matmul-of-sum", "fast-math", "fold-batchnorm-to-conv2d",
+    "decompose-ops-for-inference", "distribute-loops", "distribute-loops{trips=2}", "eliminate-common-subexpr", "expand-matmul-of-sum", "fast-math", "fold-batchnorm-to-conv2d",
     "fold-constant", "fold-constant{grow=0}", "fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-operators", "fuse-operators{depth=2}", "fuse-operators{keep=1}",
     "fuse-operators{over=pooling}", "fuse-operators{over=reduction}", "fuse-transpose-matmul", "legalize",
     "optimize-layout-transform", "remove-redundant-reshape", "reorder-permute-dims-after-concat",

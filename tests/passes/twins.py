@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvm import relax
 
-from .graphs import Example, filled
+from .graphs import Example, filled, recurrence
 
 _op = relax.op
 
@@ -38,6 +38,8 @@ TWINS = {
     ),
     "dead-code-elimination": Example(_ROW, lambda x: _op.exp(_op.abs(x))),
     "decompose-ops-for-inference": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
+    # a product in each step, but with weights of that step
+    "distribute-loops": Example(((4, 2),), lambda x: recurrence(x, shared=False)),
     # the operators are the same, their operands are not
     "eliminate-common-subexpr": Example(_TWO_ROWS, lambda x, y: _op.add(_op.exp(x), _op.exp(y))),
     # a product in the place of the sum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from ...models import run as run_onnx
 from ...models import save
@@ -80,16 +81,17 @@ def _type(value: np.ndarray) -> int:
 
 
 @settings(max_examples=examples(50), deadline=None)
-@given(layer=layers(), lanes=st.sampled_from([1, 4, 8]))
+@given(layer=layers(), lanes=st.sampled_from([1, 4, 8]), trips=st.sampled_from([None, 0, 2, 10]))
 def test_a_layer_computes_what_onnx_runtime_does(
-    tmp_path_factory: pytest.TempPathFactory, layer: tuple[onnx.ModelProto, dict[str, np.ndarray]], lanes: int
+    tmp_path_factory: pytest.TempPathFactory, layer: tuple[onnx.ModelProto, dict[str, np.ndarray]], lanes: int, trips: int | None
 ) -> None:
+    """Compare a layer whose loops are `distributed` over so many trips, or not."""
     from passfit.kernels.lower.loop_stages import is_loop
 
     from ...kernels.programs import run
 
     model, inputs = layer
-    lowered = _lowered(model, tmp_path_factory.mktemp("layer"), lanes)
+    lowered = _lowered(model, tmp_path_factory.mktemp("layer"), lanes, _distributed(trips))
     assert not any(map(is_loop, lowered.kernels.values()))  # each was taken apart
     got = run(lowered, list(inputs.values()))
     for one, other in zip(got, run_onnx(model, inputs), strict=True):
@@ -112,29 +114,52 @@ def weights_of(op: str, hidden: int, inputs: int, directions: int) -> dict[str, 
         ("RNN", 1, {"direction": "reverse"}),
     ],
 )
-@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize("trips", [0, 10])
 def test_the_input_of_several_steps_may_be_multiplied_at_once(
-    tmp_path: Path, op: str, batch: int, attributes: dict, lengths: bool
+    tmp_path: Path, op: str, batch: int, attributes: dict, trips: int
 ) -> None:
-    from passfit.program import Loop
-
     from ...kernels.programs import run
     from ...models import model_of
 
-    steps, hidden, inputs, wanted = 96, 64, 128, {"direction": "bidirectional"} | attributes
-    weights = weights_of(op, hidden, inputs, 1 + (wanted["direction"] == "bidirectional"))
-    layer = helper.make_node(op, ["x", *weights, *["lengths"] * lengths], ["y", "h"], hidden_size=hidden, **wanted)
-    shapes = {"x": [steps, batch, inputs]} | ({"lengths": [batch]} if lengths else {})
-    model = model_of([layer], shapes, ["y", "h"], weights, dtypes={"lengths": TensorProto.INT32})
-    values = {"x": np.random.default_rng(8).standard_normal((steps, batch, inputs)).astype(np.float32)}
-    if lengths:
-        values["lengths"] = np.asarray([37, 96][:batch], np.int32)
-    lowered = _lowered(model, tmp_path)
-    (outer,) = (step for step in lowered.program.steps if isinstance(step, Loop))
-    inner = [step for step in outer.body.steps if isinstance(step, Loop)]
-    assert {outer.trips * step.trips for step in inner} == {steps} and inner[0].trips > 1
-    for got, expected in zip(run(lowered, list(values.values())), run_onnx(model, values), strict=True):
+    steps, hidden, inputs, wanted = 30, 16, 24, {"direction": "bidirectional"} | attributes
+    directions = 1 + (wanted["direction"] == "bidirectional")
+    weights = weights_of(op, hidden, inputs, directions)
+    layer = helper.make_node(op, ["x", *weights], ["y", "h"], hidden_size=hidden, **wanted)
+    model = model_of([layer], {"x": [steps, batch, inputs]}, ["y", "h"], weights)
+    x = np.random.default_rng(8).standard_normal((steps, batch, inputs)).astype(np.float32)
+    lowered = _lowered(model, tmp_path, passes=_distributed(trips))
+    runs = Counter(call.runs for call in lowered.program.calls() if "matmul" in call.step.kernel)
+    assert runs[steps // (trips or steps)] == directions and runs[steps] >= directions
+    for got, expected in zip(run(lowered, [x]), run_onnx(model, {"x": x}), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=2e-6)
+
+
+def test_a_scan_of_a_users_body_is_distributed(tmp_path: Path) -> None:
+    """Both directions of a sequence, a product that needs a value of this trip first, and one that needs the state."""
+    from ...kernels.programs import run
+
+    random = np.random.default_rng(3)
+    w, r = (random.standard_normal((6, 6)).astype(np.float32) / 4 for _ in range(2))
+    body = parser.parse_graph(
+        """body (float[6] h, float[6] x, float[6] z) => (float[6] after, float[6] y) {
+            wide = Abs(x)  a = MatMul(wide, w)  b = MatMul(z, w)  c = MatMul(h, r)
+            ab = Add(a, b)  sum = Add(ab, c)  after = Tanh(sum)  y = Identity(after)
+        }"""
+    )
+    node = helper.make_node(
+        "Scan", ["h", "x", "x"], ["last", "y"], body=body, num_scan_inputs=2, scan_input_directions=[0, 1]
+    )
+    ports = [helper.make_tensor_value_info(*each) for each in (("h", 1, [6]), ("x", 1, [8, 6]))]
+    outputs = [helper.make_tensor_value_info(*each) for each in (("last", 1, [6]), ("y", 1, [8, 6]))]
+    constants = [numpy_helper.from_array(each, name) for name, each in (("w", w), ("r", r))]
+    graph = helper.make_graph([node], "scan", ports, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    values = {"h": random.standard_normal(6).astype(np.float32), "x": random.standard_normal((8, 6)).astype(np.float32)}
+    for trips in (0, 4):
+        lowered = _lowered(model, tmp_path, passes=_distributed(trips))
+        assert any(call.runs < 8 and "matmul" in call.step.kernel for call in lowered.program.calls())
+        for got, expected in zip(run(lowered, list(values.values())), run_onnx(model, values), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=2e-6)
 
 
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
@@ -167,6 +192,13 @@ def test_a_layer_in_float16_is_close_to_the_float_one(tmp_path: Path, chosen: di
     (got,) = run(_lowered(model, tmp_path), [x.astype(np.float16)])
     (expected,) = run_onnx(model_of([layer], {"x": [7, 2, 9]}, ["y"], weights), {"x": x})
     np.testing.assert_allclose(got.astype(np.float32), expected, atol=4e-3)
+
+
+def _distributed(trips: int | None) -> tuple[str, ...]:
+    """Return the specs of TVM's default, behind loops distributed over so many trips."""
+    from passfit.passes.sequence.sequence import TVM_DEFAULT
+
+    return (*(() if trips is None else (f"distribute-loops{{trips={trips}}}",)), *TVM_DEFAULT)
 
 
 def _lowered(model: onnx.ModelProto, folder: Path, lanes: int = 8, passes: Sequence[str] = ()) -> Lowered:
