@@ -11,7 +11,15 @@ from zoo.quantised import dynamically_quantised
 from .attention import gated_attention, t5_encoder, whisper_encoder
 from .pictures import deformable_tail, encoder_decoder_2d, shuffled_squeeze, style_transfer, unet_einsum
 from .recurrent import (
-    additive_attention, conv_recurrent, crnn, crnn_nodes, lstm_autoencoder, recogniser, recurrent_layers, spectrogram_lstm, unrolled_lstm,
+    additive_attention,
+    conv_recurrent,
+    crnn,
+    crnn_nodes,
+    lstm_autoencoder,
+    recogniser,
+    recurrent_layers,
+    spectrogram_lstm,
+    unrolled_lstm,
 )  # fmt: skip
 from .sequences import causal_conv, circular_conv, embedded_conv, encoder_decoder_1d, reflected_conv
 
@@ -44,7 +52,9 @@ _LARGER: dict[Callable[..., onnx.ModelProto], dict[str, int]] = {
 #: recurrent networks in the sizes of speech and text models: the nodes are the exporters', of PyTorch and of Keras (reset
 #: before the product)
 _RECURRENT: dict[str, Callable[[], onnx.ModelProto]] = {
-    "gru_denoiser": partial(recurrent_layers, "GRU", 400, 50, 161, layers=2, before=400, classes=161, linear_before_reset=1),
+    "gru_denoiser": partial(
+        recurrent_layers, "GRU", 400, 50, 161, layers=2, before=400, classes=161, linear_before_reset=1
+    ),
     "bigru_tagger": partial(recurrent_layers, "GRU", 128, 64, 128, directions=2, words=500, linear_before_reset=1),
     "bigru_speech": partial(recurrent_layers, "GRU", 192, 80, 80, layers=2, directions=2, linear_before_reset=1),
     "lstm_words": partial(recurrent_layers, "LSTM", 256, 35, 256, layers=2, words=500, classes=500),

@@ -29,9 +29,7 @@ def _lstm(net: Graph, x: str, units: int, directions: int = 1) -> list[str]:
     return _recurrent(net, "LSTM", x, units, directions, "", start, start)
 
 
-def _recurrent(
-    net: Graph, op: str, x: str, units: int, directions: int, *more: str, **attributes: object
-) -> list[str]:
+def _recurrent(net: Graph, op: str, x: str, units: int, directions: int, *more: str, **attributes: object) -> list[str]:
     """Append a recurrent node with `more` inputs behind the biases; its input has the steps first."""
     before, gates = net.shape(x)[2], _GATES[op]
     weights = [net.normal(directions, gates * units, count, fan_in=count) for count in (before, units)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,15 +91,17 @@ def check_native(target: Target) -> None:
 
 
 def _row(lowered: Lowered, number: int, ns: int, peak: Peak, target: Target) -> dict[str, Any]:
-    from ..tir.counts.operation_counts import operations_of_elements, predicted_cycles
+    from ..targets.cycles import core_of
+    from ..tir.counts.operation_counts import near_calls, operations_of_elements, predicted_cycles
 
     step = lowered.program.steps[number]
     calls = [(lowered.kernels[call.kernel], runs) for _, call, runs in lowered.program.calls_of(step)]
+    near = near_calls(replace(lowered.program, steps=(step,)), core_of(target.architecture).second)
     operations = round(sum(operations_of_elements(kernel) * runs for kernel, runs in calls))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}
-    cycles = round(sum(predicted_cycles(kernel, target) * runs for kernel, runs in calls))
+    cycles = round(sum(predicted_cycles(kernel, target, each) * runs for (kernel, runs), each in zip(calls, near)))
     return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least), "cycles": cycles}
 
 

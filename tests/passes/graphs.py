@@ -94,7 +94,9 @@ def _attention(x: relax.Var) -> relax.Expr:
 def recurrence(x: relax.Var, shared: bool = True) -> relax.Expr:
     """Build h' = x[t] · W + h over four steps; without `shared` weights, W is the slice of a step too."""
     loop = LoopKernel(4)
-    sequence, weights, start = (loop.param(*each, "float32") for each in (("x", (4, 2)), ("w", (4, 2, 3)), ("h0", (3,))))
+    sequence, weights, start = (
+        loop.param(*each, "float32") for each in (("x", (4, 2)), ("w", (4, 2, 3)), ("h0", (3,)))
+    )
     state = loop.param("h", (3,), "float32")
     loop.copy(start, state, first=True)
     product, total = loop.buffer("product", (3,), "float32"), loop.buffer("total", (3,), "float32")

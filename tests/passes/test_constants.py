@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.ir import GenericConst
 
-from passfit.passes.graph import constant_folder
-from passfit.passes.graph.constant_folder import fold_constants
+from passfit.passes.graph.folding import constant_folder
+from passfit.passes.graph.folding.constant_folder import fold_constants
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.tir.memoise import FoldedValues
 

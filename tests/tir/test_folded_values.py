@@ -9,7 +9,7 @@ import tvm
 from tvm import relax
 from tvm.ir import GenericConst
 
-from passfit.passes.graph.constant_folder import fold_constants
+from passfit.passes.graph.folding.constant_folder import fold_constants
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.tir.memoise import FoldedValues
 

@@ -13,8 +13,6 @@ no trip changes, and results of such nests; those worth it sum over an operand t
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,10 +26,11 @@ from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
 from ...frontend.relax.loop_kernel import ITERATIONS, Place, copy_stage, loop_of, stage_block
 from ...tir.expressions import loads, replaced, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, block_of, int64, reshaped, sequence, statements
+from ...tir.loop_nests import all_of, int64, reshaped, sequence, statements
 from ...tir.memoise import memoise_by_structure
-from ..lower.loop_stages import accesses_of, buffers_written, is_loop_body, loop_parts
+from ..lower.loop_stages import accesses_of, is_loop_body, loop_parts
 from ..lower.loops import can_take_apart
+from .distributable_nests import Nest, direction_of, nests_first, slice_index, sources_of
 
 _SERIAL, _SPATIAL = 0, 0
 
@@ -66,18 +65,6 @@ def distribute_loop(kernel: PrimFunc, trips: int) -> Distributed | None:
     return Distributed(made, shapes) if can_take_apart(made) else None
 
 
-class _Nest(NamedTuple):
-    """Loop nest of a plain stage, by its number there."""
-
-    stage: SBlock
-    number: int
-
-    @property
-    def target(self) -> Var:
-        """Return the buffer that the nest writes."""
-        return block_of(statements(self.stage.body)[self.number]).body.buffer
-
-
 @dataclass(frozen=True)
 class _Loop:
     """Loop to distribute: the `number` of its trips, `trips`, those `at_once`, and the nests that run `first`.
@@ -89,7 +76,7 @@ class _Loop:
     number: Var
     trips: int
     at_once: int
-    first: frozenset[_Nest]
+    first: frozenset[Nest]
     directions: Mapping[Var, int]
     block: Var = field(default_factory=lambda: Var("v_b", "int64"))
     inside: Var = field(default_factory=lambda: Var("v_t", "int64"))
@@ -103,8 +90,8 @@ class _Loop:
         """Return the indices of a slice in this direction; `inside` is its place in the memory of a block."""
         last = None if self.is_whole else self.trips // self.at_once - 1
         number = self.number if self.is_whole else self.inside
-        place = _slice_index(number, self.at_once, direction) if inside is None else inside
-        return [place] if last is None else [_slice_index(self.block, last + 1, direction), place]
+        place = slice_index(number, self.at_once, direction) if inside is None else inside
+        return [place] if last is None else [slice_index(self.block, last + 1, direction), place]
 
 
 class _Rewriter:
@@ -123,7 +110,7 @@ class _Rewriter:
         """Choose the nests of the loop that ends a block, and of loops inside."""
         before, number, trips, stages = loop_parts(around.body)
         at_once = next(size for size in range(min(self._trips or trips, trips), 0, -1) if trips % size == 0)
-        first = _nests_first(around, before, stages, number, trips) if at_once > 1 else {}
+        first = nests_first(around, before, stages, number, trips) if at_once > 1 else {}
         if first:
             ways = {nest.target: way for nest, way in first.items()}
             loop = self.loops[number] = _Loop(number, trips, at_once, frozenset(first), ways)
@@ -180,8 +167,8 @@ class _Rewriter:
             *(copy_stage(Place(state), Place(each)) for each, state in states.items()),
         ]
         values = [buffer for _, _, buffers in divided for buffer in buffers]
-        kept = [each for each in own if each not in inside]
-        return sequence([*before, loop_of(loop.block, trips // loop.at_once, outer)]), [*kept, *values, *states.values()]
+        buffers = [*(each for each in own if each not in inside), *values, *states.values()]
+        return sequence([*before, loop_of(loop.block, trips // loop.at_once, outer)]), buffers
 
     def _stages(self, stages: Sequence[SBlock]) -> list[Stmt]:
         return [stage_block(each.name_hint, *self.rewrite(each)) for each in stages]
@@ -189,7 +176,7 @@ class _Rewriter:
     def _divide(self, stage: SBlock, loop: _Loop) -> tuple[Stmt | None, SBlock | None, list[Var]]:
         """Return the part of a stage that runs first, rewritten, the part left, and the buffers between them."""
         nests = statements(stage.body)
-        first = [nest for number, nest in enumerate(nests) if _Nest(stage, number) in loop.first]
+        first = [nest for number, nest in enumerate(nests) if Nest(stage, number) in loop.first]
         if not first:
             return None, stage, []
         left = [nest for nest in nests if nest not in first]
@@ -221,7 +208,7 @@ class _Rewriter:
                 for loop in self.loops.values():
                     inside = place if loop is batched else None
                     if uses(index, loop.number) and (inside is not None or not loop.is_whole):
-                        way = _direction([[index]], loop.number, loop.trips)
+                        way = direction_of([[index]], loop.number, loop.trips)
                         if not way:
                             raise Unknown("a sequence is read by something else than the number of a trip")
                         return [*indices[:axis], *loop.slice_at(way, inside), *indices[axis + 1 :]]
@@ -243,82 +230,6 @@ class _Rewriter:
         return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
 
-def _slice_index(number: Var, trips: int, direction: int) -> Expr:
-    return number if direction > 0 else int64(trips - 1) - number
-
-
-def _nests_first(
-    around: SBlock, before: Sequence[SBlock], stages: Sequence[SBlock], number: Var, trips: int
-) -> dict[_Nest, int]:
-    """Choose the nests worth running for many trips at once, with those they read: each by the direction of its slices."""
-    changed = {buffer for stage in (*before, *stages) for buffer in (*buffers_written(stage), *stage.alloc_buffers)}
-    single = _values_of_one_nest(around, before, stages)
-    ways: dict[_Nest, int] = {}
-    made: dict[Var, _Nest] = {}
-    read: set[Var] = set()
-    blocks: dict[_Nest, SBlock] = {}
-    for stage in stages:
-        for nest, block in _blocks(stage):
-            blocks[nest], target, sources = block, block.body.buffer, _sources(block)
-            found = {
-                ways[made[source]] if source in made else 0 if source in changed else _direction(indices, number, trips)
-                for source, indices in sources.items()
-            } - {None}
-            if found in ({1}, {-1}) and target in single and target not in read:
-                (ways[nest],) = found
-                made[target] = nest
-            read.update(sources)
-        read.update(accesses_of(stage))
-    wanted = {nest for nest in ways if _sums_over_shared(blocks[nest], number, trips, changed)}
-    left = list(wanted)
-    while left:
-        needed = {made[source] for source in _sources(blocks[left.pop()]) if source in made} - wanted
-        wanted |= needed
-        left += needed
-    for nest in ways:  # what takes the place of a sum, such as that with its bias
-        values = [made[source] for source in _sources(blocks[nest]) if source in made]
-        if blocks[nest].init is None and values and wanted.issuperset(values):
-            sizes = {math.prod(map(int, blocks[each].body.buffer.ty.shape)) for each in (nest, *values)}
-            wanted |= {nest} if len(sizes) == 1 else set()
-    return {nest: way for nest, way in ways.items() if nest in wanted}
-
-
-def _values_of_one_nest(around: SBlock, before: Sequence[SBlock], stages: Sequence[SBlock]) -> set[Var]:
-    """Collect the buffers of a loop that nothing but one nest of a plain stage writes."""
-    count = Counter(block.body.buffer for stage in stages for _, block in _blocks(stage))
-    others = [stage for stage in stages if not _blocks(stage)]
-    taken = {buffer for stage in before for buffer in accesses_of(stage)} | {
-        buffer for stage in others for buffer in buffers_written(stage)
-    }
-    local = {*around.alloc_buffers, *(buffer for stage in stages for buffer in stage.alloc_buffers)}
-    return {buffer for buffer in local - taken if count[buffer] == 1}
-
-
-def _blocks(stage: SBlock) -> list[tuple[_Nest, SBlock]]:
-    """List the blocks of a stage's loop nests; none if it runs anything else."""
-    try:
-        return [(_Nest(stage, number), block_of(nest)) for number, nest in enumerate(statements(stage.body))]
-    except Unknown:
-        return []
-
-
-def _sources(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
-    """Collect the indices with which a block reads each buffer, but for its own sum."""
-    found: dict[Var, list[Sequence[Expr]]] = {}
-    for each in loads(block.body):
-        if block.init is None or not each.source.same_as(block.body.buffer):
-            found.setdefault(each.source, []).append(each.indices)
-    return found
-
-
-def _sums_over_shared(block: SBlock, number: Var, trips: int, changed: set[Var]) -> bool:
-    """Return whether a block sums over an operand that all trips share."""
-    return block.init is not None and any(
-        source not in changed and _direction(indices, number, trips) is None
-        for source, indices in _sources(block).items()
-    )
-
-
 def _carried(stages: Sequence[SBlock]) -> list[Var]:
     """List the buffers that a trip reads before it writes them: the states of a loop."""
     written: set[Var] = set()
@@ -326,23 +237,12 @@ def _carried(stages: Sequence[SBlock]) -> list[Var]:
 
     def see(block: SBlock) -> None:
         if isinstance(block.body, BufferStore):
-            read.update(dict.fromkeys(source for source in _sources(block) if source not in written))
+            read.update(dict.fromkeys(source for source in sources_of(block) if source not in written))
             written.add(block.body.buffer)
 
     for stage in stages:
         tvm_ffi.structural_walk(stage, (SBlock, see))
     return [buffer for buffer in read if buffer in written]
-
-
-def _direction(accesses: Sequence[Sequence[Expr]], number: Var, trips: int) -> int | None:
-    """Return the direction in which accesses take the slice of a trip; None if they take none, 0 for other forms."""
-    indices = [index for each in accesses for index in each if uses(index, number)]
-    if not indices:
-        return None
-    for way in (1, -1):
-        if all(tvm_ffi.structural_equal(index, _slice_index(number, trips, way)) for index in indices):
-            return way
-    return 0
 
 
 def _add_axis(nest: Stmt, axis: Var, count: Var, extent: int) -> Stmt:

@@ -53,7 +53,9 @@ class DistributeLoops(ModulePass):
         if not made:
             return module
         # the builder gives a kernel of another type a variable of its own
-        builder = relax.BlockBuilder(IRModule({var: each for var, each in module.functions.items() if var not in made}, attrs=module.attrs))
+        builder = relax.BlockBuilder(
+            IRModule({var: each for var, each in module.functions.items() if var not in made}, attrs=module.attrs)
+        )
         callees = {var: builder.add_func(found.kernel, var.name_hint) for var, found in made.items()}
         replaced = {
             binding.var: _call(binding.value, callees[binding.value.args[0]], made[binding.value.args[0]].shapes)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from ...errors import SequenceError, did_you_mean
 from ..base import Pass
 from ..graph.distribute_loops import DistributeLoops
-from ..graph.fold_constant import FoldConstant
+from ..graph.folding.fold_constant import FoldConstant
 from ..graph.fuse_operators import FuseOperators
 from ..graph.heads.split_heads import SplitHeads
 from ..graph.legalize import Legalize

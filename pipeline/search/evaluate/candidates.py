@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...passes.base import Level, ModulePass, Pass
-from ...passes.graph.fold_constant import FoldConstant
+from ...passes.graph.folding.fold_constant import FoldConstant
 from ...passes.graph.fuse_operators import FuseOperators
 from ...passes.graph.legalize import Legalize
 from ...passes.graph.mapping.fuse_by_mapping import FuseByMapping

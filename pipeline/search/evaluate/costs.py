@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,11 +14,10 @@ from ...kernels.weights.repack import repackable_parameters
 from ...passes.sequence.apply import apply_program_passes, rearranged
 from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
-from ...program import Loop, Program
 from ...targets import Target
 from ...targets.cycles import core_of
 from ...tir.counts.most_code import most_code
-from ...tir.counts.operation_counts import predicted_cycles
+from ...tir.counts.operation_counts import near_calls, predicted_cycles
 from ...tir.memoise import structural_hash
 from .code_estimate import CodeEstimate, code_of_calls
 from .evaluation import Evaluation, Evaluator
@@ -73,16 +72,6 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
         ),
         most_code=code_of_calls(sum(1 for _ in program.calls())) + sum(bodies.values()),
     )
-
-
-def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[bool]:
-    """Yield for each of `calls` whether its operands are in the cache: a loop around it, all of whose tensors fit, runs again."""
-    for step in program.steps:
-        if isinstance(step, Loop):
-            fits = sum(tensor.nbytes for tensor in step.body.tensors) <= cache
-            yield from near_calls(step.body, cache, around or (step.trips > 1 and fits))
-        else:
-            yield around
 
 
 def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, float, int]:

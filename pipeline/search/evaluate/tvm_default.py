@@ -15,7 +15,7 @@ from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.schedule_program import largest_default_workspace
 from ...memory import Footprint, sum_of_tensors
 from ...memory.liveness import aligned
-from ...passes.graph.constant_folder import fold_constants, folds_more
+from ...passes.graph.folding.constant_folder import fold_constants, folds_more
 from ...passes.graph.memoised_legalize import memoised_rules
 from ...targets import Target
 from ...tir.host import HOST

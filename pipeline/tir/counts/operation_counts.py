@@ -17,7 +17,7 @@ elements at most, except sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from tvm.ir import Expr, PrimType, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
+from ...program import Loop, Program
 from ...targets import Machine, Target
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork, core_of, kernel_cycles
 from ..expressions import chosen_places, element_bytes, loads
@@ -107,6 +108,16 @@ def predicted_cycles(kernel: PrimFunc, target: Target, near: bool = False) -> fl
     """Return the cycles of one call of a scheduled kernel on `target`, by the model in `targets/cycles.py`."""
     core = core_of(target.architecture)
     return kernel_cycles(kernel_work(kernel, target.machine, core), core, near)
+
+
+def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[bool]:
+    """Yield for each of `calls` whether its operands are in the cache: a loop around it, all of whose tensors fit, runs again."""
+    for step in program.steps:
+        if isinstance(step, Loop):
+            fits = sum(tensor.nbytes for tensor in step.body.tensors) <= cache
+            yield from near_calls(step.body, cache, around or (step.trips > 1 and fits))
+        else:
+            yield around
 
 
 def operations_of_elements(kernel: PrimFunc) -> float:

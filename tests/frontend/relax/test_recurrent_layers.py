@@ -83,7 +83,10 @@ def _type(value: np.ndarray) -> int:
 @settings(max_examples=examples(50), deadline=None)
 @given(layer=layers(), lanes=st.sampled_from([1, 4, 8]), trips=st.sampled_from([None, 0, 2, 10]))
 def test_a_layer_computes_what_onnx_runtime_does(
-    tmp_path_factory: pytest.TempPathFactory, layer: tuple[onnx.ModelProto, dict[str, np.ndarray]], lanes: int, trips: int | None
+    tmp_path_factory: pytest.TempPathFactory,
+    layer: tuple[onnx.ModelProto, dict[str, np.ndarray]],
+    lanes: int,
+    trips: int | None,
 ) -> None:
     """Compare a layer whose loops are `distributed` over so many trips, or not."""
     from passfit.kernels.lower.loop_stages import is_loop

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from passfit.program import Loop
-from passfit.search.evaluate.costs import near_calls
+from passfit.tir.counts.operation_counts import near_calls
 
 from ...memory.loops import recurrence
 

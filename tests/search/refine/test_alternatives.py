@@ -2,7 +2,10 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
+from onnx import helper
+from onnx.shape_inference import infer_shapes
 
 pytest.importorskip("tvm")
 
@@ -13,7 +16,7 @@ from passfit.search.search import SearchResult, search
 from passfit.search.settings import RAM, Aim
 from passfit.targets import get_target
 
-from ...models import NodeBuilder
+from ...models import NodeBuilder, model_of
 
 pytestmark = pytest.mark.tvm
 TARGET = get_target("x86-64")
@@ -48,6 +51,20 @@ def test_more_time_never_takes_more_ram():
 def test_a_limit_that_nothing_reaches_gives_the_least_ram_at_any_price():
     limited, free = found(1000.0), found(None)
     assert limited.sequence == free.sequence and limited.levers == free.levers and limited.closed == free.closed
+
+
+def test_the_fastest_plan_of_a_recurrent_layer_reads_the_weights_of_its_input_rarely():
+    """Its weights, 1.5 MiB, are beyond the second cache: each step would read all of them again."""
+    units, steps = 256, 20
+    random = np.random.default_rng(0)
+    weights = {name: (random.standard_normal((1, 3 * units, units)) / 16).astype(np.float32) for name in "wr"}
+    layer = helper.make_node("GRU", ["x", "w", "r"], ["y", ""], hidden_size=units)
+    model = canonicalize(infer_shapes(model_of([layer], {"x": [steps, 1, units]}, ["y"], weights)))
+    graph, ports = to_relax(model), port_names(model)
+    result = search(graph, "gru", TARGET, *ports, strategy="tvm-default", aim=Aim(RAM, HUGE, HUGE, 1.0))
+    assert any(spec.startswith("distribute-loops") for spec in result.sequence.specs)
+    (least,) = (point for point in result.tradeoff.points if not any("distribute" in each for each in point.passes))
+    assert result.tradeoff.whole < 0.7 * least.cycles and least.ram <= result.best.ram
 
 
 def test_a_plan_that_fits_is_preferred_to_a_quick_one():

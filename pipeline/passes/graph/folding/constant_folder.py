@@ -13,10 +13,10 @@ from tvm.ir import Call, GenericConst, IRModule, Op
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
-from ...frontend.relax.checked import CHECKED
-from ...tir.expressions import dtype_bytes
-from ...tir.host import HOST
-from ...tir.memoise import ByStructure, FoldedValues, Tensors
+from ....frontend.relax.checked import CHECKED
+from ....tir.expressions import dtype_bytes
+from ....tir.host import HOST
+from ....tir.memoise import ByStructure, FoldedValues, Tensors
 from .evaluate_kernel import values_of
 
 _COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()

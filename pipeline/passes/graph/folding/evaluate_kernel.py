@@ -15,8 +15,8 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import Cast, FloatImm, IntImm, IterVar, PrimFunc, Select
 
-from ...tir.index_grid import Unknown
-from ...tir.loop_nests import block_of, nests_in
+from ....tir.index_grid import Unknown
+from ....tir.loop_nests import block_of, nests_in
 
 #: elements gathered one by one at most; whole axes are read without limit
 _MOST_LOOKED_UP = 1 << 20

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..base import Level, ModulePass
+from ...base import Level, ModulePass
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -1,0 +1,1 @@
+"""Fold constants: calls of kernels on constants alone become constants."""
