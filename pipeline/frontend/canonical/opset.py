@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import NodeBuilder, splice, stem_of
+from .node_builder import Names, NodeBuilder, splice, stem_of
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
 from .shapes import infer_shapes, infer_what_is_open
@@ -79,10 +79,10 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
 
 def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
     """Keep, in place, negative positions of rotary embeddings from counting from the end: the function gathers by them."""
-    made: dict[int, NodeBuilder] = {}
+    made, names = dict[int, NodeBuilder](), Names(graph)
     for index, node in enumerate(graph.node):
         if node.op_type == "RotaryEmbedding" and not node.domain and len(node.input) > 3 and node.input[3]:
-            made[index] = NodeBuilder(stem_of(node, index))
+            made[index] = NodeBuilder(stem_of(node, index), names)
             positions = made[index].from_zero(node.input[3], np.int64)
             made[index].copy(node).input[3] = positions
     splice(graph, made)

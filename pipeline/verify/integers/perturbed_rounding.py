@@ -70,7 +70,7 @@ def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
         shape = context.shape(node.input[0]) if node.op_type in _QUANTISES else None
         if shape is None or context.dtype(node.input[0]) != np.float32:
             continue
-        build = NodeBuilder(f"{stem_of(node, index)}/noise")
+        build = NodeBuilder(f"{stem_of(node, index)}/noise", context.names)
         noise = build.constant(random.uniform(-_NOISE, _NOISE, shape).astype(np.float32))
         most = build.node("ReduceMax", build.node("Abs", node.input[0]), keepdims=0)
         value = build.node("Add", node.input[0], build.node("Mul", noise, most))
