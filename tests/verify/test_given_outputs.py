@@ -81,7 +81,7 @@ def test_rounding_moves_in_every_operator_set(version: int) -> None:
     zeros = {f"z {kind}": np.zeros((), kind) for kind in kinds}
     types = {kind: helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for kind in kinds}
     constants = {"s": np.float32(0.1), **zeros}
-    model = model_of(nodes, {"x": [99]}, dict.fromkeys(kinds, [99]), constants, dtypes=types, opset=version)
+    model = model_of(nodes, {"x": [99]}, {kind: [99] for kind in kinds}, constants, dtypes=types, opset=version)
     model.ir_version = 10
     x = {"x": np.linspace(-9, 30, 99, dtype=np.float32)}
     plain, moved = Reference(model)(x), RandomRounding(model)(x, 0)

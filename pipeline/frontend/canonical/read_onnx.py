@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..source.keep_outputs import keep_outputs
-from ..source.side_files import load_side_files
+from ..source.side_files import load_side_files, tensors_of
 from .zip_maps import unzip_maps
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
     if not model.graph.output or not model.ir_version:
         raise ModelError(f"The file '{path}' is not an ONNX model: it holds no graph with outputs.", _AGAIN)
     load_side_files(model, path)
+    _write_raw(model, path)
     # Names that are not UTF-8 come as bytes.
     if not all(
         isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
@@ -60,6 +61,26 @@ def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
     unzip_maps(model, CLASSICAL)
     keep_outputs(model, outputs)
     return model
+
+
+def _write_raw(model: onnx.ModelProto, path: Path) -> None:
+    """Write, in place, the numbers of every tensor as bytes: libraries differ in how they read the other fields.
+
+    Numbers of less than a byte are packed there, and narrow floats are written as integers.
+    """
+    from onnx import numpy_helper
+
+    for tensor in tensors_of(model):
+        if tensor.HasField("raw_data") or tensor.data_type in (tensor.UNDEFINED, tensor.STRING):
+            continue
+        try:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+        except (TypeError, ValueError) as error:
+            shape = "x".join(map(str, tensor.dims)) or "scalar"
+            raise ModelError(
+                f"The model '{path}' holds a constant '{tensor.name}' whose numbers are not those of its shape {shape}.",
+                _AGAIN,
+            ) from error
 
 
 def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str]) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.port_scales import MOVES
-from ...frontend.quantised.quantisation import quantised_by
 from ...memory.footprint import GivenAgreement, OutputAgreement
 from ..compare import output_range
 from ..error_bounds import Distance
@@ -168,5 +167,5 @@ def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | Non
         node = makers.get(node.input[0])
     if node is None or node.op_type != "DequantizeLinear":
         return None
-    made = quantised_by(node, context_of(model))
-    return made.quantisation.scale[0] if made is not None and made.quantisation.axis is None else None
+    scale = context_of(model).constant(node.input[1])
+    return float(scale.reshape(())) if scale is not None and scale.size == 1 else None
