@@ -38,6 +38,7 @@ from .canonical.control_flow.constant_sequences import replace_sequences
 from .canonical.control_flow.if_branches import select_branches
 from .canonical.control_flow.trip_count import complete_loops
 from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
+from .canonical.declared_sets import declare_sets
 from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, sort_nodes
 from .canonical.node_form import first_refused, form_of
@@ -51,7 +52,6 @@ from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
 from .canonical.shapes import infer_shapes, refuse_open_shapes, value_types
-from .contrib_ops.declared_sets import declare_sets
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
 from .refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges

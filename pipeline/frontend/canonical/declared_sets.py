@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.read_onnx import ONNX_DOMAINS, all_nodes, operator_set
+from .read_onnx import ONNX_DOMAINS, all_nodes, operator_set
 
 if TYPE_CHECKING:
     import onnx
