@@ -110,17 +110,20 @@ def _is_outside(tensor: onnx.TensorProto) -> bool:
 
 def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
     """Yield the tensors in a message, in subgraphs, attributes and functions too."""
+    return messages_of(message, "TensorProto")
+
+
+def messages_of(message: Any, kind: str) -> Iterator[Any]:
+    """Yield the messages of a kind in a message; those inside of one before it."""
     from google.protobuf.message import Message
-    from onnx import TensorProto
 
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.name not in _HOLDERS:
             continue
         for each in (value,) if isinstance(value, Message) else value:
-            if isinstance(each, TensorProto):
+            yield from messages_of(each, kind)
+            if field.message_type.name == kind:
                 yield each
-            else:
-                yield from tensors_of(each)
 
 
 def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]:

@@ -1,6 +1,7 @@
 """Test what a file is read as: its operator set as ONNX Runtime reads it, its constants wherever they are written."""
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser, save
@@ -87,3 +88,53 @@ def test_a_constant_may_be_an_input_too(tmp_path, version):
     x = {"x": np.float32([[1, 2, 3], [4, 5, 6]])}
     assert [value.name for value in canonical.graph.input] == ["x"]
     assert np.array_equal(run(canonical, x)[0], x["x"] @ np.float32([[1, 2], [3, 4], [5, 6]]))
+
+
+@pytest.mark.parametrize("form", ["initializer", "node"])
+@pytest.mark.parametrize("places", [[1, 5], [[0, 1], [1, 2]]], ids=["of elements", "by axis"])
+def test_a_sparse_constant_is_a_dense_one(tmp_path, form, places):
+    numbers = numpy_helper.from_array(np.float32([3, 4]), "w" if form == "initializer" else "")
+    sparse = helper.make_sparse_tensor(numbers, numpy_helper.from_array(np.int64(places), "places"), [2, 3])
+    nodes = [helper.make_node("Constant", [], ["w"], sparse_value=sparse)] if form == "node" else []
+    model = model_of([*nodes, helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]})
+    model.graph.sparse_initializer.extend([sparse] if form == "initializer" else [])
+    save(model, tmp_path / "m.onnx")
+    x = {"x": np.ones((2, 3), np.float32)}
+    expected = np.float32([[1, 4, 1], [1, 1, 5]])
+    assert np.array_equal(run(model, x)[0], expected)
+    assert np.array_equal(run(import_model(tmp_path / "m.onnx"), x)[0], expected)
+
+
+@pytest.mark.parametrize(
+    "dims, places", [([2, 3], [6]), ([2, 3], [[2, 0]]), ([2, 3], [0, 1]), ([100_000, 100_000], [0])], ids=str
+)
+def test_a_sparse_constant_of_wrong_places_or_vast_size_is_refused(tmp_path, dims, places):
+    sparse = onnx.SparseTensorProto(
+        values=numpy_helper.from_array(np.float32([3]), "w"),
+        indices=numpy_helper.from_array(np.int64(places), "p"),
+        dims=dims,
+    )
+    model = model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]})
+    model.graph.sparse_initializer.append(sparse)
+    save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="sparse constant 'w'"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "{ a = Neg(x) a = Abs(x) y = Relu(a) }",
+        "{ x = Neg(x) y = Abs(x) }",
+        "<float[2] a = {1, 2}> { a = Neg(x) y = Add(a, x) }",
+        """<bool c = {1}> { a = Neg(x) y = If(c) <then_branch = t () => (float[2] k) { a = Abs(x) k = Neg(a) },
+                            else_branch = e () => (float[2] k) { k = Neg(x) }> }""",
+        '{ y = l.f(x) } <domain: "l", opset_import: ["" : 17]> f (x) => (b) { a = Neg(x) a = Abs(a) b = Neg(a) }',
+    ],
+    ids=["of two nodes", "of an input", "of a constant", "in a branch", "in a function"],
+)
+def test_two_values_of_one_name_are_refused(tmp_path, nodes):
+    text = f'<ir_version: 8, opset_import: ["" : 17, "l" : 1]> m (float[2] x) => (float[2] y) {nodes}'
+    save(parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="makes '[ax]', and another value has that name already"):
+        import_model(tmp_path / "m.onnx")
