@@ -146,12 +146,23 @@ def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 yield from all_nodes(inner)
 
 
+def _has_form_of_newest(schema: onnx.defs.OpSchema) -> bool:
+    """Return whether an operator of a set after `NEWEST` has the operands and attributes it has there."""
+    from onnx import defs
+
+    if schema.since_version <= NEWEST or not defs.has(schema.name, NEWEST, schema.domain):
+        return False
+    known = defs.get_schema(schema.name, NEWEST, schema.domain)
+    forms = [([each.name for each in (*one.inputs, *one.outputs)], sorted(one.attributes)) for one in (schema, known)]
+    return forms[0] == forms[1]
+
+
 def lower_opset(model: onnx.ModelProto) -> None:
     """Declare, in place, the oldest operator set with every operator in its used form.
 
     It is `OLDEST` at least. A model exported for a set newer than ONNX Runtime or TVM knows mostly uses operators that
-    did not change in it. Raises ModelError if the installed onnx does not know an operator of the set, or the set needed
-    is newer than `NEWEST`.
+    did not change in it, or only take more dtypes. Raises ModelError if the installed onnx does not know an operator of
+    the set, or the set needed is newer than `NEWEST`.
     """
     from onnx import defs, helper
 
@@ -159,7 +170,8 @@ def lower_opset(model: onnx.ModelProto) -> None:
     needed = OLDEST
     for node in all_nodes(model.graph):
         try:
-            needed = max(needed, defs.get_schema(node.op_type, version).since_version)
+            schema = defs.get_schema(node.op_type, version)
+            needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
         except defs.SchemaError as error:
             raise ModelError(
                 f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
