@@ -38,7 +38,6 @@ from .canonical.control_flow.constant_sequences import replace_sequences
 from .canonical.control_flow.if_branches import select_branches
 from .canonical.control_flow.trip_count import complete_loops
 from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
-from .canonical.declared_sets import declare_sets
 from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, sort_nodes
 from .canonical.node_form import first_refused, form_of
@@ -47,7 +46,7 @@ from .canonical.operators.gapped_functions import add_gapped_functions
 from .canonical.operators.old_slopes import spread_slopes
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
-from .canonical.opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
+from .canonical.opset import declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite

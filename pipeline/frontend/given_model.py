@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .canonical.bind_shapes import bind_inputs
-from .canonical.declared_sets import declare_sets
+from .canonical.opset import declare_sets
 from .canonical.read_onnx import CLASSICAL, all_nodes, read_model
 from .canonical.static_metric import is_marked
 from .source.side_files import side_files

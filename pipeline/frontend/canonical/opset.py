@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ModelError
 from .node_builder import Names, NodeBuilder, splice, stem_of
 from .raising.raise_nodes import raise_nodes
-from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
+from .read_onnx import CONTRIB, NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
 from .shapes import infer_shapes, infer_what_is_open
 
 if TYPE_CHECKING:
@@ -108,6 +108,29 @@ def _agree_on_set(model: onnx.ModelProto) -> None:
         if 0 < version < newest:
             raise_nodes(part.graph if part is model else part, version, newest)
             declare_set(part.opset_import, newest)
+
+
+def declare_sets(model: onnx.ModelProto) -> None:
+    """Declare, in place, the operator sets of ONNX, once and first, and of ONNX Runtime.
+
+    ONNX Runtime reads a domain without a version in its newest one, and takes the last of several versions. Raises ModelError for a file that declares no set.
+    """
+    declared = {each.domain for each in model.opset_import}
+    if not declared:
+        raise ModelError("The model does not declare its ONNX operator set.", "Export the model again.")
+    inside = [node for function in model.functions for node in function.node]
+    used = {node.domain for node in (*all_nodes(model.graph), *inside)}
+    if CONTRIB in used - declared:
+        model.opset_import.add(domain=CONTRIB, version=1)
+    version = operator_set(model.opset_import)
+    if version < 1:
+        raise ModelError(
+            f"The model declares ONNX's operator set {version}, which does not exist.", "Export the model again."
+        )
+    others = [each for each in model.opset_import if each.domain not in ONNX_DOMAINS]
+    del model.opset_import[:]
+    model.opset_import.add(domain="", version=version)
+    model.opset_import.extend(others)
 
 
 def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:

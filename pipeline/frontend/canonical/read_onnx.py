@@ -23,6 +23,8 @@ NEWEST = 26
 ONNX_DOMAINS = frozenset({"", "ai.onnx"})
 #: ONNX's domain of classical machine learning
 CLASSICAL = "ai.onnx.ml"
+#: ONNX Runtime's own domain, whose operators it reads without a declaration
+CONTRIB = "com.microsoft"
 #: bytes of a constant at most that nodes compute: import folds it, or a library would store it; elements of a sparse one
 CONSTANT_LIMIT = 1 << 30
 _AGAIN = "Export or download the model again."

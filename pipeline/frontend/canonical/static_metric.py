@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ...memory.footprint import Start
 from .bind_shapes import bind_inputs
-from .declared_sets import declare_sets
+from .opset import declare_sets
 from .read_onnx import read_model
 from .shapes import infer_what_is_open, static_shape, value_types
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.declared_sets import CONTRIB, declare_sets
 from ..canonical.node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
-from ..canonical.opset import OLDEST, raise_opset
-from ..canonical.read_onnx import CLASSICAL, advice_on, all_nodes, node_title, operator_set
+from ..canonical.opset import OLDEST, declare_sets, raise_opset
+from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
 from ..source.keep_outputs import reads
 from . import activations, attention, classical, elementwise, encoders, fused, products, recurrent, svm, trees

@@ -138,3 +138,25 @@ def test_two_values_of_one_name_are_refused(tmp_path, nodes):
     save(parser.parse_model(text), tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="makes '[ax]', and another value has that name already"):
         import_model(tmp_path / "m.onnx")
+
+
+def test_an_operator_that_only_takes_more_dtypes_in_a_set_after_the_newest_is_read(tmp_path):
+    """ONNX Runtime reads Cast of set 28 as that of the newest set it knows; one that is new in that set is refused."""
+    model = model_of(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.INT32)],
+        {"x": [3]},
+        {"y": [3]},
+        opset=28,
+        dtypes={"y": TensorProto.INT32},
+    )
+    save(model, tmp_path / "m.onnx")
+    x = {"x": np.float32([1.5, -2.5, 3])}
+    canonical = import_model(tmp_path / "m.onnx")
+    assert operator_set(canonical.opset_import) == NEWEST
+    assert np.array_equal(run(canonical, x)[0], run(model, x)[0])
+    save(
+        model_of([helper.make_node("SwiGLU", ["x"], ["y"], name="gate")], {"x": [4]}, {"y": [2]}, opset=28),
+        tmp_path / "new.onnx",
+    )
+    with pytest.raises(ModelError, match="SwiGLU"):
+        import_model(tmp_path / "new.onnx")
