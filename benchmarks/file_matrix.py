@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import get_context
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from head import begin, publish
@@ -38,8 +38,9 @@ def run(cells: Sequence[Cell], processes: int, folder: Path) -> dict[Cell, str]:
     file = folder / "cells.jsonl"
     rows = map(json.loads, file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
     found = {Cell(*cell): said for cell, said in rows}
-    with file.open("a", encoding="utf-8") as written, get_context("fork").Pool(processes) as pool:
-        for cell, said in pool.imap_unordered(outcome_of, [each for each in cells if each not in found], chunksize=16):
+    # not a Pool, whose processes may have no children: verification has some
+    with file.open("a", encoding="utf-8") as written, ProcessPoolExecutor(processes) as pool:
+        for cell, said in pool.map(outcome_of, [each for each in cells if each not in found], chunksize=16):
             found[cell] = said
             written.write(json.dumps([list(vars(cell).values()), said]) + "\n")
             written.flush()
