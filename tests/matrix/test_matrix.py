@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from passfit.targets import how_to_run
@@ -36,3 +38,17 @@ def test_every_operator_set_has_every_kind_of_numbers_from_its_first_on() -> Non
         for opset in SETS
         if opset >= since
     }
+
+
+def test_the_table_of_all_cells_has_no_fault() -> None:
+    text = (Path(__file__).parents[2] / "benchmarks" / "results" / "file_matrix.md").read_text(encoding="utf-8")
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in text.splitlines()
+        if line.startswith("| ") and line.count("|") == len(SETS) + 2
+    ]
+    rows = [row for row in rows if row[0] in NUMBERS]
+    assert [row[0] for row in rows] == [*NUMBERS] * len(NETWORKS)
+    for name, *signs in rows:
+        assert set(signs) <= set("●○c–·"), (name, signs)
+        assert [sign != "·" for sign in signs] == [opset >= NUMBERS[name] for opset in SETS]
