@@ -76,6 +76,7 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/rebench.py
 	$(BIN)/python benchmarks/backend_tests.py
 	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/file_matrix.py
 	$(BIN)/python benchmarks/unsplit.py
 	$(BIN)/python benchmarks/knowledge.py
 	$(BIN)/python benchmarks/variants.py

@@ -46,12 +46,11 @@ from .canonical.operators.gapped_functions import add_gapped_functions
 from .canonical.operators.old_slopes import spread_slopes
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
-from .canonical.opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
+from .canonical.opset import declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
 from .canonical.shapes import infer_shapes, refuse_open_shapes, value_types
-from .contrib_ops.declared_sets import declare_sets
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
 from .refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .canonical.bind_shapes import bind_inputs
+from .canonical.opset import declare_sets
 from .canonical.read_onnx import CLASSICAL, all_nodes, read_model
 from .canonical.static_metric import is_marked
 from .source.side_files import side_files
@@ -28,6 +29,7 @@ def given_model(
     model = read_model(path, outputs)
     if is_marked({entry.key: entry.value for entry in model.metadata_props}):
         return None
+    declare_sets(model)
     bind_inputs(model, shapes or {}, fix or {})
     _answer_unknown(model)
     return model

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..frontend.canonical.shapes import infer_what_is_open
 from .compare import output_range
 from .inputs import InputDraws
 from .reference import NoReference, Reference
@@ -33,7 +32,7 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
     outputs = {value.name for value in canonical.graph.output}
     common = [name for name in makers if name in own and name not in outputs]
     try:
-        file, imported = (_load_with_outputs(model, common) for model in (given, canonical))
+        file, imported = (Reference(model, also=common) for model in (given, canonical))
         draws = InputDraws(given)
         for number in range(_CASES):
             inputs = draws.draw(seed, number)
@@ -47,18 +46,6 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
     except NoReference:
         return ""
     return ""
-
-
-def _load_with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
-    """Load a model that also returns the values `names`, if ONNX infers their types."""
-    wider = type(model)()
-    wider.CopyFrom(model)
-    present = {value.name for value in model.graph.output}
-    types = {
-        value.name: value for value in infer_what_is_open(wider).graph.value_info if value.type.tensor_type.elem_type
-    }
-    wider.graph.output.extend(types[name] for name in names if name in types and name not in present)
-    return Reference(wider)
 
 
 def _first_difference(given: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray], order: list[str]) -> str:

@@ -79,6 +79,14 @@ class Case:
         """Return whether an output is NaN throughout."""
         return any(_is_nan(value) for value in self.expected.values())
 
+    @property
+    def has_nan(self) -> bool:
+        """Return whether an output has a NaN: a sum of squares that lost its digits, of a reference that is right elsewhere."""
+        return any(
+            value.dtype.kind not in "iub" and np.isnan(value.astype(np.float64)).any()
+            for value in self.expected.values()
+        )
+
 
 def choose_cases(
     model: onnx.ModelProto, seed: int, count: int, tolerance: float, given: onnx.ModelProto | None = None
@@ -170,11 +178,12 @@ def _draw(
         except NoReference as error:  # values that an operator forbids
             failures.append(error)
             continue
-        kind = blank if case.blank else certain if case.uncertainty <= _MARGIN * tolerance else others
+        sure = case.uncertainty <= _MARGIN * tolerance and not case.has_nan
+        kind = blank if case.blank else certain if sure else others
         kind.append(case)
         if len(certain) == count:
             break
-    others.sort(key=lambda case: case.uncertainty)
+    others.sort(key=lambda case: (case.has_nan, case.uncertainty))
     chosen = [*certain, *others, *blank][:count]
     if not chosen:
         raise failures[0]
@@ -210,7 +219,10 @@ def add_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.Mo
     models are left unchanged: the error of that order is unknown then.
     """
     if is_quantised(model) and not has_exact_integers(model):
-        moved = perturbed_outputs(model, [case.inputs for case in cases], [case.expected for case in cases])
+        try:
+            moved = perturbed_outputs(model, [case.inputs for case in cases], [case.expected for case in cases])
+        except NoReference:  # of the noise, not of the model
+            return list(cases)
         outputs = cases[0].expected.items()
         scales = {
             name: unit_of(model, name, value.dtype) or 0.0 for name, value in outputs if value.dtype.kind not in "iub"

@@ -48,7 +48,7 @@ def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
     for index, node in enumerate(model.graph.node):
         rebuild = _rebuild if node.op_type in _LAYERS else _move_weights if node.op_type in _WEIGHTS else None
         if rebuild is not None:
-            build = NodeBuilder(f"{stem_of(node, index)}/equal-signs")
+            build = NodeBuilder(f"{stem_of(node, index)}/equal-signs", context.names)
             rebuild(node, context, build)
             if build.nodes:
                 made[index] = build

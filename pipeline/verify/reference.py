@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,20 +23,50 @@ class NoReference(ModelError):
     """Model that an evaluator cannot load, or cannot run on the inputs at hand."""
 
 
-class Reference:
-    """Model in ONNX Runtime, on one thread; `optimized` lets it fuse and reorder."""
+#: dtypes of ONNX Runtime's tensors that numpy has, by its words for them
+_DTYPES = {"float": "float32", "double": "float64"} | {
+    name: name for name in ("bool", "float16", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+}
 
-    def __init__(self, model: onnx.ModelProto, *, optimized: bool = False):
-        """Load the model. Raises NoReference if ONNX Runtime rejects it."""
-        self._names = [value.name for value in model.graph.output]
+
+class Reference:
+    """Model in ONNX Runtime, on one thread; `optimized` lets it fuse and reorder.
+
+    `dtypes` are those of its outputs, and of the values it returns beside them.
+    """
+
+    def __init__(self, model: onnx.ModelProto, *, optimized: bool = False, also: Collection[str] = ()):
+        """Load the model, to return the values of `also` too, unless numpy has no such dtype.
+
+        Raises NoReference if ONNX Runtime rejects it.
+        """
+        own = [value.name for value in model.graph.output]
         with _failures_named():
-            content = _accurate(equalise_signs(model)).SerializeToString()
+            content = _with_outputs(_accurate(equalise_signs(model)), also).SerializeToString()
             self._session = open_session(content, optimized=optimized)
+        kinds = {each.name: each.type.removeprefix("tensor(").rstrip(")") for each in self._session.get_outputs()}
+        self.dtypes = {name: np.dtype(_DTYPES[kind]) for name, kind in kinds.items() if kind in _DTYPES}
+        self._names = [*own, *(name for name in dict.fromkeys(also) if name not in own and name in self.dtypes)]
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Compute the outputs by name. Raises NoReference if the model cannot run on `inputs`."""
         with _failures_named():
             return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+
+
+def _with_outputs(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
+    """Return the model with further outputs, whose types ONNX Runtime infers."""
+    from onnx import helper
+
+    if not names:
+        return model
+    wider = type(model)()
+    wider.CopyFrom(model)
+    present = {value.name for value in model.graph.output}
+    wider.graph.output.extend(
+        map(helper.make_empty_tensor_value_info, dict.fromkeys(each for each in names if each not in present))
+    )
+    return wider
 
 
 def _accurate(model: onnx.ModelProto) -> onnx.ModelProto:

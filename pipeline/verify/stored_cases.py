@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 << 20
 _PACKAGES = ("numpy", "onnx", "onnxruntime")
 #: raised where inputs are drawn in another way
-_DRAWS_VERSION = 2
+_DRAWS_VERSION = 3
 _WORDS = ("no_double", "units", "reference")
 _TENSORS = ("inputs", "expected", "optimized", "double")
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from passfit.targets import how_to_run
 
+from ..frontend.onnx_nodes import NodeCase
+from ..models import model_of, run
 from .building import HOST
 from .single import single, wrong
 
@@ -48,4 +51,38 @@ def test_truth_values_are_joined(tmp_path: Path) -> None:
     cases += [
         single(f"ND-{how}", "ScatterND", [data, places[:, None], updates], reduction=how) for how in ("add", "mul")
     ]
+    assert wrong(cases, tmp_path) == {}
+
+
+#: operators whose kernels are loops of their own, with constants by operand; "a" is the operand that was a byte
+_LOOPS = {
+    "CumSum": (["a", "axis"], {"axis": np.int64(1)}),
+    "ScatterElements": (["a", "i", "u"], {"i": np.int64([[1, 0], [0, 1]]), "u": np.float32([[7, 8], [9, 6]])}),
+    "ScatterElements of updates": (
+        ["d", "i", "a"],
+        {"d": np.ones((4, 6), np.float32), "i": np.int64([[1, 3] * 3, [2, 0] * 3])},
+    ),
+    "ScatterND": (["a", "i", "u"], {"i": np.int64([[1]]), "u": np.ones((1, 6), np.float32)}),
+    "ScatterND of updates": (["d", "i", "a"], {"d": np.ones((4, 6), np.float32), "i": np.int64([[3], [1]])}),
+}
+
+
+def test_their_operands_may_be_widened_bytes(tmp_path: Path) -> None:
+    """Other kernels widen bytes as they read them; these read any buffer of floats."""
+    cases = []
+    for name, (operands, constants) in _LOOPS.items():
+        for kind in (np.int8, np.uint8):
+            number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+            x = np.arange(12).reshape(2, 6).astype(kind)
+            wider = {
+                "cast": helper.make_node("Cast", ["x"], ["a"], to=TensorProto.FLOAT),
+                "dequantised": helper.make_node("DequantizeLinear", ["x", "s", "z"], ["a"]),
+            }
+            for how, widen in wider.items():
+                used = constants | ({"s": np.float32(0.5), "z": kind(3)} if how == "dequantised" else {})
+                nodes = [widen, helper.make_node(name.partition(" ")[0], operands, ["y"])]
+                shape = (4, 6) if "d" in constants else (2, 6)
+                model = model_of(nodes, {"x": (2, 6)}, {"y": shape}, used, dtypes={"x": number}, opset=18)
+                title = f"{name}, {how} {kind.__name__}"
+                cases.append(NodeCase(title, nodes[1].op_type, model, {"x": x}, tuple(run(model, {"x": x})), 0, 0))
     assert wrong(cases, tmp_path) == {}

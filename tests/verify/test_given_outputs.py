@@ -10,11 +10,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import NumericError
+from passfit.frontend.canonical.read_onnx import NEWEST
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_model
 from passfit.verify.integers.given_outputs import GivenOutputs, given_outputs
-from passfit.verify.integers.random_rounding import round_at_random
-from passfit.verify.reference import Reference
+from passfit.verify.integers.random_rounding import RandomRounding
+from passfit.verify.reference import NoReference, Reference
 
 from ..frontend.quantised.networks import SIGNS, network, quantised
 from ..models import model_of, save
@@ -52,11 +53,11 @@ def test_units_and_decisions_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
 @pytest.mark.parametrize("layer", range(5))
 def test_a_wrong_layer_is_refused(tmp_path: Path, form: str, layer: int) -> None:
-    """Turn the rows of one layer's weights around in the canonical model, as a wrong import would."""
+    """Negate the weights of one layer and turn their rows around in the canonical model, as a wrong import would."""
     model, found = outputs_of(quantised(tmp_path, form))
     layers = [node for node in model.graph.node if node.op_type in ("QLinearConv", "QLinearMatMul")]
     weights = next(each for each in model.graph.initializer if each.name == layers[layer].input[3])
-    weights.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(numpy_helper.to_array(weights)[::-1]), weights.name))
+    weights.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(-numpy_helper.to_array(weights)[::-1]), weights.name))
     reference = Reference(model)
     with pytest.raises(NumericError, match="differ in output"):
         found.agreement([reference(each) for each in found.inputs])
@@ -66,10 +67,36 @@ def test_a_wrong_layer_is_refused(tmp_path: Path, form: str, layer: int) -> None
 def test_rounding_at_random_moves_outputs_by_little(tmp_path: Path, form: str) -> None:
     model = given_model(quantised(tmp_path, form))
     x = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
-    plain, moved, again = (Reference(each)(x) for each in (model, *(round_at_random(model, 1) for _ in range(2))))
+    plain, (moved, again) = Reference(model)(x), (RandomRounding(model)(x, 1) for _ in range(2))
     for name, value in plain.items():
         assert np.array_equal(moved[name], again[name])
         assert 0 < np.abs(moved[name] - value).max() < 0.2 * np.ptp(value) + 0.1
+
+
+@pytest.mark.parametrize("version", range(10, NEWEST + 1))
+def test_rounding_moves_in_every_operator_set(version: int) -> None:
+    """Whatever set a file is of: an operator that draws noise is not in ONNX Runtime's newest."""
+    kinds = ["int8", "uint8"] + ["int16", "uint16"] * (version >= 21)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", f"z {kind}"], [kind]) for kind in kinds]
+    zeros = {f"z {kind}": np.zeros((), kind) for kind in kinds}
+    types = {kind: helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for kind in kinds}
+    constants = {"s": np.float32(0.1), **zeros}
+    model = model_of(nodes, {"x": [99]}, {kind: [99] for kind in kinds}, constants, dtypes=types, opset=version)
+    model.ir_version = 10
+    x = {"x": np.linspace(-9, 30, 99, dtype=np.float32)}
+    plain, moved = Reference(model)(x), RandomRounding(model)(x, 0)
+    for kind in kinds:
+        apart = moved[kind].astype(np.int64) - plain[kind].astype(np.int64)
+        assert set(apart) == {-1, 0, 1}
+
+
+def test_a_failure_of_the_noise_is_not_one_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise NoReference("no kernel for a node of ours")
+
+    monkeypatch.setattr(RandomRounding, "__init__", fail)
+    found = outputs_of(quantised(tmp_path))[1]
+    assert found is not None and not found.outputs and "which passfit makes" in found.unknown
 
 
 def test_a_float_model_has_none(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from benchmarks.zoo.quantised import dynamically_quantised
 from benchmarks.zoo.transformer import encoder
@@ -13,10 +14,11 @@ from passfit.errors import NumericError
 from passfit.frontend.canonicalise import import_model
 from passfit.verify.cases import add_plain_sums, choose_cases
 from passfit.verify.compare import compare
+from passfit.verify.integers.given_outputs import unit_of
 from passfit.verify.integers.perturbed_rounding import add_noise, perturbed_outputs
 from passfit.verify.reference import Reference
 
-from ..models import save
+from ..models import model_of, save
 
 NAME = "last_hidden_state"
 
@@ -66,3 +68,20 @@ def test_integers_may_be_as_far_apart_as_the_noise_makes_them(model):
     with pytest.raises(NumericError):
         compare([{"y": numbers["y"] + np.int8(2)}], [typed], 1e-4)
     compare([{"y": numbers["y"] + np.int8(2)}], [replace(typed, units=2)], 1e-4)
+
+
+def test_numbers_rounded_from_halves_may_be_a_unit_apart_too(tmp_path):
+    nodes = [
+        helper.make_node("Sigmoid", ["x"], ["f"]), helper.make_node("QuantizeLinear", ["f", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    weights = {"s": np.float16(1 / 64), "z": np.uint8(0)}
+    halves = model_of(nodes, {"x": [999]}, {"y": [999]}, weights, dtype=TensorProto.FLOAT16, opset=19)
+    halves.ir_version = 9
+    model = import_model(save(halves, tmp_path))
+    x = {"x": np.linspace(-4, 4, 999).astype(np.float16)}
+    expected = Reference(model)(x)
+    (moved,) = perturbed_outputs(model, [x], [expected])
+    unit = unit_of(model, "y", np.dtype(np.float16))
+    assert unit == 1 / 64
+    assert set(np.rint(np.abs(moved["y"].astype(np.float64) - expected["y"]) / unit)) == {0, 1}

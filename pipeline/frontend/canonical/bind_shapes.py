@@ -12,6 +12,8 @@ from ...errors import ModelError, did_you_mean
 if TYPE_CHECKING:
     import onnx
 
+#: the file version from which on constants need not be inputs
+_IR = 4
 #: exporters' words for "some size": two dimensions of such a name need not be equal
 _ANONYMOUS = frozenset({"", "?", "None", "none", "unk", "unknown", "-1"})
 #: words and letters that name a length of data instead of a batch
@@ -32,7 +34,9 @@ def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix
     """
     graph = model.graph
     constants = {tensor.name for tensor in graph.initializer}
-    # Files of IR version 3 list constants among the inputs: there they are defaults, here they are constants.
+    # Files of IR version 3 list constants among the inputs: there they are defaults, here they are constants. Of such a
+    # file, inference reads no constant that is not listed.
+    model.ir_version = max(model.ir_version, _IR)
     inputs = {value.name: value for value in graph.input if value.name not in constants}
     for name in (*shapes, *fix):
         if name not in inputs:

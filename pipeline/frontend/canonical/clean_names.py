@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .node_builder import Names
 from .read_onnx import all_nodes
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str])
             new.setdefault(value.name, name)
     if all(old == name for old, name in new.items()) and [value.name for value in graph.output] == outputs:
         return
-    taken = set(new.values())
+    ports = set(new.values())
+    names = Names(graph, ports)
     for name in (*(each.name for each in graph.initializer), *(name for node in graph.node for name in node.output)):
-        if name in taken and name not in new:
-            new[name] = _unused_name(f"{name}/inner", taken | new.keys())
-            taken.add(new[name])
+        if name in ports and name not in new:
+            new[name] = names.new(f"{name}/inner")
     for node in graph.node:
         node.input[:] = [new.get(name, name) for name in node.input]
         node.output[:] = [new.get(name, name) for name in node.output]
@@ -114,13 +115,6 @@ def _drop_unread(graph: onnx.GraphProto) -> None:
             del graph.initializer[index]
 
 
-def _unused_name(name: str, taken: set[str]) -> str:
-    """Append underscores to `name` until it is not one of `taken`."""
-    while name in taken:
-        name += "_"
-    return name
-
-
 def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy `model`; an output that folding left a constant is made by an Identity node.
 
@@ -138,17 +132,17 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
         else:
             nodes.append(node)
     outputs = {value.name for value in graph.output}
-    others = {tensor.name: tensor for tensor in graph.initializer}
+    others, names = {tensor.name: tensor for tensor in graph.initializer}, Names(graph)
     for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
         name, constant = tensor.name, f"{tensor.name}/constant"
         if constant in others and _same(others[constant], tensor):  # detached by an earlier import
             graph.initializer.remove(tensor)
         else:
-            tensor.name = constant = _unused_name(constant, set(others))
+            tensor.name = constant = names.new(constant)
             others[constant] = tensor
         for node in nodes:
             node.input[:] = [constant if each == name else each for each in node.input]
-        nodes.append(helper.make_node("Identity", [constant], [name], name=f"Identity/{name}"))
+        nodes.append(helper.make_node("Identity", [constant], [name], name=names.new(f"Identity/{name}")))
     nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(nodes)

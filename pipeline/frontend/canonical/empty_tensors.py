@@ -41,7 +41,8 @@ def replace_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = result.graph
     inputs = {value.name for value in graph.input if _is_empty(context, value.name)}
     renamed = {
-        name: _empty(graph, context, name, f"{name}/empty") for name in sorted(inputs - context.constants.keys())
+        name: _empty(graph, context, name, context.names.new(f"{name}/empty"))
+        for name in sorted(inputs - context.constants.keys())
     }
     nodes = list(graph.node)
     del graph.node[:]
@@ -58,7 +59,7 @@ def _replace(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, ind
         for name in results:
             _empty(graph, context, name, name)
         return []
-    build = NodeBuilder(stem_of(node, index))
+    build = NodeBuilder(stem_of(node, index), context.names)
     if any(_is_empty(context, name) for name in (*node.input, *results)) and node.op_type in _RULES:
         _RULES[node.op_type](node, context, build)
         for tensor in build.initializers:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .node_builder import Names
 from .read_onnx import operator_set
 from .shapes import static_shape, value_types
 
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """Types, constants and producers of the values around a node, for rules."""
+    """Types, constants and producers of the values around a node, and the names of its graph, for rules."""
 
     types: dict[str, onnx.TypeProto]
     constants: dict[str, onnx.TensorProto]
     opset: int
     producers: dict[str, onnx.NodeProto]
+    names: Names
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return the value of an initializer, else None."""
@@ -44,4 +46,4 @@ def context_of(model: onnx.ModelProto) -> Context:
     """Return the types and constants of a model with inferred shapes."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     producers = {name: node for node in model.graph.node for name in node.output}
-    return Context(value_types(model.graph), constants, operator_set(model.opset_import), producers)
+    return Context(value_types(model.graph), constants, operator_set(model.opset_import), producers, Names(model.graph))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import direction_activations
 from .read_onnx import all_nodes
 from .recurrent_step import RECURRENT
@@ -51,7 +51,7 @@ class _Graph:
     def __init__(self, model: onnx.ModelProto):
         from onnx import numpy_helper
 
-        self.nodes = list(model.graph.node)
+        self.nodes, self.names = list(model.graph.node), Names(model.graph)
         self.readers: dict[str, list[int]] = {}
         for index, node in enumerate(self.nodes):
             for name in {*node.input}:
@@ -78,7 +78,7 @@ class _Graph:
         readers = self._passing(states, axis, 0 if direction == "reverse" else shape[axis] - 1)
         if not readers:
             return {}
-        build = NodeBuilder(stem_of(node, index))
+        build = NodeBuilder(stem_of(node, index), self.names)
         if both:
             _both_ends(node, attributes, build, shape[axis])
         else:
@@ -152,7 +152,7 @@ class _Graph:
     def _read_one_step(self, reader: _Reader) -> NodeBuilder:
         """Return a reader of one step."""
         node = self.nodes[reader.place]
-        build = NodeBuilder(stem_of(node, reader.place))
+        build = NodeBuilder(stem_of(node, reader.place), self.names)
         attributes, (result,) = attributes_of(node), node.output
         if node.op_type == "Gather":
             indices = self.constants[node.input[1]]
@@ -171,7 +171,7 @@ class _Graph:
 def _last_state(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder, axis: int) -> None:
     """Build the node without states; its last state becomes the one step of an `axis`."""
     outputs = [*node.output, ""] if len(node.output) < 2 else list(node.output)
-    outputs[1] = outputs[1] or f"{build.stem}/last"
+    outputs[1] = outputs[1] or build.names.new(f"{build.stem}/last")
     build.many(node.op_type, list(node.input), len(outputs), **attributes)
     build.nodes[-1].output[:] = ["", *outputs[1:]]
     build.node("Unsqueeze", outputs[1], build.integers(axis), result=node.output[0])

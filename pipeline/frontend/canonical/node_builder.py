@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +11,39 @@ if TYPE_CHECKING:
     import onnx
 
 
-class NodeBuilder:
-    """Builder of nodes and initializers; their names begin with `stem`, which tells their origin."""
+class Names:
+    """Names of a graph or function: of nodes and values, inner graphs included. Every new name is asked for here."""
 
-    def __init__(self, stem: str):
-        self.stem = stem
+    def __init__(self, graph: onnx.GraphProto | onnx.FunctionProto, others: Iterable[str] = ()):
+        self._taken = set(others)
+        self._collect(graph)
+
+    def _collect(self, graph: onnx.GraphProto | onnx.FunctionProto) -> None:
+        if hasattr(graph, "initializer"):
+            values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+            self._taken.update(value.name for value in values)
+            self._taken.update(tensor.values.name for tensor in graph.sparse_initializer)
+        else:
+            self._taken.update(graph.input)
+        for node in graph.node:
+            self._taken.update((node.name, *node.input, *node.output))
+            for attribute in node.attribute:
+                for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                    self._collect(inner)
+
+    def new(self, name: str) -> str:
+        """Take `name`, or one that begins with it if that is taken."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+
+class NodeBuilder:
+    """Builder of nodes and initializers; their names begin with `stem`, which tells their origin, and are new."""
+
+    def __init__(self, stem: str, names: Names):
+        self.stem, self.names = stem, names
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
 
@@ -23,7 +51,7 @@ class NodeBuilder:
         """Add an initializer; return its name."""
         from onnx import numpy_helper
 
-        name = f"{self.stem}/constant_{len(self.initializers)}"
+        name = self.names.new(f"{self.stem}/constant_{len(self.initializers)}")
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
         return name
 
@@ -47,8 +75,8 @@ class NodeBuilder:
         """Add a node with several results; return their names."""
         from onnx import helper
 
-        name = f"{self.stem}/{op}_{len(self.nodes)}"
-        results = [f"{name}:{index}" for index in range(outputs)]
+        name = self.names.new(f"{self.stem}/{op}_{len(self.nodes)}")
+        results = [self.names.new(f"{name}:{index}") for index in range(outputs)]
         self.nodes.append(helper.make_node(op, inputs, results, name=name, **attributes))
         return results
 
@@ -61,14 +89,8 @@ class NodeBuilder:
 
 
 def stem_of(node: onnx.NodeProto, index: int) -> str:
-    """Return a name prefix for the replacement of `node`, the `index`-th of its graph.
-
-    A replacement may keep the name of its node, and be replaced itself: what it reads or makes has names of this form then.
-    """
-    stem = node.name or f"{node.op_type}_{index}"
-    while any(re.fullmatch(rf"{re.escape(stem)}/\w+_\d+(:\d+)?", name) for name in (*node.input, *node.output)):
-        stem += "/again"
-    return stem
+    """Return a name prefix for the replacement of `node`, the `index`-th of its graph."""
+    return node.name or f"{node.op_type}_{index}"
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:

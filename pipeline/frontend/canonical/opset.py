@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import NodeBuilder, splice, stem_of
+from .node_builder import Names, NodeBuilder, splice, stem_of
 from .raising.raise_nodes import raise_nodes
-from .read_onnx import NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
+from .read_onnx import CONTRIB, NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
 from .shapes import infer_shapes, infer_what_is_open
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
 
 def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
     """Keep, in place, negative positions of rotary embeddings from counting from the end: the function gathers by them."""
-    made: dict[int, NodeBuilder] = {}
+    made, names = dict[int, NodeBuilder](), Names(graph)
     for index, node in enumerate(graph.node):
         if node.op_type == "RotaryEmbedding" and not node.domain and len(node.input) > 3 and node.input[3]:
-            made[index] = NodeBuilder(stem_of(node, index))
+            made[index] = NodeBuilder(stem_of(node, index), names)
             positions = made[index].from_zero(node.input[3], np.int64)
             made[index].copy(node).input[3] = positions
     splice(graph, made)
@@ -108,6 +108,29 @@ def _agree_on_set(model: onnx.ModelProto) -> None:
         if 0 < version < newest:
             raise_nodes(part.graph if part is model else part, version, newest)
             declare_set(part.opset_import, newest)
+
+
+def declare_sets(model: onnx.ModelProto) -> None:
+    """Declare, in place, the operator sets of ONNX, once and first, and of ONNX Runtime.
+
+    ONNX Runtime reads a domain without a version in its newest one, and takes the last of several versions. Raises ModelError for a file that declares no set.
+    """
+    declared = {each.domain for each in model.opset_import}
+    if not declared:
+        raise ModelError("The model does not declare its ONNX operator set.", "Export the model again.")
+    inside = [node for function in model.functions for node in function.node]
+    used = {node.domain for node in (*all_nodes(model.graph), *inside)}
+    if CONTRIB in used - declared:
+        model.opset_import.add(domain=CONTRIB, version=1)
+    version = operator_set(model.opset_import)
+    if version < 1:
+        raise ModelError(
+            f"The model declares ONNX's operator set {version}, which does not exist.", "Export the model again."
+        )
+    others = [each for each in model.opset_import if each.domain not in ONNX_DOMAINS]
+    del model.opset_import[:]
+    model.opset_import.add(domain="", version=version)
+    model.opset_import.extend(others)
 
 
 def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
@@ -146,12 +169,23 @@ def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 yield from all_nodes(inner)
 
 
+def _has_form_of_newest(schema: onnx.defs.OpSchema) -> bool:
+    """Return whether an operator of a set after `NEWEST` has the operands and attributes it has there."""
+    from onnx import defs
+
+    if schema.since_version <= NEWEST or not defs.has(schema.name, NEWEST, schema.domain):
+        return False
+    known = defs.get_schema(schema.name, NEWEST, schema.domain)
+    forms = [([each.name for each in (*one.inputs, *one.outputs)], sorted(one.attributes)) for one in (schema, known)]
+    return forms[0] == forms[1]
+
+
 def lower_opset(model: onnx.ModelProto) -> None:
     """Declare, in place, the oldest operator set with every operator in its used form.
 
     It is `OLDEST` at least. A model exported for a set newer than ONNX Runtime or TVM knows mostly uses operators that
-    did not change in it. Raises ModelError if the installed onnx does not know an operator of the set, or the set needed
-    is newer than `NEWEST`.
+    did not change in it, or only take more dtypes. Raises ModelError if the installed onnx does not know an operator of
+    the set, or the set needed is newer than `NEWEST`.
     """
     from onnx import defs, helper
 
@@ -159,7 +193,8 @@ def lower_opset(model: onnx.ModelProto) -> None:
     needed = OLDEST
     for node in all_nodes(model.graph):
         try:
-            needed = max(needed, defs.get_schema(node.op_type, version).since_version)
+            schema = defs.get_schema(node.op_type, version)
+            needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
         except defs.SchemaError as error:
             raise ModelError(
                 f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator, Set
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...errors import ModelError
 from ..source.keep_outputs import keep_outputs
-from ..source.side_files import load_side_files
+from ..source.side_files import load_side_files, messages_of, tensors_of
 from .zip_maps import unzip_maps
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ NEWEST = 26
 ONNX_DOMAINS = frozenset({"", "ai.onnx"})
 #: ONNX's domain of classical machine learning
 CLASSICAL = "ai.onnx.ml"
+#: ONNX Runtime's own domain, whose operators it reads without a declaration
+CONTRIB = "com.microsoft"
+#: bytes of a constant at most that nodes compute: import folds it, or a library would store it; elements of a sparse one
+CONSTANT_LIMIT = 1 << 30
 _AGAIN = "Export or download the model again."
 
 
@@ -48,38 +55,116 @@ def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
     if not model.graph.output or not model.ir_version:
         raise ModelError(f"The file '{path}' is not an ONNX model: it holds no graph with outputs.", _AGAIN)
     load_side_files(model, path)
+    _write_dense(model)
+    _write_raw(model, path)
     # Names that are not UTF-8 come as bytes.
     if not all(
         isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
     ):
         raise ModelError(f"The model '{path}' holds names that are not text.", _AGAIN)
-    if model.graph.sparse_initializer:
-        name = model.graph.sparse_initializer[0].values.name
-        raise ModelError(f"The model '{path}' holds sparse weights '{name}'.", "Export it with dense weights.")
-    _refuse_dangling(model.graph, frozenset())
+    for function in model.functions:
+        _refuse_twice(function.node, function.input)
+    _refuse_dangling(model.graph, frozenset(), set())
     unzip_maps(model, CLASSICAL)
     keep_outputs(model, outputs)
     return model
 
 
-def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str]) -> None:
-    """Refuse reads of values nothing makes: raise ModelError for the first node or output.
+def _write_dense(message: Any) -> None:
+    """Write, in place, sparse constants of graphs and of Constant nodes as dense ones. Raises ModelError."""
+    from onnx import AttributeProto
 
-    `outer` are the values visible from outside of a subgraph.
+    for graph in messages_of(message, "GraphProto"):
+        graph.initializer.extend(_dense(each, each.values.name) for each in graph.sparse_initializer)
+        del graph.sparse_initializer[:]
+    for attribute in messages_of(message, "AttributeProto"):
+        if attribute.HasField("sparse_tensor"):
+            attribute.CopyFrom(
+                AttributeProto(name="value", type=AttributeProto.TENSOR, t=_dense(attribute.sparse_tensor, ""))
+            )
+
+
+def _dense(sparse: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
+    """Return a sparse constant as a dense one; places are numbers of elements, or an index for each axis."""
+    from onnx import numpy_helper
+
+    if math.prod(sparse.dims) > CONSTANT_LIMIT:
+        raise ModelError(
+            f"The sparse constant '{name}' has {math.prod(sparse.dims)} elements.", "Export it with dense weights."
+        )
+    try:
+        numbers, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+        dense = np.zeros(tuple(sparse.dims), numbers.dtype)
+        if len(places) != len(numbers):
+            raise ValueError("other numbers than places")
+        dense[np.unravel_index(places, dense.shape) if places.ndim == 1 else tuple(places.T)] = numbers
+    except (IndexError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"The numbers and places of the sparse constant '{name}' do not belong together.", _AGAIN
+        ) from error
+    return numpy_helper.from_array(dense, name)
+
+
+def _write_raw(model: onnx.ModelProto, path: Path) -> None:
+    """Write, in place, the numbers of every tensor as bytes: libraries differ in how they read the other fields.
+
+    Numbers of less than a byte are packed there, and narrow floats are written as integers.
     """
+    from onnx import TensorProto, numpy_helper
+
+    whole = {getattr(TensorProto, name.upper()): np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16")}
+    for tensor in tensors_of(model):
+        if tensor.HasField("raw_data") or tensor.data_type in (tensor.UNDEFINED, tensor.STRING):
+            continue
+        limits = whole.get(tensor.data_type)
+        outside = [each for each in tensor.int32_data if limits and not limits.min <= each <= limits.max]
+        if outside and limits:
+            raise ModelError(
+                f"The constant '{tensor.name}' of the model '{path}' holds {outside[0]}, outside of {limits.min} to {limits.max}.",
+                _AGAIN,
+            )
+        try:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+        except (TypeError, ValueError) as error:
+            shape = "x".join(map(str, tensor.dims)) or "scalar"
+            raise ModelError(
+                f"The model '{path}' holds a constant '{tensor.name}' whose numbers are not those of its shape {shape}.",
+                _AGAIN,
+            ) from error
+
+
+def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:
+    """Refuse a second value of one name: raise ModelError for the node that makes it."""
+    known = set(made)
+    for node in nodes:
+        for name in filter(None, node.output):
+            if name in known:
+                raise ModelError(
+                    f"The {node_title(node)} makes '{name}', and another value has that name already.", _AGAIN
+                )
+            known.add(name)
+
+
+def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str], before: Set[str]) -> None:
+    """Refuse reads of values nothing makes, and values of one name: raise ModelError for the first node or output.
+
+    `outer` are the values visible from outside of a subgraph, `before` those of nodes before it.
+    """
+    _refuse_twice(graph.node, {*before, *(each.name for each in (*graph.input, *graph.initializer))})
     made = outer.union(
         (value.name for value in graph.input),
         (tensor.name for tensor in graph.initializer),
-        (tensor.values.name for tensor in graph.sparse_initializer),
         (name for node in graph.node for name in node.output),
     )
+    earlier = set(before)
     for node in graph.node:
         for name in node.input:
             if name and name not in made:
                 raise ModelError(f"The {node_title(node)} reads '{name}', which nothing makes.", _AGAIN)
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                _refuse_dangling(attribute.g, made)
+                _refuse_dangling(attribute.g, made, earlier)
+        earlier.update(filter(None, node.output))
     for value in graph.output:
         if value.name not in made:
             raise ModelError(f"The output '{value.name}' is made by no node.", _AGAIN)

@@ -17,7 +17,7 @@ from ...errors import ModelError
 from .control_flow.build_scan import Value, build_scan
 from .folding.fold_constants import fold
 from .last_steps import read_last_steps
-from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, node_title
 from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
@@ -42,15 +42,18 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
         model = infer_shapes(fold(shorter))
     types = value_types(model.graph)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
+    names = Names(model.graph)
     made = {
-        index: _replacement(node, index, types, read)
+        index: _replacement(node, NodeBuilder(stem_of(node, index), names), types, read)
         for index, node in enumerate(model.graph.node)
         if node.op_type in RECURRENT
     }
     return spliced(model, made)
 
 
-def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypeProto], read: set[str]) -> NodeBuilder:
+def _replacement(
+    node: onnx.NodeProto, build: NodeBuilder, types: dict[str, onnx.TypeProto], read: set[str]
+) -> NodeBuilder:
     from onnx import TensorProto, helper
 
     attributes = attributes_of(node)
@@ -63,7 +66,6 @@ def _replacement(node: onnx.NodeProto, index: int, types: dict[str, onnx.TypePro
     if why:
         _refuse(node, why, "Give it activations of ONNX's list, each with its numbers.")
     batch_first = bool(attributes.get("layout", 0))
-    build = NodeBuilder(stem_of(node, index))
     dtype = helper.tensor_dtype_to_np_dtype(types[inputs[1]].tensor_type.elem_type)
     half = dtype == np.float16
     if half:  # states too stay in float32 over all steps, as in ONNX Runtime

@@ -37,7 +37,7 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     for index, node in enumerate(model.graph.node):
         rule = _RULES.get(node.op_type)
         if rule is not None:
-            build = NodeBuilder(stem_of(node, index))
+            build = NodeBuilder(stem_of(node, index), context.names)
             rule(node, attributes_of(node), context, build)
             if build.nodes:
                 made[index] = build

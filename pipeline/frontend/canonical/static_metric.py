@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import ModelError
 from ...memory.footprint import Start
 from .bind_shapes import bind_inputs
+from .opset import declare_sets
 from .read_onnx import read_model
 from .shapes import infer_what_is_open, static_shape, value_types
 
@@ -46,8 +49,10 @@ def start_of(
     kept = {entry.key: entry.value for entry in model.metadata_props}
     if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
+    declare_sets(model)
     bind_inputs(model, shapes, fix)
-    model = infer_what_is_open(model)
+    with suppress(ModelError):
+        infer_what_is_open(model)
     graph = model.graph
     types = value_types(graph)
     given = {tensor.name for tensor in graph.initializer}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
-from ..canonical.opset import OLDEST, raise_opset
-from ..canonical.read_onnx import CLASSICAL, advice_on, all_nodes, node_title, operator_set
+from ..canonical.node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.opset import OLDEST, declare_sets, raise_opset
+from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
 from ..source.keep_outputs import reads
 from . import activations, attention, classical, elementwise, encoders, fused, products, recurrent, svm, trees
 from .context import Rule, Surroundings
-from .declared_sets import CONTRIB, declare_sets
 
 if TYPE_CHECKING:
     import onnx
@@ -48,7 +47,7 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
         refused: list[tuple[onnx.NodeProto, str]] = []
-        if not _expand(model.graph, Surroundings({}, types), refused):
+        if not _expand(model.graph, Surroundings({}, types), Names(model.graph), refused):
             break
     foreign_still = (node for node in all_nodes(model.graph) if node.domain in _RULES and not _known(node))
     if next(foreign_still, None) is not None:
@@ -62,7 +61,9 @@ def _known(node: onnx.NodeProto) -> bool:
     return node.op_type in _RULES.get(node.domain, {})
 
 
-def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[onnx.NodeProto, str]]) -> bool:
+def _expand(
+    graph: onnx.GraphProto, outside: Surroundings, names: Names, refused: list[tuple[onnx.NodeProto, str]]
+) -> bool:
     """Expand the nodes of a graph and its subgraphs, in place; tell whether there were any.
 
     Others are added to `refused`, with reasons.
@@ -75,9 +76,9 @@ def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[o
     for index, node in enumerate(graph.node):
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                inside |= _expand(attribute.g, around, refused)
+                inside |= _expand(attribute.g, around, names, refused)
         if _known(node):
-            build = NodeBuilder(stem_of(node, index))
+            build = NodeBuilder(stem_of(node, index), names)
             try:
                 why = _RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
             except (IndexError, KeyError, ValueError) as error:  # tables of different lengths, numbers of no node

@@ -27,7 +27,7 @@ def dequantise_cast_weights(model: onnx.ModelProto) -> onnx.ModelProto:
         if node.op_type != "Mul":
             continue
         for value, scale in (tuple(node.input), tuple(reversed(node.input))):
-            build = NodeBuilder(stem_of(node, index))
+            build = NodeBuilder(stem_of(node, index), graph.context.names)
             if _build(node, value, scale, graph, build):
                 made[index] = build
                 break

@@ -56,7 +56,7 @@ def drop_constant_channels(model: onnx.ModelProto) -> onnx.ModelProto:
     kept = groups.kept()
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):
-        build = NodeBuilder(stem_of(node, index))
+        build = NodeBuilder(stem_of(node, index), context.names)
         if index in groups.layers:
             _convolution(groups.layers[index], kept, build, context)
         elif node.op_type == "Reshape" and node.output[0] in kept:

@@ -95,7 +95,7 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
             tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
     made = {}
     for index, node in enumerate(result.graph.node):
-        build = NodeBuilder(stem_of(node, index))
+        build = NodeBuilder(stem_of(node, index), context.names)
         _to_floats(node, context, build)
         if build.nodes:
             made[index] = build

@@ -36,7 +36,7 @@ def integer_layers(model: onnx.ModelProto) -> onnx.ModelProto:
     for index, node in enumerate(model.graph.node):
         layer = layer_of(node, graph) if node.op_type == "QuantizeLinear" else None
         if layer is not None:
-            build = NodeBuilder(stem_of(layer.node, index))
+            build = NodeBuilder(stem_of(layer.node, index), graph.context.names)
             _build(layer, graph, build)
             made[index] = build
     return spliced(model, made)

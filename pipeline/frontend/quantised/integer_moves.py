@@ -38,7 +38,7 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     sources: dict[str, Quantised] = {}
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):
-        build = NodeBuilder(f"{stem_of(node, index)}/integer")
+        build = NodeBuilder(f"{stem_of(node, index)}/integer", graph.context.names)
         if node.op_type == "DequantizeLinear":
             found = quantised_by(node, graph.context)
             if found is not None:

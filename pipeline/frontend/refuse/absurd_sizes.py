@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.read_onnx import CONSTANT_LIMIT, all_nodes, node_title
 from ..canonical.shapes import constant_tensors, static_shape, value_types
+from ..source.keep_outputs import reads
 
 if TYPE_CHECKING:
     import onnx
@@ -16,22 +17,32 @@ if TYPE_CHECKING:
 #: bytes of an input or output at most: static data of a program are addressed by signed 32-bit offsets
 PORT_LIMIT = (1 << 31) - 1
 #: bytes of any other tensor at most; fusion may remove it, but ONNX Runtime has to hold it for the comparison
-TENSOR_LIMIT = 1 << 36
+TENSOR_LIMIT = 1 << 33
 _SMALLER = "Give smaller shapes (--shape), or cut the model into parts."
 
 
 def refuse_large_tensors(model: onnx.ModelProto) -> None:
     """Refuse a tensor of static shape over its limit: raise ModelError for the first."""
     graph = model.graph
-    ports = {value.name: "output" for value in graph.output} | {value.name: "input" for value in graph.input}
+    words = {name: "constant" for name in _computed(graph)} | {value.name: "output" for value in graph.output}
+    words |= {value.name: "input" for value in graph.input}
+    limits = {"constant": CONSTANT_LIMIT, "tensor": TENSOR_LIMIT}
     for name, kind in value_types(graph).items():
-        nbytes = _bytes(kind)
-        limit = PORT_LIMIT if name in ports else TENSOR_LIMIT
+        nbytes, word = _bytes(kind), words.get(name, "tensor")
+        limit = limits.get(word, PORT_LIMIT)
         if nbytes > limit:
-            word = ports.get(name, "tensor")
             raise ModelError(
                 f"The {word} '{name}' takes {_gibibytes(nbytes)}; {_gibibytes(limit)} is the most.", _SMALLER
             )
+
+
+def _computed(graph: onnx.GraphProto) -> set[str]:
+    """Return the values that nodes make of constants alone."""
+    constants, found = {tensor.name for tensor in graph.initializer}, set[str]()
+    for node in graph.node:  # sorted
+        if all(name in constants or name in found for name in reads(node)):
+            found.update(filter(None, node.output))
+    return found
 
 
 def refuse_long_ranges(model: onnx.ModelProto) -> None:
@@ -44,8 +55,10 @@ def refuse_long_ranges(model: onnx.ModelProto) -> None:
         if node.op_type != "Range" or not all(name in scalars for name in node.input):
             continue
         start, limit, delta = (scalars[name] for name in node.input)
-        if delta and (limit - start) / delta * 8 > TENSOR_LIMIT:
-            raise ModelError(f"The {node_title(node)} makes more than {_gibibytes(TENSOR_LIMIT)} of numbers.", _SMALLER)
+        if delta and (limit - start) / delta * 8 > CONSTANT_LIMIT:
+            raise ModelError(
+                f"The {node_title(node)} makes more than {_gibibytes(CONSTANT_LIMIT)} of numbers.", _SMALLER
+            )
 
 
 def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:

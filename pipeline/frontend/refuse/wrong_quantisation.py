@@ -91,16 +91,6 @@ def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> 
             f"{words[1]}.",
             "Give the zero point the dtype of its tensor.",
         )
-    tensor = graph.constants.get(operand.zero)
-    limits = _LIMITS.get(TensorProto.DataType.Name(own)) if own else None
-    if tensor is None:
-        return
-    outside = [each for each in tensor.int32_data if limits and not limits[0] <= each <= limits[1]]
-    if outside and limits:
-        raise ModelError(
-            f"The zero point '{operand.zero}' of the {node_title(node)} is {outside[0]}, outside of {limits[0]} to {limits[1]}.",
-            _AGAIN,
-        )
     value = graph.value(operand.zero)
     if own == TensorProto.INT32 and value is not None and value.any():
         raise ModelError(
@@ -146,9 +136,3 @@ def _one_per_row(node: onnx.NodeProto, found: tuple[int, ...], shape: tuple[int,
     summed = -1 if axis == -2 else -2
     place = summed % len(shape)
     return found == (*shape[:place], 1, *shape[place + 1 :])
-
-
-_LIMITS = {
-    "INT4": (-8, 7), "UINT4": (0, 15), "INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-(1 << 15), (1 << 15) - 1),
-    "UINT16": (0, (1 << 16) - 1),
-}  # fmt: skip

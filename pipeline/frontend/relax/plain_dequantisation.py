@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.graph_context import Context, context_of
-from ..canonical.node_builder import attributes_of
+from ..canonical.node_builder import Names, attributes_of
 
 if TYPE_CHECKING:
     import onnx
@@ -58,7 +58,7 @@ def _widen_constants(graph: onnx.GraphProto, wide: dict[int, np.dtype]) -> None:
     """Replace constants of 4 bits: small ones by bytes, others by pairs and a node that unpacks them."""
     from onnx import helper, numpy_helper
 
-    unpacked = []
+    unpacked, names = [], Names(graph)
     for tensor in graph.initializer:
         if tensor.data_type not in wide:
             continue
@@ -69,7 +69,7 @@ def _widen_constants(graph: onnx.GraphProto, wide: dict[int, np.dtype]) -> None:
             continue
         signed = int(numbers.dtype == np.int8)
         pairs = _pack_pairs(numbers + np.int8(8) if signed else numbers, axis)
-        tensor.CopyFrom(numpy_helper.from_array(pairs, f"{name}/pairs"))
+        tensor.CopyFrom(numpy_helper.from_array(pairs, names.new(f"{name}/pairs")))
         reader = next((node.name for node in graph.node if name in node.input), name)
         options = {"axis": axis, "extent": numbers.shape[axis], "signed": signed}
         unpacked.append(helper.make_node("UnpackNibbles", [tensor.name], [name], name=reader, **options))

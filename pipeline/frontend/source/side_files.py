@@ -56,7 +56,7 @@ def side_files(model: Path) -> tuple[str, ...]:
         parsed = ModelProto.FromString(content)
     except DecodeError:
         return ()
-    return tuple(sorted({_place(tensor, model)[0] for tensor in _outside(parsed)}))
+    return tuple(sorted({_place(tensor, model)[0] for tensor in filter(_is_outside, tensors_of(parsed))}))
 
 
 def model_digest(model: Path) -> str:
@@ -75,7 +75,7 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
     """Load tensors of side files into a model read from `path`. Raises ModelError."""
     from onnx import TensorProto
 
-    for tensor in list(_outside(model)):
+    for tensor in list(filter(_is_outside, tensors_of(model))):
         name, offset, length = _place(tensor, path)
         tensor.raw_data = _read(path, name, offset, length, tensor.name)
         tensor.data_location = TensorProto.DEFAULT
@@ -103,18 +103,26 @@ def read_with_side_files(path: Path) -> bytes:
         ) from error
 
 
-def _outside(message: Any) -> Iterator[onnx.TensorProto]:
-    """Yield the tensors kept in side files, in subgraphs, attributes and functions too."""
+def _is_outside(tensor: onnx.TensorProto) -> bool:
+    """Return whether a tensor is kept in a side file."""
+    return tensor.data_location == tensor.EXTERNAL
+
+
+def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
+    """Yield the tensors in a message, in subgraphs, attributes and functions too."""
+    return messages_of(message, "TensorProto")
+
+
+def messages_of(message: Any, kind: str) -> Iterator[Any]:
+    """Yield the messages of a kind in a message; those inside of one before it."""
     from google.protobuf.message import Message
-    from onnx import TensorProto
 
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.name not in _HOLDERS:
             continue
         for each in (value,) if isinstance(value, Message) else value:
-            if not isinstance(each, TensorProto):
-                yield from _outside(each)
-            elif each.data_location == TensorProto.EXTERNAL:
+            yield from messages_of(each, kind)
+            if field.message_type.name == kind:
                 yield each
 
 

@@ -19,14 +19,13 @@ import numpy as np
 from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.port_scales import MOVES
-from ...frontend.quantised.quantisation import quantised_by
 from ...memory.footprint import GivenAgreement, OutputAgreement
 from ..compare import output_range
 from ..error_bounds import Distance
 from ..inputs import InputDraws
 from ..reference import NoReference, Reference
 from .exact_integers import is_quantised
-from .random_rounding import round_at_random
+from .random_rounding import RandomRounding
 
 if TYPE_CHECKING:
     import onnx
@@ -99,7 +98,11 @@ def given_outputs(canonical: onnx.ModelProto, given: onnx.ModelProto | None, tol
     except NoReference as error:
         return GivenOutputs((), (), {}, {}, error.what)
     units = {name: unit_of(canonical, name, value.dtype) for name, value in outputs[0].items()}
-    return GivenOutputs(inputs, outputs, units, _allowed_distances(given, inputs, outputs, units, tolerance))
+    try:
+        allowed = _allowed_distances(given, inputs, outputs, units, tolerance)
+    except NoReference as error:
+        return GivenOutputs((), (), {}, {}, f"its copy with other roundings, which passfit makes, fails: {error.what}")
+    return GivenOutputs(inputs, outputs, units, allowed)
 
 
 def _allowed_distances(
@@ -111,10 +114,10 @@ def _allowed_distances(
 ) -> dict[str, Distance]:
     """Return the largest distance of each output that rounding at random explains."""
     farthest = dict.fromkeys(units, Distance())
+    noisy = RandomRounding(given)
     for draw in range(_DRAWS):
-        noisy = Reference(round_at_random(given, 1 + draw))
         for own, plain in zip(inputs[:_NOISY], outputs[:_NOISY]):
-            for name, value in noisy(own).items():
+            for name, value in noisy(own, 1 + draw).items():
                 farthest[name] = Distance.most([farthest[name], _distance(value, plain[name])])
     allowed = {}
     for name, noise in farthest.items():
@@ -164,5 +167,5 @@ def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | Non
         node = makers.get(node.input[0])
     if node is None or node.op_type != "DequantizeLinear":
         return None
-    made = quantised_by(node, context_of(model))
-    return made.quantisation.scale[0] if made is not None and made.quantisation.axis is None else None
+    scale = context_of(model).constant(node.input[1])
+    return float(scale.reshape(())) if scale is not None and scale.size == 1 else None

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import onnx
 
 _QUANTISES = ("DynamicQuantizeLinear", "QuantizeLinear")
-#: draws of noise, and its largest value: `ULPS` units in the last place of float32
-_DRAWS, _NOISE = 4, ULPS * 2.0**-23
+#: draws of noise
+_DRAWS = 4
 
 
 def perturbed_outputs(
@@ -52,8 +52,7 @@ def moved_outputs(
     def perturb(value: np.ndarray, draw: int) -> np.ndarray:
         if value.dtype.kind != "f":
             return value
-        noise = np.random.default_rng(draw).uniform(-_NOISE, _NOISE, value.shape)
-        return np.asarray(value * (1 + noise), value.dtype)
+        return np.asarray(value * (1 + _noise(np.random.default_rng(draw), value.shape, value.dtype)), value.dtype)
 
     return [
         tuple(reference({name: perturb(value, draw) for name, value in own.items()}) for draw in range(_DRAWS))
@@ -68,10 +67,10 @@ def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     random = np.random.default_rng(seed)
     for index, node in enumerate(model.graph.node):
         shape = context.shape(node.input[0]) if node.op_type in _QUANTISES else None
-        if shape is None or context.dtype(node.input[0]) != np.float32:
+        if shape is None or context.dtype(node.input[0]) not in (np.float16, np.float32):
             continue
-        build = NodeBuilder(f"{stem_of(node, index)}/noise")
-        noise = build.constant(random.uniform(-_NOISE, _NOISE, shape).astype(np.float32))
+        build = NodeBuilder(f"{stem_of(node, index)}/noise", context.names)
+        noise = build.constant(_noise(random, shape, context.dtype(node.input[0])))
         most = build.node("ReduceMax", build.node("Abs", node.input[0]), keepdims=0)
         value = build.node("Add", node.input[0], build.node("Mul", noise, most))
         build.copy(node).input[0] = value
@@ -80,6 +79,12 @@ def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     result.CopyFrom(model)
     splice(result.graph, made)
     return result
+
+
+def _noise(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Draw relative noise of at most `ULPS` units in the last place of a dtype."""
+    most = ULPS * float(np.finfo(dtype).eps)
+    return random.uniform(-most, most, shape).astype(dtype)
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> float:

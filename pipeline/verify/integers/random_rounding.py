@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
+from ...frontend.canonical.node_builder import Names, NodeBuilder, splice, stem_of
+from ..reference import Reference
 
 if TYPE_CHECKING:
     import onnx
@@ -22,67 +23,73 @@ if TYPE_CHECKING:
 _ROUNDS = frozenset({"DynamicQuantizeLinear", "QGemm", "QuantizeLinear"})
 #: operators that round their float operand inside
 _ROUNDS_INSIDE = frozenset({"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"})
-_LIMITS = {np.dtype("int8"): (-128, 127), np.dtype("uint8"): (0, 255)}
 #: as a fraction of the largest operand: a unit of 8 bits with a sign
 _UNIT = 1 / 127
 
 
-def round_at_random(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
-    """Add seeded noise of a unit to every number that a model rounds to 8 bits.
+class RandomRounding:
+    """Model whose roundings move by a seeded unit, in ONNX Runtime.
 
-    The noise comes from ONNX's own operators, so that no shape needs to be known; of a subgraph, none is moved.
+    The noise comes as inputs in the shapes of a run without it, as no operator draws it in every operator set. In
+    subgraphs, no number is moved.
     """
-    from onnx import inliner
 
-    result = type(model)()
-    result.CopyFrom(inliner.inline_local_functions(model) if model.functions else model)
-    constants = {tensor.name: tensor for tensor in result.graph.initializer}
-    made = {}
-    for index, node in enumerate(result.graph.node):
-        build = NodeBuilder(f"{stem_of(node, index)}/rounding")
-        if node.op_type in _ROUNDS_INSIDE:
-            _move_operand(node, build, seed + index)
-        elif (node.op_type in _ROUNDS or node.op_type.startswith("QLinear")) and node.output[0]:
-            _move_result(node, build, seed + index, _dtype(node, constants))
-        if build.nodes:
-            made[index] = build
-    splice(result.graph, made)
-    return result
+    def __init__(self, model: onnx.ModelProto):
+        """Load the model as it is, and with noise. Raises NoReference."""
+        from onnx import inliner
+
+        model = inliner.inline_local_functions(model) if model.functions else model
+        rounded = [_moved_value(node) for node in model.graph.node]
+        self._plain = Reference(model, also=[name for name in rounded if name])
+        self._noise: dict[str, str] = {}
+        self._moved = Reference(self._add_noise(model))
+
+    def __call__(self, inputs: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+        """Compute the outputs by name. Raises NoReference if a model cannot run on `inputs`."""
+        plain, noise = self._plain(inputs), {}
+        for number, (moved, name) in enumerate(self._noise.items()):
+            random, value = np.random.default_rng([seed, number]), plain[moved]
+            if value.dtype.kind == "f":
+                size = _UNIT * np.abs(value).max(initial=0)
+                noise[name] = random.uniform(-size, size, value.shape).astype(value.dtype)
+            else:
+                noise[name] = random.choice(np.float32([-1, 0, 0, 1]), value.shape)
+        return self._moved(inputs | noise)
+
+    def _add_noise(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """Copy `model` with an input for the noise of each value moved, by ONNX's names of both in `_noise`."""
+        from onnx import helper
+
+        result = type(model)()
+        result.CopyFrom(model)
+        made, names = dict[int, NodeBuilder](), Names(result.graph)
+        for index, node in enumerate(model.graph.node):
+            value = _moved_value(node)
+            dtype = self._plain.dtypes.get(value)
+            if dtype is None:
+                continue
+            build = made[index] = NodeBuilder(f"{stem_of(node, index)}/rounding", names)
+            noise = self._noise[value] = names.new(f"{build.stem}/noise")
+            kind = dtype if dtype.kind == "f" else np.dtype("float32")
+            number = helper.np_dtype_to_tensor_dtype(kind)
+            result.graph.input.append(helper.make_tensor_value_info(noise, number, None))
+            if dtype.kind == "f":
+                operand = build.node("Add", value, noise)
+                build.copy(node).input[0] = operand
+                continue
+            limits = np.iinfo(dtype)
+            build.copy(node).output[0] = plain = names.new(f"{build.stem}/rounded")
+            moved = build.node("Add", build.node("Cast", plain, to=number), noise)
+            moved = build.node("Max", moved, build.constant(np.float32(limits.min)))
+            moved = build.node("Min", moved, build.constant(np.float32(limits.max)))
+            build.node("Cast", moved, result=value, to=helper.np_dtype_to_tensor_dtype(dtype))
+        splice(result.graph, made)
+        return result
 
 
-def _dtype(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> np.dtype | None:
-    """Return the dtype of the node's result, None if the file omits it."""
-    from onnx import helper
-
-    if node.op_type == "DynamicQuantizeLinear":
-        return np.dtype("uint8")
-    zero = constants.get(node.input[-1])
-    if node.op_type == "QuantizeLinear" and len(node.input) < 3:
-        named = next((each.i for each in node.attribute if each.name == "output_dtype"), 0)
-        return np.dtype(helper.tensor_dtype_to_np_dtype(named)) if named else np.dtype("uint8")
-    return np.dtype(helper.tensor_dtype_to_np_dtype(zero.data_type)) if zero is not None else None
-
-
-def _move_result(node: onnx.NodeProto, build: NodeBuilder, seed: int, dtype: np.dtype | None) -> None:
-    """Add −1, 0 or 1 to an 8-bit result."""
-    from onnx import TensorProto, helper
-
-    if dtype not in _LIMITS:
-        return
-    least, most = _LIMITS[dtype]
-    plain = f"{build.stem}/rounded"
-    build.copy(node).output[0] = plain
-    value = build.node("Cast", plain, to=TensorProto.FLOAT)
-    noise = build.node("RandomUniformLike", value, low=-2.0, high=2.0, seed=float(seed))
-    step = build.node("Cast", build.node("Cast", noise, to=TensorProto.INT32), to=TensorProto.FLOAT)  # towards zero
-    moved = build.node("Max", build.node("Add", value, step), build.constant(np.float32(least)))
-    moved = build.node("Min", moved, build.constant(np.float32(most)))
-    build.node("Cast", moved, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(dtype))
-
-
-def _move_operand(node: onnx.NodeProto, build: NodeBuilder, seed: int) -> None:
-    """Move the float operand of a node by up to a unit of 8 bits."""
-    most = build.node("ReduceMax", build.node("Abs", node.input[0]), keepdims=0)
-    noise = build.node("RandomUniformLike", node.input[0], low=-_UNIT, high=_UNIT, seed=float(seed))
-    value = build.node("Add", node.input[0], build.node("Mul", noise, most))
-    build.copy(node).input[0] = value
+def _moved_value(node: onnx.NodeProto) -> str:
+    """Return the value of a node that noise moves: its rounded result, or the operand it rounds inside; else ""."""
+    if node.op_type in _ROUNDS_INSIDE:
+        return node.input[0]
+    rounds = node.op_type in _ROUNDS or node.op_type.startswith("QLinear")
+    return node.output[0] if rounds else ""

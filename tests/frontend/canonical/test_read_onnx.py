@@ -1,14 +1,16 @@
-"""Test the operator set of a model: as ONNX Runtime reads it, however it is declared."""
+"""Test what a file is read as: its operator set as ONNX Runtime reads it, its constants wherever they are written."""
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
-from onnx import helper, save
+from onnx import TensorProto, helper, numpy_helper, parser, save
 
+from passfit.errors import ModelError
 from passfit.frontend.canonical.read_onnx import NEWEST, operator_set
 from passfit.frontend.canonicalise import import_model
 
-from ...models import model_of
+from ...models import model_of, run
 
 #: set 11 reads Softmax along all axes from the first one on, set 17 along one
 SETS = [
@@ -39,3 +41,122 @@ def test_a_set_that_is_not_declared_is_the_newest_unless_the_caller_knows_better
     imports = [helper.make_opsetid("mine", 3)]
     assert operator_set(imports) == NEWEST
     assert operator_set(imports, undeclared=0) == 0
+
+
+#: dtypes with a field of their own beside the raw bytes, and how many of their numbers a number of that field holds
+PACKED = {
+    "BFLOAT16": 1, "BOOL": 1, "FLOAT16": 1, "FLOAT8E4M3FN": 1, "FLOAT8E4M3FNUZ": 1, "FLOAT8E5M2": 1, "FLOAT8E5M2FNUZ": 1,
+    "INT16": 1, "INT2": 4, "INT4": 2, "INT8": 1, "UINT16": 1, "UINT2": 4, "UINT4": 2, "UINT8": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("size", [3, 8])
+def test_constants_are_equal_in_all_fields_and_files(tmp_path, name, size):
+    number = getattr(TensorProto, name)
+    dtype = helper.tensor_dtype_to_np_dtype(number)
+    raw = numpy_helper.from_array(np.random.default_rng(size).integers(0, 2, size).astype(dtype), "w")
+    words = np.frombuffer(raw.raw_data, "u1" if PACKED[name] > 1 else f"u{dtype.itemsize}")
+    typed = TensorProto(name="w", data_type=number, dims=[size], int32_data=words.tolist())
+    nodes = [helper.make_node("Cast", ["w"], ["f"], to=TensorProto.FLOAT), helper.make_node("Mul", ["x", "f"], ["y"])]
+    found = []
+    for kind, tensor in (("raw", raw), ("typed", typed), ("side", raw)):
+        model = model_of(nodes, {"x": [size]}, {"y": [size]}, [tensor], opset=25)
+        file = tmp_path / f"{kind}.onnx"
+        save(model, file, save_as_external_data=kind == "side", location=f"{kind}.bin", size_threshold=0)
+        found.append(import_model(file).SerializeToString(deterministic=True))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_constant_of_another_size_than_its_shape_is_refused_by_name(tmp_path):
+    tensor = TensorProto(name="w", data_type=TensorProto.INT64, dims=[2, 3], int64_data=[1, 2, 3])
+    save(
+        model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [3]}, {"y": [2, 3]}, [tensor]), tmp_path / "m.onnx"
+    )
+    with pytest.raises(ModelError, match="'w' whose numbers are not those of its shape 2x3"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("version", [3, 4, 10])
+def test_a_constant_may_be_an_input_too(tmp_path, version):
+    """Whose default value it is; files of version 3 list every one."""
+    text = f"""<ir_version: {version}, opset_import: ["" : 8]> m (float[2, 3] x, float[3, 2] w, int64[2] s) => (float[2, 2] y)
+        <float[3, 2] w = {{1, 2, 3, 4, 5, 6}}, int64[2] s = {{3, 2}}> {{ v = Reshape(w, s) y = MatMul(x, v) }}"""
+    model = parser.parse_model(text)
+    save(model, tmp_path / "m.onnx")
+    canonical = import_model(tmp_path / "m.onnx")
+    x = {"x": np.float32([[1, 2, 3], [4, 5, 6]])}
+    assert [value.name for value in canonical.graph.input] == ["x"]
+    assert np.array_equal(run(canonical, x)[0], x["x"] @ np.float32([[1, 2], [3, 4], [5, 6]]))
+
+
+@pytest.mark.parametrize("form", ["initializer", "node"])
+@pytest.mark.parametrize("places", [[1, 5], [[0, 1], [1, 2]]], ids=["of elements", "by axis"])
+def test_a_sparse_constant_is_a_dense_one(tmp_path, form, places):
+    numbers = numpy_helper.from_array(np.float32([3, 4]), "w" if form == "initializer" else "")
+    sparse = helper.make_sparse_tensor(numbers, numpy_helper.from_array(np.int64(places), "places"), [2, 3])
+    nodes = [helper.make_node("Constant", [], ["w"], sparse_value=sparse)] if form == "node" else []
+    model = model_of([*nodes, helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]})
+    model.graph.sparse_initializer.extend([sparse] if form == "initializer" else [])
+    save(model, tmp_path / "m.onnx")
+    x = {"x": np.ones((2, 3), np.float32)}
+    expected = np.float32([[1, 4, 1], [1, 1, 5]])
+    assert np.array_equal(run(model, x)[0], expected)
+    assert np.array_equal(run(import_model(tmp_path / "m.onnx"), x)[0], expected)
+
+
+@pytest.mark.parametrize(
+    "dims, places", [([2, 3], [6]), ([2, 3], [[2, 0]]), ([2, 3], [0, 1]), ([100_000, 100_000], [0])], ids=str
+)
+def test_a_sparse_constant_of_wrong_places_or_vast_size_is_refused(tmp_path, dims, places):
+    sparse = onnx.SparseTensorProto(
+        values=numpy_helper.from_array(np.float32([3]), "w"),
+        indices=numpy_helper.from_array(np.int64(places), "p"),
+        dims=dims,
+    )
+    model = model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]})
+    model.graph.sparse_initializer.append(sparse)
+    save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="sparse constant 'w'"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "{ a = Neg(x) a = Abs(x) y = Relu(a) }",
+        "{ x = Neg(x) y = Abs(x) }",
+        "<float[2] a = {1, 2}> { a = Neg(x) y = Add(a, x) }",
+        """<bool c = {1}> { a = Neg(x) y = If(c) <then_branch = t () => (float[2] k) { a = Abs(x) k = Neg(a) },
+                            else_branch = e () => (float[2] k) { k = Neg(x) }> }""",
+        '{ y = l.f(x) } <domain: "l", opset_import: ["" : 17]> f (x) => (b) { a = Neg(x) a = Abs(a) b = Neg(a) }',
+    ],
+    ids=["of two nodes", "of an input", "of a constant", "in a branch", "in a function"],
+)
+def test_two_values_of_one_name_are_refused(tmp_path, nodes):
+    text = f'<ir_version: 8, opset_import: ["" : 17, "l" : 1]> m (float[2] x) => (float[2] y) {nodes}'
+    save(parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="makes '[ax]', and another value has that name already"):
+        import_model(tmp_path / "m.onnx")
+
+
+def test_an_operator_that_only_takes_more_dtypes_in_a_set_after_the_newest_is_read(tmp_path):
+    """ONNX Runtime reads Cast of set 28 as that of the newest set it knows; one that is new in that set is refused."""
+    model = model_of(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.INT32)],
+        {"x": [3]},
+        {"y": [3]},
+        opset=28,
+        dtypes={"y": TensorProto.INT32},
+    )
+    save(model, tmp_path / "m.onnx")
+    x = {"x": np.float32([1.5, -2.5, 3])}
+    canonical = import_model(tmp_path / "m.onnx")
+    assert operator_set(canonical.opset_import) == NEWEST
+    assert np.array_equal(run(canonical, x)[0], run(model, x)[0])
+    save(
+        model_of([helper.make_node("SwiGLU", ["x"], ["y"], name="gate")], {"x": [4]}, {"y": [2]}, opset=28),
+        tmp_path / "new.onnx",
+    )
+    with pytest.raises(ModelError, match="SwiGLU"):
+        import_model(tmp_path / "new.onnx")

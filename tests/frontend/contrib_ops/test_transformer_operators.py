@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.imported_model import import_onnx
 
 from ...models import model_of, run, save
 from .transformer_operators import CASES, VENDOR
@@ -36,6 +37,17 @@ def test_an_operator_of_transformers_computes_the_same_in_onnx(tmp_path: Path, n
     for found, expected in zip(run(imported, inputs), run(model, inputs), strict=True):
         assert found.dtype == expected.dtype and found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_file_need_not_import_the_domain(tmp_path: Path, name: str) -> None:
+    """ONNX Runtime reads it in its newest version; the figures of the file are the same, too."""
+    model, inputs = _model(name)
+    declared = import_onnx(save(model, tmp_path, "declared.onnx"))
+    del model.opset_import[1:]
+    found, start = import_onnx(save(model, tmp_path))
+    run(model, inputs)
+    assert (found.graph, start) == (declared[0].graph, declared[1])
 
 
 def test_attention_with_a_cache_is_refused_by_name(tmp_path: Path) -> None:

@@ -61,3 +61,37 @@ def test_a_range_that_inference_would_write_out(tmp_path, constants):
     with pytest.raises(ModelError, match="Range node 'count'"):
         import_model(saved(tmp_path / "m.onnx", nodes, (1,), numbers if constants else ()))
     assert time.monotonic() - started < 60
+
+
+N = 30_000
+SIZE, ONE, NOTHING = np.int64([N, N]), np.float32([[1]]), np.int64(0)
+#: nodes that make a constant `b` of N × N numbers, and what they read
+CONSTANTS = {
+    "ConstantOfShape": ([("ConstantOfShape", "s")], {"s": SIZE}),
+    "Expand": ([("Expand", "v", "s")], {"v": ONE, "s": SIZE}),
+    "Tile": ([("Tile", "v", "s")], {"v": ONE, "s": SIZE}),
+    "Pad": ([("Pad", "v", "s")], {"v": ONE, "s": np.int64([0, 0, N, N])}),
+    "Add": ([("Add", "v", "w")], {"v": np.zeros((N, 1), np.float32), "w": np.zeros((1, N), np.float32)}),
+    "OneHot": ([("OneHot", "i", "d", "v")], {"i": np.zeros(N, np.int64), "d": np.int64(N), "v": np.float32([0, 1])}),
+    "Resize": ([("Resize", "v", "", "z")], {"v": ONE, "z": np.float32([N, N])}),
+    "Range": ([("Range", "o", "n", "d"), ("Reshape", "", "s")], {"o": NOTHING, "n": np.int64(N * N), "d": np.int64(1), "s": SIZE}),
+    "of a computed shape": (
+        [("Shape", "x"), ("Mul", "", "k"), ("ConstantOfShape", "")],
+        {"k": np.int64([N // 2, N // 3])},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CONSTANTS)
+def test_a_large_constant_is_refused_before_it_is_computed(tmp_path, form):
+    """Though what is read of it is small: import computed it whole, for minutes."""
+    given, constants = CONSTANTS[form]
+    nodes = []
+    for number, (op, *operands) in enumerate(given):  # an operand without a name is the result before
+        names = [each or (nodes[-1].output[0] if op != "Resize" else "") for each in operands]
+        nodes.append(helper.make_node(op, names, [f"b{number}"], name=op))
+    nodes += [helper.make_node("ReduceMax", [nodes[-1].output[0]], ["r"], keepdims=0), helper.make_node("Cast", ["r"], ["f"], to=FLOAT),
+              helper.make_node("Add", ["x", "f"], ["y"])]  # fmt: skip
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    with pytest.raises(ModelError, match=r"GiB is the most|makes more than 1 GiB"):
+        import_model(saved(tmp_path / "m.onnx", nodes, (2, 3), weights))

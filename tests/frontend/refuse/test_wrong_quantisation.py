@@ -58,7 +58,7 @@ WRONG: dict[str, tuple[onnx.ModelProto, str]] = {
     "scale of an integer layer": (_qlinear({"s": np.float32(-1)}), "'s' of the QLinearConv node 'layer' is -1"),
     "zero point of another dtype": (_qdq({"z": np.uint8(0)}), "'z' of the DequantizeLinear node 'read' is uint8.* int8"),
     "zero point of weights": (_qlinear({"wz": np.zeros(4, np.uint8)}), "'wz' of the QLinearConv node 'layer' is uint8"),
-    "zero point outside its dtype": (_qdq({"z": _raw(300)}), "'z' .* is 300, outside of -128 to 127"),
+    "zero point outside its dtype": (_qdq({"z": _raw(300)}), "'z' .* holds 300, outside of -128 to 127"),
     "zero point of int32": (_qdq({"w": W.astype(np.int32), "wz": np.ones(4, np.int32)}), "'wz' .* is 1; of an int32"),
     "axis of other channels": (_qdq({}, axis=1), r"'ws' .* shape \[4\], which does not fit dimension 1 of 'w', shape \[4, 3, 1, 1\]"),
     "axis outside": (_qdq({}, axis=7), "does not fit dimension 7 of 'w'"),

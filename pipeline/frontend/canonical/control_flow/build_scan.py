@@ -37,10 +37,11 @@ def build_scan(
     """
     from onnx import helper
 
-    body = NodeBuilder(f"{build.stem}/scan_{len(build.nodes)}")
+    body = NodeBuilder(f"{build.stem}/scan_{len(build.nodes)}", build.names)
     slices = {key: each._replace(shape=each.shape and each.shape[1:]) for key, each in sequences.items()}
     inputs = {
-        key: each._replace(name=f"{body.stem}/{key}") for key, each in (*states.items(), *held.items(), *slices.items())
+        key: each._replace(name=build.names.new(f"{body.stem}/{key}"))
+        for key, each in (*states.items(), *held.items(), *slices.items())
     }
     after, made = write(body, {key: each.name for key, each in inputs.items()})
     outputs = [*(each._replace(name=after[key]) for key, each in states.items()), *(inputs[key] for key in held), *made]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ModelError
-from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import node_title
 from ..shapes import static_shape, value_types
 
@@ -37,9 +37,9 @@ def replace_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
         return numpy_helper.to_array(constants[name]) if name in constants else None
 
     sequences: dict[str, list[str]] = {}
-    made: dict[int, NodeBuilder] = {}
+    made, names = dict[int, NodeBuilder](), Names(model.graph)
     for index, node in enumerate(model.graph.node):
-        build = NodeBuilder(stem_of(node, index))
+        build = NodeBuilder(stem_of(node, index), names)
         if (
             node.op_type in _SEQUENCES
             and _Rewriter(node, attributes_of(node), build, sequences, constant, shapes).rewrite()

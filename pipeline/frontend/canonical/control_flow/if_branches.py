@@ -8,10 +8,11 @@ runs the same kernels in the same order every time, as a planned arena needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
+from ..node_builder import Names
 from ..read_onnx import node_title, operator_set
 from ..shapes import infer_shapes, infer_what_is_open, static_shape, value_types
 
@@ -29,7 +30,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
     pairs: list[tuple[onnx.NodeProto, str, str]] = []
-    opset = operator_set(model.opset_import)
+    opset, names = operator_set(model.opset_import), Names(model.graph)
     while any(node.op_type == "If" for node in model.graph.node):
         if opset < _FIRST_WHERE:
             node = next(each for each in model.graph.node if each.op_type == "If")
@@ -40,7 +41,9 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
         nodes = list(model.graph.node)
         del model.graph.node[:]
         for index, node in enumerate(nodes):
-            model.graph.node.extend(_select(model.graph, node, index, pairs) if node.op_type == "If" else [node])
+            model.graph.node.extend(
+                _select(model.graph, node, index, names.new, pairs) if node.op_type == "If" else [node]
+            )
     if not pairs:
         return model
     types = value_types(infer_what_is_open(model).graph)
@@ -55,32 +58,34 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _select(
-    graph: onnx.GraphProto, node: onnx.NodeProto, index: int, pairs: list[tuple[onnx.NodeProto, str, str]]
-) -> list[onnx.NodeProto]:
-    """Return the nodes in the place of an `If`; add its constants to `graph`, its results to `pairs`."""
+    graph: onnx.GraphProto, node: onnx.NodeProto, index: int, new: Callable[[str], str],
+    pairs: list[tuple[onnx.NodeProto, str, str]],
+) -> list[onnx.NodeProto]:  # fmt: skip
+    """Return the nodes in the place of an `If`, with `new` names; add its constants to `graph`, its results to `pairs`."""
     from onnx import TensorProto, helper
 
     bodies = {attribute.name: attribute.g for attribute in node.attribute}
     stem = node.name or f"If_{index}"
-    scalar = helper.make_tensor(f"{stem}/scalar", TensorProto.INT64, [0], [])
+    scalar = helper.make_tensor(new(f"{stem}/scalar"), TensorProto.INT64, [0], [])
+    condition = new(f"{stem}/condition")
     graph.initializer.append(scalar)
-    made = [helper.make_node("Reshape", [node.input[0], scalar.name], [f"{stem}/condition"], name=f"{stem}/condition")]
+    made = [helper.make_node("Reshape", [node.input[0], scalar.name], [condition], name=condition)]
     results = []
     for branch in ("then_branch", "else_branch"):
         body, prefix = bodies[branch], f"{stem}/{branch.partition('_')[0]}/"
-        inside = {tensor.name for tensor in body.initializer}
-        inside |= {name for inner in body.node for name in inner.output if name}
-        names = {name: prefix + name for name in inside}
+        inside = [tensor.name for tensor in body.initializer]
+        inside += [name for inner in body.node for name in inner.output if name]
+        names = {name: new(prefix + name) for name in dict.fromkeys(inside)}
         for tensor in body.initializer:
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = names[tensor.name]
         for inner in body.node:
             made.append(rename(inner, names))
-            made[-1].name = prefix + (inner.name or inner.output[0])
+            made[-1].name = new(prefix + (inner.name or inner.output[0]))
         results.append([names.get(value.name, value.name) for value in body.output])
     for name, then, other in zip(node.output, *results):
         if name:
-            made.append(helper.make_node("Where", [f"{stem}/condition", then, other], [name], name=f"{stem}/{name}"))
+            made.append(helper.make_node("Where", [condition, then, other], [name], name=new(f"{stem}/{name}")))
             pairs.append((node, then, other))
     return made
 

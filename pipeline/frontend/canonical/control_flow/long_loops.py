@@ -89,12 +89,13 @@ class LoopKeeper:
             return [self._move_axis(name, axis, 0) for name, axis in zip(sequences, axes)]
 
         moved = {name: axis for name, axis in zip(outputs[len(states) :], result_axes) if name and axis}
-        made = [f"{name}/by_iteration" if name in moved else name for name in outputs]
+        rows = {name: self.build.names.new(f"{name}/by_iteration") for name in moved}
+        made = [rows.get(name, name) for name in outputs]
         inner, results = ([value.name for value in values] for values in (self.body.input, self.body.output))
         if not self._keep(states, leading, slices, inner, results, [], made, canonical, directions):
             return False
         for name, axis in moved.items():
-            self._move_axis(f"{name}/by_iteration", 0, axis, name)
+            self._move_axis(rows[name], 0, axis, name)
         return True
 
     def _keep(
@@ -130,17 +131,18 @@ class LoopKeeper:
             for value, kind in zip(model.graph.output, types[: len(given)])
         ):
             return False
+        new = self.build.names.new
         numbered = [
-            name or f"{self.build.stem}/unread_{place}"
+            name or new(f"{self.build.stem}/unread_{place}")
             for place, name in enumerate([*outputs, *[""] * (len(results) - len(outputs))])
         ]
-        unchanged = [f"{self.build.stem}/unchanged_{place}" for place in range(len(carried))]
+        unchanged = [new(f"{self.build.stem}/unchanged_{place}") for place in range(len(carried))]
         attributes: dict[str, Any] = {name: list(values) for name, values in directions.items() if any(values)}
         made = sequences()
         self.build.nodes.append(
             helper.make_node(
                 "Scan", [*given, *made], [*numbered[:count], *unchanged, *numbered[count:]], name=f"{self.build.stem}/scan",
-                body=_prefix_names(model.graph, f"{self.build.stem}/"), num_scan_inputs=len(made), **attributes,
+                body=_prefix_names(model.graph, f"{self.build.stem}/", new), num_scan_inputs=len(made), **attributes,
             )
         )  # fmt: skip
         return True
@@ -173,19 +175,20 @@ def _type_of(graph: onnx.GraphProto, name: str) -> onnx.TypeProto:
     return TypeProto(tensor_type=TypeProto.Tensor(elem_type=found.tensor_type.elem_type))
 
 
-def _prefix_names(graph: onnx.GraphProto, prefix: str) -> onnx.GraphProto:
-    """Copy a closed graph with a prefix before all its names."""
+def _prefix_names(graph: onnx.GraphProto, prefix: str, new: Callable[[str], str]) -> onnx.GraphProto:
+    """Copy a closed graph with a prefix before all its names, which are `new`."""
     copy = type(graph)()
     copy.CopyFrom(graph)
     values = [*copy.input, *copy.output, *copy.value_info, *copy.initializer]
-    names = {each.name: prefix + each.name for each in values} | {
-        name: prefix + name for node in copy.node for name in node.output if name
-    }
+    inside = dict.fromkeys(
+        [each.name for each in values] + [name for node in copy.node for name in node.output if name]
+    )
+    names = {name: new(prefix + name) for name in inside}
     for each in values:
         each.name = names[each.name]
     nodes = [rename(node, names) for node in copy.node]
     for node in nodes:
-        node.name = prefix + node.name
+        node.name = new(prefix + node.name)
     del copy.node[:]
     copy.node.extend(nodes)
     copy.name = f"{prefix}body"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from ....errors import ModelError
-from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title, operator_set
 from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import rename
@@ -58,10 +58,10 @@ def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str
     types = value_types(model.graph)
     opset = operator_set(model.opset_import)
     left = MOST_NODES - len(model.graph.node)
-    made: dict[int, NodeBuilder] = {}
+    made, names = dict[int, NodeBuilder](), Names(model.graph)
     for index, node in enumerate(model.graph.node):
         if node.op_type in LOOPS and node.output[0] not in kept:
-            build = NodeBuilder(stem_of(node, index))
+            build = NodeBuilder(stem_of(node, index), names)
             body = next(each.g for each in node.attribute if each.name == "body")
             keeper = LoopKeeper(body, build, tensors, types, opset)
             if made and not keeper.knows(node.input):
@@ -153,10 +153,11 @@ class _Unroller:
         """Copy the body with these inputs; return its results."""
         prefix = f"{self.build.stem}/{iteration}/"
         names = dict(self._shared) | {value.name: name for value, name in zip(self.body.input, inputs)}
-        names |= {name: prefix + name for node in self.body.node for name in node.output if name}
+        new = self.build.names.new
+        names |= {name: new(prefix + name) for node in self.body.node for name in node.output if name}
         for node in self.body.node:
             self.build.nodes.append(rename(node, names))
-            self.build.nodes[-1].name = prefix + (node.name or node.output[0])
+            self.build.nodes[-1].name = new(prefix + (node.name or node.output[0]))
         return [names.get(value.name, value.name) for value in self.body.output]
 
     def _finish(self, states: Sequence[str], rows: Sequence[Sequence[str]], axes: Sequence[int]) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
+from ..read_onnx import CONSTANT_LIMIT
 from .constant_subgraphs import fitting_parts, nbytes
 from .evaluate import first_line
 
@@ -47,7 +48,10 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
         common.TopologicalSortPass()(graph_model)
         return ir.serde.serialize_model(graph_model)
     except (ValueError, RuntimeError) as error:
-        raise ModelError(f"The nodes of the model cannot be put in order: {first_line(error)}.", _AGAIN) from error
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # a library wraps it, and says where it was
+            cause = cause.__cause__
+        raise ModelError(f"The nodes of the model cannot be put in order: {first_line(cause)}.", _AGAIN) from error
 
 
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -69,7 +73,10 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
 
         def folds(node: ir.Node, whole: set[ir.Node] = whole) -> bool:
             kept = node.op_type in _DEQUANTISES or _is_random(node) or _computes_on_nothing(node)
-            return not kept and (node in whole or _worth(node))
+            if kept or not (node in whole or _worth(node)):
+                return False
+            _refuse_large(node)
+            return True
 
         try:
             changed |= ConstantFolder(folds)(graph_model).modified
@@ -125,6 +132,17 @@ def _worth(node: onnx_ir.Node) -> bool:
         return True
     freed = sum(nbytes(v.const_value) for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
+
+
+def _refuse_large(node: onnx_ir.Node) -> None:
+    """Refuse a node whose constant result is over its limit, before it is computed: raise ModelError."""
+    for value in node.outputs:
+        if nbytes(value) > CONSTANT_LIMIT:
+            raise ModelError(
+                f"The constant '{value.name}', made by the {node.op_type} node '{node.name}', takes {nbytes(value) / (1 << 30):.3g} GiB; "
+                f"{CONSTANT_LIMIT >> 30} GiB is the most.",
+                "Give smaller shapes (--shape), or cut the model into parts.",
+            )
 
 
 def _is_random(node: onnx_ir.Node) -> bool:

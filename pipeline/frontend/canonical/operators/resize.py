@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..folding.evaluate import evaluate
-from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
 from ..read_onnx import operator_set
 from ..shapes import static_shape, value_types
 
@@ -250,12 +250,12 @@ def state_resized_sizes(model: onnx.ModelProto) -> bool:
         return False
     types = value_types(model.graph)
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    made: dict[int, NodeBuilder] = {}
+    made, names = dict[int, NodeBuilder](), Names(model.graph)
     for index, node in enumerate(model.graph.node):
         if node.op_type == "Resize" and len(node.input) > 2 and node.input[2] in constants and node.input[0] in types:
             shape, scales = static_shape(types[node.input[0]]), numpy_helper.to_array(constants[node.input[2]])
             if shape is not None and scales.size and np.isfinite(scales).all():
-                build = NodeBuilder(stem_of(node, index))
+                build = NodeBuilder(stem_of(node, index), names)
                 _state(node, shape, scales, build)
                 if build.nodes:
                     made[index] = build

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
-from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
 from ..read_onnx import node_title
 from ..shapes import value_types
 from .normalising import NORMALISING
@@ -27,18 +27,19 @@ _IDLE = frozenset({"consumed_inputs", "output_sequence"})
 
 
 def raise_nodes(
-    graph: onnx.GraphProto | onnx.FunctionProto, version: int, wanted: int, outer: Given | None = None
-) -> None:
+    graph: onnx.GraphProto | onnx.FunctionProto, version: int, wanted: int,
+    outer: Given | None = None, names: Names | None = None,
+) -> None:  # fmt: skip
     """Raise the nodes of a graph or function, and of subgraphs, in place, from set `version` to `wanted`.
 
     Raises ModelError for a node whose old form cannot be given in the set wanted.
     """
-    given = _visible(graph, outer)
+    given, names = _visible(graph, outer), names or Names(graph)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(graph.node):
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                raise_nodes(inner, version, wanted, given)
+                raise_nodes(inner, version, wanted, given, names)
         if node.domain not in ("", "ai.onnx"):
             continue
         kept = [attribute for attribute in node.attribute if version >= 7 or attribute.name not in _IDLE]
@@ -49,7 +50,7 @@ def raise_nodes(
         rule = _RULES.get(node.op_type)
         if rule is None:
             continue
-        build = NodeBuilder(stem_of(node, index))
+        build = NodeBuilder(stem_of(node, index), names)
         why = rule(OldForm(node, attributes_of(node), version, wanted, given, build))
         if build.nodes and any(attribute.ref_attr_name for attribute in node.attribute):
             why = f"its attributes are those of a function, and the operator changed up to set {wanted}"

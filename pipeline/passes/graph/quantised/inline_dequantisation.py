@@ -2,7 +2,8 @@
 
     int8 ─► dequantize ─► float32 ─► add        becomes        int8 ─► add, which dequantises each element it reads
 
-A number is dequantised again in each reader: it takes two operations, and a fourth of the memory. Weights stay as they
+A number is dequantised again in each reader: it takes two operations, and a fourth of the memory. A reader that is written
+as loops of its own (a cumulative sum, a scatter) reads a float copy. Weights stay as they
 are in the model, whatever moves them about before a kernel reads them. Form decides: a kernel of one block that makes a
 wider number of each 8-bit one.
 """
@@ -125,7 +126,7 @@ class _Inliner(relax.PyExprMutator):
         self.made: dict[str, GlobalVar] = {}
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        if binding.var in self.repeated or not is_plain_call(binding):
+        if binding.var in self.repeated or not is_plain_call(binding) or not self._reads_as_made(binding):
             super().visit_var_binding_(binding)
             return
         needed = self._bindings_for(binding)
@@ -138,6 +139,15 @@ class _Inliner(relax.PyExprMutator):
         self.made[str(callee.name_hint)] = binding.value.args[0]
         call = relax.Call(callee, [self.visit_expr(each) for each in operands])
         self.builder_.emit_normalized(relax.VarBinding(binding.var, self.builder_.normalize(call)))
+
+    def _reads_as_made(self, reader: relax.VarBinding) -> bool:
+        """Return whether a reader declares its operands as their makers do: not so kernels written as loops, of any offset."""
+        callee, operands = reader.value.args[:2]
+        return all(
+            tvm_ffi.structural_equal(self.module[self.repeated[each].value.args[0]].params[-1].ty, buffer.ty)
+            for each, buffer in zip(operands.fields, self.module[callee].params)
+            if each in self.repeated
+        )
 
     def _bindings_for(self, reader: relax.VarBinding) -> list[relax.VarBinding]:
         """Return the repeated bindings that a reader needs, in order."""

@@ -10,7 +10,6 @@ import pytest
 from onnx import helper, parser
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical.node_builder import NodeBuilder, stem_of
 from passfit.frontend.canonical.opset import raise_opset
 from passfit.frontend.canonicalise import import_model
 
@@ -151,11 +150,3 @@ def test_a_function_of_an_older_set_is_raised_to_that_of_the_model(tmp_path: Pat
     x = floats(3, 4)
     imported = import_model(save(parser.parse_model(text), tmp_path))
     np.testing.assert_allclose(run(imported, {"x": x})[0], x.mean(1, keepdims=True), rtol=1e-5)
-
-
-def test_constants_of_two_replacements_of_one_node_keep_apart() -> None:
-    read = node("Clip", ["x", "n/constant_0"], ["y"], name="n")
-    builder = NodeBuilder(stem_of(read, 0))
-    assert builder.constant(np.float32([1])) not in read.input
-    assert stem_of(node("Clip", ["x"], ["n/Clip_0:1"], name="n"), 0) != "n"
-    assert stem_of(node("Clip", ["n/x", "n/weight"], ["y"], name="n"), 0) == "n"

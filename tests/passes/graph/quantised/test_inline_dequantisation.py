@@ -54,6 +54,19 @@ def test_each_reader_dequantises_for_itself():
     ]
 
 
+def test_a_reader_written_as_loops_reads_a_float_copy_and_others_dequantise():
+    def body(builder, x):
+        wide = dequantized(builder, x)
+        return builder.emit(relax.op.add(builder.emit(relax.op.cumsum(wide, 1)), builder.emit(relax.op.exp(wide))))
+
+    assert calls(Legalize().apply(graph(body))) == [
+        (["int8"], "float32"),
+        (["float32"], "float32"),
+        (["int8"], "float32"),
+        (["float32"] * 2, "float32"),
+    ]
+
+
 def test_a_weight_stays_narrow_though_it_is_moved_first():
     weight = relax.const(np.arange(24, dtype=np.int8).reshape(4, 6))
 
