@@ -14,8 +14,9 @@ from .reference import second_opinions
 
 #: allowed difference, relative to the largest finite value of an output
 TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4}
-#: the same for quantised networks: a rounding in an early layer moves later ones by a few steps of 1/255
+#: the same for quantised networks, and those of float16: a rounding in an early layer moves later ones by a few steps of 1/255
 STEPS = 0.03
+ROUNDED = ("qdq", "mixed", "half", "islands")
 #: last places of the largest pixel by which a resized or sampled one may differ
 _PLACES = 8
 #: `disputed`: where the library differs from ONNX Runtime it agrees with another opinion; or the question is open, see `_OPEN`;
@@ -65,7 +66,7 @@ def refusal(seed: int, title: str, text: str) -> Result:
 
 def judge(seed: int, case: Case, outputs: Sequence[np.ndarray]) -> Result:
     """Compare the outputs of a library with those expected."""
-    loosest = STEPS if case.title in ("qdq", "mixed") else 0.0
+    loosest = STEPS if case.title in ROUNDED else 0.0
     reason = difference(outputs, case.outputs, loosest)
     if not reason or _is_rounding(case, outputs):
         return Result(seed, case.title, "ok")
