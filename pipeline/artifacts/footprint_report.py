@@ -12,14 +12,13 @@ def footprint_report(
     target: Target,
     budget: Budget | None,
     best: Footprint,
-    baseline: Footprint,
+    baseline: Baseline,
     measured: Measured,
     exact: bool,
-    baseline_code: int | None = None,
     defects: tuple[Defect, ...] = (),
     slow: tuple[SlowKernel, ...] = (),
 ) -> FootprintReport:
-    """Report `best` next to `baseline`, with the limits of `budget` or of the device; `baseline_code` is in bytes.
+    """Report `best` next to `baseline`, with the limits of `budget` or of the device.
 
     `defects` are those of better plans, `slow` are its slow kernels.
     A quantised model is reported next to its float twin too.
@@ -27,7 +26,7 @@ def footprint_report(
     from ..search.evaluate.beside_floats import beside_floats
 
     report = FootprintReport(
-        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact,
+        imported.name, target.name, imported.start, best, baseline, measured, exact=exact,
         quantised=beside_floats(imported, target), defects=defects, slow=slow,
     )  # fmt: skip
     return report.within(budget or Budget(), target.ram, target.flash)

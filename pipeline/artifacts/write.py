@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..frontend.source.provenance import LICENCE_FILE
-from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measured
+from ..memory.footprint import Baseline, Budget, Defect, FootprintReport, Measured
 from ..program import Loop
 from ..search.settings import RAM
 from ..support.digests import digest_of
@@ -129,15 +129,14 @@ def write_library(
     sequence: PassSequence,
     target: Target,
     budget: Budget | None,
-    baseline: Footprint,
-    baseline_code: int | None,
+    baseline: Baseline,
     measured: Measured,
     defects: tuple[Defect, ...],
     folder: Path,
 ) -> FootprintReport:
     """Write sequence.json, footprint.json and the plans next to a library; return its report.
 
-    `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
+    `defects` are those of plans that were built in vain.
     """
     from ..memory.placement.account import footprint_of
     from ..passes.sequence.sequence import write_sequence
@@ -146,9 +145,7 @@ def write_library(
 
     best = footprint_of(built.lowered.program, built.plan, built.workspace, built.library.code_bytes, target, measured)
     slow = slow_kernels(built.lowered, target)
-    report = footprint_report(
-        imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow
-    )
+    report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, defects, slow)
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
     write_plans(built, target, folder)

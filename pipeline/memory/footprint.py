@@ -10,6 +10,7 @@ from .limits import Budget, RegionUse, fits
 NOT_VERIFIED = "not-verified"
 #: slow kernels named in a line
 _NAMED = 2
+_BASELINE = "tvm-default"
 
 
 @dataclass(frozen=True)
@@ -181,28 +182,40 @@ class Measured:
 class Baseline:
     """Hold the same model through TVM's own pipeline. `code` is the text and read-only data of its kernels.
 
-    `flash` is weights + code; both are None where the kernels were not built.
+    `flash` is weights + code; both are None where the kernels were not built. All sizes are None where TVM's pipeline
+    failed: `unavailable` is the reason then, and empty otherwise.
     """
 
     name: str
-    ram: int
+    ram: int | None
     flash: int | None
-    arena: int
-    workspace: int
-    weights: int
+    arena: int | None
+    workspace: int | None
+    weights: int | None
     code: int | None = field(default=None, kw_only=True)
-    kernels: int
-    sum: int
+    kernels: int | None
+    sum: int | None
+    unavailable: str = field(default="", kw_only=True)
 
     @classmethod
     def of(cls, footprint: Footprint, code: int | None = None) -> Baseline:
         """Name the footprint of TVM's default, without bound, floor and proof, which TVM lacks."""
-        flash = None if code is None else footprint.weights + code
         arena, workspace = footprint.arena, footprint.workspace
-        return cls(
-            "tvm-default", footprint.ram, flash, arena, workspace, footprint.weights, footprint.kernels, footprint.sum,
-            code=code,
-        )  # fmt: skip
+        found = cls(
+            _BASELINE, footprint.ram, None, arena, workspace, footprint.weights, footprint.kernels, footprint.sum
+        )
+        return found.compiled(code)
+
+    @classmethod
+    def missing(cls, reason: str) -> Baseline:
+        """Name TVM's default without sizes."""
+        return cls(_BASELINE, *[None] * 7, unavailable=reason)
+
+    def compiled(self, code: int | None) -> Baseline:
+        """Return the baseline with the bytes of its code; None where its kernels were not built."""
+        if code is None or self.weights is None:
+            return self
+        return replace(self, code=code, flash=self.weights + code)
 
 
 @dataclass(frozen=True)
@@ -306,14 +319,21 @@ class FootprintReport:
         return replace(self, budget=budget, fits=whole and all(region.fits for region in self.best.regions))
 
     @property
+    def without_baseline(self) -> str:
+        """Say why there is nothing to compare with; empty where there is."""
+        return f"{self.baseline.name} is not available: {reason}" if (reason := self.baseline.unavailable) else ""
+
+    @property
     def kept(self) -> FootprintReport:
         """Return the report as git keeps it, without the figures that each run measures anew."""
         return replace(self, measured=self.measured.repeatable)
 
     def to_json(self) -> dict:
-        """Return the object written to footprint.json; regions are left out where there are none."""
+        """Return the object written to footprint.json; regions and reasons are left out where there are none."""
         found = asdict(self)
         for part in (found["best"], found["measured"]):
             if not part["regions"]:
                 del part["regions"]
+        if not self.baseline.unavailable:
+            del found["baseline"]["unavailable"]
         return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error
+from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error, reason_of
 from ..memory.footprint import Defect, Footprint
 from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
 from ..support.strictness import strict
@@ -85,5 +85,4 @@ def _defect(plan: Sequence, delivered: Sequence, error: Exception) -> Defect:
     left_out = tuple(spec for spec in plan.specs if spec not in delivered.specs)
     if isinstance(error, NumericError):
         return Defect("wrong", left_out, error.what)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return Defect("crash", left_out, f"{type(error).__name__}: {lines[-1] if lines else ''}"[:300])
+    return Defect("crash", left_out, reason_of(error))

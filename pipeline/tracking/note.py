@@ -17,11 +17,13 @@ def note(result: FootprintReport) -> str:
             f"| {name} | {format_bytes(getattr(best, name))} | {_bytes(getattr(before, name))} |"
             for name in ("ram", "arena", "workspace", "weights", "flash")
         ),
-        f"| kernels | {best.kernels} | {before.kernels} |",
+        f"| kernels | {best.kernels} | {'–' if before.kernels is None else before.kernels} |",
     ]
     ran = result.measured
     lines = [f"**{result.model} @ {result.target}**: {_budget_line(result)}", "", *rows, ""]
     lines.append(f"Executed: {ran.how}." if ran.ran else f"Not executed ({ran.how}).")
+    if result.without_baseline:
+        lines.append(f"{result.without_baseline}.")
     if ran.unverified:
         lines.append(f"Outputs were not compared: {ran.unverified}.")
     if ran.max_rel_error is not None:

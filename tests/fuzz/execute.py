@@ -20,7 +20,7 @@ from passfit.errors import NumericError, PassfitError
 
 from .cases import Case
 from .draw import Illegal
-from .judge import Result, judge, refusal
+from .judge import NETWORKS, Result, judge, refusal
 from .sequences import resolved
 from .unsplit import against_unsplit, has_splits
 
@@ -204,11 +204,16 @@ def compile_case(case: Case, number: int, folder: Path) -> Compiled:
 def lower_case(case: Case, folder: Path) -> tuple[Lowered, int]:
     """Import a case and lower it by its passes; return the program and its workspace in bytes."""
     from passfit.backend.built import SHORT, host, imported
+    from passfit.frontend.imported_model import port_names
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import Sequence as PassSequence
+    from passfit.search.evaluate.tvm_default import tvm_default
 
     model = imported(case.model, {}, {}, folder)
+    if case.title in NETWORKS:
+        found = tvm_default(to_relax(model), host(), *port_names(model))
+        assert found.ram is not None, f"tvm-default: {found.unavailable}"
     return replay(
         PassSequence.parse(resolved(case.passes or SHORT, model)), to_relax(model), model, "model", host().machine
     )

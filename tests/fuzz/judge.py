@@ -17,6 +17,8 @@ TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4
 #: the same for quantised networks, and those of float16: a rounding in an early layer moves later ones by a few steps of 1/255
 STEPS = 0.03
 ROUNDED = ("qdq", "mixed", "half", "islands")
+#: kinds of networks: `mixed` leaves some layers of a quantised one in float, `islands` some of a float16 one in float32
+NETWORKS = ("float", *ROUNDED)
 #: last places of the largest pixel by which a resized or sampled one may differ
 _PLACES = 8
 #: `disputed`: where the library differs from ONNX Runtime it agrees with another opinion; or the question is open, see `_OPEN`;

@@ -12,11 +12,10 @@ from onnx import helper, numpy_helper
 from .cases import Case
 from .draw import Illegal
 from .halve import halve
+from .judge import NETWORKS
 from .quantise import quantise
 from .reference import expected
 
-#: `mixed` leaves some layers of a quantised network in float, `islands` some of a float16 one in float32
-KINDS = ("float", "qdq", "mixed", "half", "islands")
 #: those that are quantised
 _INTEGER = ("qdq", "mixed")
 #: graph passes a sequence may begin with
@@ -30,7 +29,7 @@ _DRAWS = 8
 
 def network_case(seed: int, only: str = "") -> Case:
     """Draw a network with its inputs, its reference and a sequence. Raises Illegal if no draw is legal."""
-    kinds = only.split(",") if only else KINDS
+    kinds = only.split(",") if only else NETWORKS
     kind, reason = kinds[seed % len(kinds)], ""
     for attempt in range(_DRAWS):
         random = np.random.default_rng([2, seed, attempt])

@@ -54,9 +54,8 @@ def footprint_section(result: Result) -> Section:
         used = getattr(result.footprint.best, quantity)
         charts.append(Chart(f"{quantity} {format_bytes(used)}; {said}", footprint_chart(result, quantity, limits)))
     table = Table(("", ">passfit", ">tvm-default", ">ratio"), list(footprint_rows(result.footprint)))
-    return Section(
-        "Footprint", [*parts, Row(charts), table, Text(measured_phrase(result.footprint)), *_parts_of_flash(result)]
-    )
+    remarks = [Text(said) for said in (result.footprint.without_baseline, measured_phrase(result.footprint)) if said]
+    return Section("Footprint", [*parts, Row(charts), table, *remarks, *_parts_of_flash(result)])
 
 
 def _parts_of_flash(result: Result) -> Iterator[Part]:
