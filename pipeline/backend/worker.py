@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from ..errors import PassfitError
+from ..support.children import fork, start
 
 if TYPE_CHECKING:
     from .built import Built
@@ -81,7 +82,7 @@ class Worker:
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, "-c", f"from {__name__} import main; main()"]
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, start_new_session=True)
+            self._process = start(command, bufsize=0, stdin=pipe, stdout=pipe, start_new_session=True)
             atexit.register(self.end)
         return self._process
 
@@ -182,7 +183,7 @@ def main() -> None:
     os.dup2(2, 1)
     with scratch_folder() as folder:
         while True:
-            child = os.fork()
+            child = fork()
             if child == 0:
                 _serve(requests, answers, folder)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -18,6 +18,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+from .children import end_with
+
 #: seconds of processor time after which the tasks left have no result
 SECONDS = 600.0
 #: wall time for each second of processor time: other work on the machine costs no result
@@ -69,7 +71,9 @@ def background(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Ite
     """
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(theirs, tasks, seconds, nice))  # no daemon: it may start others
+    process = context.Process(
+        target=_serve, args=(theirs, tasks, seconds, nice, os.getpid())
+    )  # no daemon: it may start others
     # an interrupt between the fork and the child's own handler would unwind the parent's stack in the child
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -85,8 +89,9 @@ def background(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Ite
         ours.close()
 
 
-def _serve(connection: Connection, tasks: Sequence[Task], seconds: float, nice: int) -> None:
+def _serve(connection: Connection, tasks: Sequence[Task], seconds: float, nice: int, parent: int) -> None:
     """Run the tasks in the child: silent, and deaf to Ctrl-C, which the parent handles."""
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, inside C++ too
     signal.setitimer(signal.ITIMER_PROF, seconds)

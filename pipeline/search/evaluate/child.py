@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import NoReturn
 
 from ...support.background import PATIENCE
+from ...support.children import fork
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: beginnings of the reasons of candidates over a limit
@@ -71,7 +72,7 @@ class Child:
             with warnings.catch_warnings():
                 # Python 3.12 warns of threads lost by the fork; none of them holds a lock of TVM's
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self._pid = os.fork()
+                self._pid = fork()
             if self._pid == 0:
                 scorer.summaries.backwards = backwards
                 _serve(theirs, scorer, limits)
