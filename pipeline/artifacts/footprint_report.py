@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Baseline, Budget, Defect, Footprint, FootprintReport, Measured, SlowKernel
+from ..support.spare import spare
 from ..targets import Target
 
 
@@ -25,8 +26,9 @@ def footprint_report(
     """
     from ..search.evaluate.beside_floats import beside_floats
 
+    quantised = spare("the float twin", lambda: beside_floats(imported, target), lambda why: None)
     report = FootprintReport(
         imported.name, target.name, imported.start, best, baseline, measured, exact=exact,
-        quantised=beside_floats(imported, target), defects=defects, slow=slow,
+        quantised=quantised, defects=defects, slow=slow,
     )  # fmt: skip
     return report.within(budget or Budget(), target.ram, target.flash)

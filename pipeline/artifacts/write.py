@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
 from ..support.sizes import format_bytes
+from ..support.spare import spare
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -144,7 +146,7 @@ def write_library(
     from .footprint_report import footprint_report
 
     best = footprint_of(built.lowered.program, built.plan, built.workspace, built.library.code_bytes, target, measured)
-    slow = slow_kernels(built.lowered, target)
+    slow = spare("the roofline of kernels", partial(slow_kernels, built.lowered, target), lambda why: ())
     report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, defects, slow)
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
@@ -168,7 +170,9 @@ def write_plans(built: BuiltPlan, target: Target, folder: Path) -> None:
     write_plan(saved, folder / PLAN)
     before = built.before.program
     if not any(isinstance(step, Loop) for step in before.steps):
-        write_plan(SavedPlan(before, plan_arena(before, target.alignment), target.alignment), folder / PLAN_BEFORE)
+        plan = spare(PLAN_BEFORE, partial(plan_arena, before, target.alignment), lambda why: None)
+        if plan is not None:
+            write_plan(SavedPlan(before, plan, target.alignment), folder / PLAN_BEFORE)
 
 
 def write_manifest(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from ..errors import PassfitError
-from ..support.children import fork, start
+from ..support.children import describe_end, fork, start
 
 if TYPE_CHECKING:
     from .built import Built
@@ -196,4 +196,4 @@ def main() -> None:
 def _death(code: int) -> str:
     if code == -signal.SIGALRM:
         return f"took longer than {LIMIT} s"
-    return f"the process died ({signal.Signals(-code).name if code < 0 else f'exit code {code}'})"
+    return describe_end(code)

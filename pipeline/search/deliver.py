@@ -15,6 +15,7 @@ from typing import TypeVar
 from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error, reason_of
 from ..memory.footprint import Defect, Footprint
 from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
+from ..support.spare import spare
 from ..support.strictness import strict
 
 Built = TypeVar("Built")
@@ -52,7 +53,9 @@ def deliver(
         except Exception as error:
             if not (_is_defect(error) or (searched and isinstance(error, SequenceError))):
                 raise
-            if isinstance(error, NumericError) and (blamed := blame_import()):
+            if isinstance(error, NumericError) and (
+                blamed := spare("the import's fault", blame_import, lambda why: "")
+            ):
                 raise NumericError(f"{error.what} {blamed}", error.hint, error.outputs) from error
             if strict():
                 raise

@@ -42,6 +42,11 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
     return subprocess.Popen(command, preexec_fn=_bound(), **options)
 
 
+def describe_end(code: int) -> str:
+    """Say how a process ended that should not have, by its exit code."""
+    return f"its process died ({signal.Signals(-code).name if code < 0 else f'exit code {code}'})"
+
+
 def end_with(parent: int) -> None:
     """End this process, just forked by `parent`, when that ends."""
     if _PRCTL is not None:

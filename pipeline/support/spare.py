@@ -13,15 +13,18 @@ Part = TypeVar("Part")
 _LOG = logging.getLogger("passfit")
 
 
-def spare(name: str, compute: Callable[[], Part], instead: Callable[[str], Part]) -> Part:
+def spare(
+    name: str, compute: Callable[[], Part], instead: Callable[[str], Part], but: type[Exception] | None = None
+) -> Part:
     """Return `compute()`; if it fails, log why `name` is missing, and return `instead` of that reason.
 
-    For comparisons, baselines and remarks, which are no reason to lose a library. An error where `strictness` says so.
+    For comparisons, baselines and remarks, which are no reason to lose a library. Errors of the kind `but` are raised, and
+    all where `strictness` says so.
     """
     try:
         return compute()
     except Exception as error:  # whatever it is: the library is there without this part
-        if strict():
+        if strict() or (but is not None and isinstance(error, but)):
             raise
         reason = reason_of(error)
         _LOG.warning("%s is not available: %s", name, reason)
