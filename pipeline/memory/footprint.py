@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 
+from .baseline import Baseline
 from .limits import Budget, RegionUse, fits
 
 #: begins the reason why a library that ran was not compared with its file
 NOT_VERIFIED = "not-verified"
 #: slow kernels named in a line
 _NAMED = 2
-_BASELINE = "tvm-default"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,18 @@ class ErrorDistances:
     reference: str
     library_to_double: float | None = None
     onnxruntime_to_double: float | None = None
+
+
+@dataclass(frozen=True)
+class ReorderedRows:
+    """Rows of outputs in another order than the reference's, as a sort of scores within rounding leaves it open.
+
+    `rows` of `total` rows are elsewhere; `max_rel_error` is the largest error once they are matched, as a share of the range.
+    """
+
+    rows: int
+    total: int
+    max_rel_error: float
 
 
 @dataclass(frozen=True)
@@ -142,7 +154,7 @@ class Measured:
 
     `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
     library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
-    the time of the compilation. `given` is there for quantised models.
+    the time of the compilation. `given` is there for quantised models, `reordered` if outputs have rows in another order.
     """
 
     ran: bool
@@ -163,6 +175,23 @@ class Measured:
     flash: int | None = None
     regions: tuple[RegionUse, ...] = ()
     cycles: int | None = None
+    reordered: ReorderedRows | None = None
+
+    @property
+    def matched_error(self) -> float | None:
+        """Return the largest relative error, of rows that were matched if they are in another order."""
+        return self.max_rel_error if self.reordered is None else self.reordered.max_rel_error
+
+    @property
+    def error_summary(self) -> str:
+        """Describe the largest error in one phrase, with the rows that were matched for it."""
+        said = f"{self.matched_error or 0:.1e} of the range"
+        if (moved := self.reordered) is None:
+            return said
+        return (
+            f"{said} after matching {moved.rows} of {moved.total} rows, which scores within rounding order otherwise "
+            f"({self.max_rel_error or 0:.1e} in place)"
+        )
 
     @property
     def repeatable(self) -> Measured:
@@ -170,52 +199,13 @@ class Measured:
         return replace(
             self, ram=None if self.flash is None else self.ram, page=None, latency_ms=None, throughput=None, energy=None,
             compile_seconds=None, cycles=None, max_abs_error=None, max_rel_error=None, error=None, given=None,
+            reordered=None,
         )  # fmt: skip
 
     @property
     def unverified(self) -> str:
         """Return the reason why outputs were not compared with the file's; an empty string where they were."""
         return self.verified_by or "" if (self.verified_by or "").startswith(NOT_VERIFIED) else ""
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """Hold the same model through TVM's own pipeline. `code` is the text and read-only data of its kernels.
-
-    `flash` is weights + code; both are None where the kernels were not built. All sizes are None where TVM's pipeline
-    failed: `unavailable` is the reason then, and empty otherwise.
-    """
-
-    name: str
-    ram: int | None
-    flash: int | None
-    arena: int | None
-    workspace: int | None
-    weights: int | None
-    code: int | None = field(default=None, kw_only=True)
-    kernels: int | None
-    sum: int | None
-    unavailable: str = field(default="", kw_only=True)
-
-    @classmethod
-    def of(cls, footprint: Footprint, code: int | None = None) -> Baseline:
-        """Name the footprint of TVM's default, without bound, floor and proof, which TVM lacks."""
-        arena, workspace = footprint.arena, footprint.workspace
-        found = cls(
-            _BASELINE, footprint.ram, None, arena, workspace, footprint.weights, footprint.kernels, footprint.sum
-        )
-        return found.compiled(code)
-
-    @classmethod
-    def missing(cls, reason: str) -> Baseline:
-        """Name TVM's default without sizes."""
-        return cls(_BASELINE, *[None] * 7, unavailable=reason)
-
-    def compiled(self, code: int | None) -> Baseline:
-        """Return the baseline with the bytes of its code; None where its kernels were not built."""
-        if code is None or self.weights is None:
-            return self
-        return replace(self, code=code, flash=self.weights + code)
 
 
 @dataclass(frozen=True)
@@ -329,11 +319,13 @@ class FootprintReport:
         return replace(self, measured=self.measured.repeatable)
 
     def to_json(self) -> dict:
-        """Return the object written to footprint.json; regions and reasons are left out where there are none."""
+        """Return the object written to footprint.json; regions, reasons and reordered rows are left out where there are none."""
         found = asdict(self)
         for part in (found["best"], found["measured"]):
             if not part["regions"]:
                 del part["regions"]
+        if self.measured.reordered is None:
+            del found["measured"]["reordered"]
         if not self.baseline.unavailable:
             del found["baseline"]["unavailable"]
         return found

@@ -55,7 +55,7 @@ def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType
 
 def error_phrase(measured: Measured) -> str:
     """Describe the comparison of the outputs: the largest error, or why there is none."""
-    return measured.unverified or f"max error {measured.max_rel_error or 0:.1e} of the range"
+    return measured.unverified or f"max error {measured.error_summary}"
 
 
 def measured_phrase(report: FootprintReport) -> str:

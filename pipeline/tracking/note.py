@@ -27,7 +27,7 @@ def note(result: FootprintReport) -> str:
     if ran.unverified:
         lines.append(f"Outputs were not compared: {ran.unverified}.")
     if ran.max_rel_error is not None:
-        lines.append(f"Largest error against ONNX Runtime: {ran.max_rel_error:.1e} of the output's range.")
+        lines.append(f"Largest error against ONNX Runtime: {ran.error_summary}.")
     if ran.error is not None and ran.error.library_to_double is not None:
         own = f"ONNX Runtime's own is {ran.error.onnxruntime_to_double:.1e}"
         lines.append(f"Largest error against double precision: {ran.error.library_to_double:.1e}; {own}.")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
+from ..memory.footprint import ReorderedRows
 from .error_bounds import Distance, allowed_error
+from .match_rows import match_rows
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
@@ -23,13 +25,15 @@ class Difference:
     """Largest differences of a library's outputs.
 
     `absolute` is the largest difference of an element from ONNX Runtime's; `relative` is divided by the output's range.
-    The distances are from double precision, relative to the range too; None without it.
+    The distances are from double precision, relative to the range too; None without it. `reordered` is there if the outputs
+    are as near as that only in another order of their rows.
     """
 
     absolute: float
     relative: float
     library_to_double: float | None = None
     onnxruntime_to_double: float | None = None
+    reordered: ReorderedRows | None = None
 
 
 class Expected(Protocol):
@@ -111,10 +115,14 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     for name, found in errors.items():
         direct = _direct(name, results, cases)
         worst = Difference(max(worst.absolute, direct), max(worst.relative, direct / found.range))
+    if worst.relative > tolerance:
+        scales = {name: found.range for name, found in errors.items()}
+        worst = replace(worst, reordered=match_rows(results, [case.expected for case in cases], scales, tolerance))
     if not floats or any(case.double is None for case in cases):
         return worst
     distances = [(each.library.largest / each.range, each.onnxruntime.largest / each.range) for each in errors.values()]
-    return Difference(worst.absolute, worst.relative, max(d for d, _ in distances), max(d for _, d in distances))
+    ours, theirs = (max(found) for found in zip(*distances, strict=True))
+    return replace(worst, library_to_double=ours, onnxruntime_to_double=theirs)
 
 
 def errors_of(

@@ -107,6 +107,7 @@ def verify_library(
         instructions=count,
         cycles=report.get("cycles"),
         error=None if difference is None else _error(difference, chosen),
+        reordered=None if difference is None else difference.reordered,
         given=agreement,
         verified_by=f"{NOT_VERIFIED}: {unknown[0]}" if unknown else chosen[0].reference,
     )

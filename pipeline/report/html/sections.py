@@ -258,6 +258,8 @@ def accuracy_section(result: Result) -> Section:
         ("largest error, of the range of the output", error_text(measured.max_rel_error)),
         ("largest error", error_text(measured.max_abs_error)),
     ]
+    if measured.reordered is not None:
+        rows.append(("the same, matched", measured.error_summary))
     if measured.error is not None and measured.error.library_to_double is not None:
         rows += [
             ("from double precision: the library", error_text(measured.error.library_to_double)),

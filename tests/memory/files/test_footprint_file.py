@@ -13,6 +13,7 @@ from passfit.memory.footprint import (
     GivenAgreement,
     OutputAgreement,
     RamAndWeights,
+    ReorderedRows,
 )
 
 sizes = st.integers(0, 1 << 40)
@@ -26,7 +27,8 @@ reports = st.builds(
     st.text(max_size=5),
     st.builds(Start, sizes, sizes),
     footprints,
-    st.builds(Baseline.of, footprints, st.none() | sizes),
+    st.builds(Baseline.of, footprints, st.none() | sizes)
+    | st.builds(Baseline.missing, st.text(min_size=1, max_size=5)),
     st.builds(
         Measured,
         st.booleans(),
@@ -41,6 +43,7 @@ reports = st.builds(
         st.none() | st.builds(Energy, st.text(max_size=5), maybe),
         maybe,
         st.none() | st.builds(GivenAgreement, sizes, st.lists(agreements, max_size=2).map(tuple)),
+        reordered=st.none() | st.builds(ReorderedRows, sizes, sizes, st.floats(0, 1)),
     ),
     st.builds(Budget, st.none() | sizes, st.none() | sizes),
     st.booleans(),
