@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Baseline, Budget, Defect, Footprint, FootprintReport, Measured, SlowKernel
-from ..support.spare import spare
+from ..support.strictness import spare
 from ..targets import Target
 
 

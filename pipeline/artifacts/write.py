@@ -20,7 +20,7 @@ from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
 from ..support.sizes import format_bytes
-from ..support.spare import spare
+from ..support.strictness import spare
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..support.spare import spare
+from ..support.strictness import spare
 
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport

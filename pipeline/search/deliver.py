@@ -15,8 +15,7 @@ from typing import TypeVar
 from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error, reason_of
 from ..memory.footprint import Defect, Footprint
 from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
-from ..support.spare import spare
-from ..support.strictness import strict
+from ..support.strictness import spare, strict
 
 Built = TypeVar("Built")
 

@@ -13,9 +13,9 @@ from ..errors import PassfitError
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..support.background import compute_apart
+from ..support.interrupts import step_limit
 from ..support.progress import Progress
-from ..support.spare import spare
-from ..support.step_limit import step_limit
+from ..support.strictness import spare
 from ..targets import Target
 from .settings import VerifySettings
 

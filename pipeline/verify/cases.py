@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, ModelError
-from ..memory.footprint import NOT_VERIFIED
+from ..memory.measured import NOT_VERIFIED
 from ..support.background import background
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble

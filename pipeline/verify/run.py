@@ -10,9 +10,10 @@ from functools import partial
 
 from ..codegen.library import Library
 from ..errors import NumericError, PassfitError
-from ..memory.footprint import NOT_VERIFIED, Energy, ErrorDistances, Measured
+from ..memory.footprint import Measured
+from ..memory.measured import NOT_VERIFIED, Energy, ErrorDistances
 from ..program import Program
-from ..support.spare import spare
+from ..support.strictness import spare
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case

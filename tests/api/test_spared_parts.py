@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from passfit import api
 from passfit.cli.app import app
 from passfit.memory import read_report
-from passfit.memory.footprint import NOT_VERIFIED
+from passfit.memory.measured import NOT_VERIFIED
 from passfit.report import footprint_table
 from passfit.search.evaluate import beside_floats, tvm_default
 from passfit.support.strictness import STRICT

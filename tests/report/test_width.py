@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from passfit.memory import plan_arena
-from passfit.memory.footprint import Baseline, Energy, Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
+from passfit.memory.measured import Energy
 from passfit.program import Buffer, Step
 from passfit.report.arena.explain import explain
 from passfit.report.arena.explanation_table import explanation_table

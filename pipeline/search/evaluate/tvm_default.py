@@ -18,7 +18,7 @@ from ...memory.liveness import aligned
 from ...passes.graph.constant_folder import fold_constants, folds_more
 from ...passes.graph.lowering.half_batch_norm import legalize_batch_norm
 from ...passes.graph.memoised_legalize import memoised_rules
-from ...support.spare import spare
+from ...support.strictness import spare
 from ...targets import Target
 from ...tir.host import HOST
 

@@ -6,15 +6,8 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.memory import Baseline, Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
-from passfit.memory.footprint import (
-    BesideFloats,
-    Energy,
-    ErrorDistances,
-    GivenAgreement,
-    OutputAgreement,
-    RamAndWeights,
-    ReorderedRows,
-)
+from passfit.memory.footprint import BesideFloats, RamAndWeights
+from passfit.memory.measured import Energy, ErrorDistances, GivenAgreement, OutputAgreement, ReorderedRows
 
 sizes = st.integers(0, 1 << 40)
 footprints = st.builds(Footprint, *[sizes] * 8, st.booleans(), sizes, sizes)

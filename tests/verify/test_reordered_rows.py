@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.memory.footprint import Measured, ReorderedRows
-from passfit.verify.compare import compare
-from passfit.verify.match_rows import match_rows
+from passfit.memory.footprint import Measured
+from passfit.memory.measured import ReorderedRows
+from passfit.verify.compare import compare, match_rows
 
 SCALES = {"boxes": 1.0, "scores": 1.0}
 TOLERANCE = 1e-4
