@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import ConfigError, did_you_mean
-from ..support.children import run
 
 
 def git(repo: Path, *arguments: str) -> str | None:
@@ -65,6 +64,6 @@ def check_revision(repo: Path, revision: str, option: str) -> str:
 
 def _run(repo: Path, arguments: Iterable[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     try:
-        return run(["git", *arguments], cwd=repo, input=given, capture_output=True, check=False)
+        return subprocess.run(["git", *arguments], cwd=repo, input=given, capture_output=True, check=False)
     except FileNotFoundError:
         raise ConfigError("git is needed for this, and there is none on the PATH.", "Install git.") from None

