@@ -228,7 +228,9 @@ def compile_imported(
         ) -> FootprintReport:
             measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
             compared_with = baseline or tvm_default(graph, target, *ports)
-            return write_library(imported, built, plan, target, budget, compared_with, code, measured, defects, place)
+            return write_library(
+                imported, built, plan, target, budget, compared_with.compiled(code), measured, defects, place
+            )
 
         def first(plan: PassSequence) -> str:
             (place := folder.with_name("first")).mkdir()  # next to the files of the library that is built at last

@@ -94,6 +94,14 @@ def environment_error(error: Exception) -> OutputError | None:
     return None
 
 
+def reason_of(error: Exception) -> str:
+    """Describe an error in one line: a sentence of ours, or the kind and the last line of another's."""
+    if isinstance(error, PassfitError):
+        return " ".join(error.what.split())
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("#")]
+    return f"{type(error).__name__}: {lines[-1]}"[:300] if lines else type(error).__name__
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a hint that names the nearest of `known`, or lists them all."""
     known = sorted(known)

@@ -83,7 +83,7 @@ def _pair(report: FootprintReport) -> str:
 
 def _footprint(report: FootprintReport) -> str:
     best, base = report.best.ram, report.baseline.ram
-    ratio = f", {best / base:.2f} of tvm-default" if base else ""
+    ratio = f", {best / base:.2f} of tvm-default" if base else f", {report.without_baseline}" if base is None else ""
     return f"ram {format_bytes(best)}{ratio}"
 
 

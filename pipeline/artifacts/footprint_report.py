@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Baseline, Budget, Defect, Footprint, FootprintReport, Measured, SlowKernel
+from ..support.strictness import spare
 from ..targets import Target
 
 
@@ -12,22 +13,22 @@ def footprint_report(
     target: Target,
     budget: Budget | None,
     best: Footprint,
-    baseline: Footprint,
+    baseline: Baseline,
     measured: Measured,
     exact: bool,
-    baseline_code: int | None = None,
     defects: tuple[Defect, ...] = (),
     slow: tuple[SlowKernel, ...] = (),
 ) -> FootprintReport:
-    """Report `best` next to `baseline`, with the limits of `budget` or of the device; `baseline_code` is in bytes.
+    """Report `best` next to `baseline`, with the limits of `budget` or of the device.
 
     `defects` are those of better plans, `slow` are its slow kernels.
     A quantised model is reported next to its float twin too.
     """
     from ..search.evaluate.beside_floats import beside_floats
 
+    quantised = spare("the float twin", lambda: beside_floats(imported, target), lambda why: None)
     report = FootprintReport(
-        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact,
-        quantised=beside_floats(imported, target), defects=defects, slow=slow,
+        imported.name, target.name, imported.start, best, baseline, measured, exact=exact,
+        quantised=quantised, defects=defects, slow=slow,
     )  # fmt: skip
     return report.within(budget or Budget(), target.ram, target.flash)

@@ -7,18 +7,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..frontend.source.provenance import LICENCE_FILE
-from ..memory.footprint import Budget, Defect, Footprint, FootprintReport, Measured
+from ..memory.footprint import Baseline, Budget, Defect, FootprintReport, Measured
 from ..program import Loop
 from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
 from ..support.sizes import format_bytes
+from ..support.strictness import spare
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -129,15 +131,14 @@ def write_library(
     sequence: PassSequence,
     target: Target,
     budget: Budget | None,
-    baseline: Footprint,
-    baseline_code: int | None,
+    baseline: Baseline,
     measured: Measured,
     defects: tuple[Defect, ...],
     folder: Path,
 ) -> FootprintReport:
     """Write sequence.json, footprint.json and the plans next to a library; return its report.
 
-    `baseline_code` is in bytes, None if it is unknown; `defects` are those of plans that were built in vain.
+    `defects` are those of plans that were built in vain.
     """
     from ..memory.placement.account import footprint_of
     from ..passes.sequence.sequence import write_sequence
@@ -145,10 +146,8 @@ def write_library(
     from .footprint_report import footprint_report
 
     best = footprint_of(built.lowered.program, built.plan, built.workspace, built.library.code_bytes, target, measured)
-    slow = slow_kernels(built.lowered, target)
-    report = footprint_report(
-        imported, target, budget, best, baseline, measured, not sequence.lossy, baseline_code, defects, slow
-    )
+    slow = spare("the roofline of kernels", partial(slow_kernels, built.lowered, target), lambda why: ())
+    report = footprint_report(imported, target, budget, best, baseline, measured, not sequence.lossy, defects, slow)
     write_sequence(sequence, folder / "sequence.json")
     write_footprint(report, folder)
     write_plans(built, target, folder)
@@ -171,7 +170,9 @@ def write_plans(built: BuiltPlan, target: Target, folder: Path) -> None:
     write_plan(saved, folder / PLAN)
     before = built.before.program
     if not any(isinstance(step, Loop) for step in before.steps):
-        write_plan(SavedPlan(before, plan_arena(before, target.alignment), target.alignment), folder / PLAN_BEFORE)
+        plan = spare(PLAN_BEFORE, partial(plan_arena, before, target.alignment), lambda why: None)
+        if plan is not None:
+            write_plan(SavedPlan(before, plan, target.alignment), folder / PLAN_BEFORE)
 
 
 def write_manifest(

@@ -18,6 +18,7 @@ from ..verify.runner import numpy_dtype
 if TYPE_CHECKING:
     import onnx
 
+    from ..codegen.checks.guard_kernels import Reasons
     from ..kernels.lower.lower import Lowered
     from ..targets import Target
 
@@ -71,8 +72,13 @@ def build(
     return link_lowered(lowered, workspace, folder)
 
 
-def link_lowered(lowered: Lowered, workspace: int, folder: Path, objects: Sequence[Path] = ()) -> Built:
-    """Plan and link a lowered program; `workspace` is in bytes, `objects` hold its kernels if they are compiled already."""
+def link_lowered(
+    lowered: Lowered, workspace: int, folder: Path, objects: Sequence[Path] = (), reasons: Reasons | None = None
+) -> Built:
+    """Plan and link a lowered program; `workspace` is in bytes.
+
+    `objects` hold its kernels if they are compiled already, which may fail for `reasons`.
+    """
     from ..codegen.build_library import check_arguments, refuse_large_library
     from ..codegen.quick_shared import link_objects, link_quickly
     from ..memory.validation.checked_plan import checked_plan
@@ -83,7 +89,7 @@ def link_lowered(lowered: Lowered, workspace: int, folder: Path, objects: Sequen
     refuse_large_library(plan.arena, workspace, program.weight_bytes, target)
     place = Path(tempfile.mkdtemp(dir=folder))
     if objects:
-        path = link_objects(lowered, plan, workspace, objects, target, place)
+        path = link_objects(lowered, plan, workspace, objects, target, place, reasons)
     else:
         path = link_quickly(lowered, plan, workspace, target, place)
     inputs, outputs = (

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from ..errors import PassfitError
+from ..support.children import describe_end, end_with, fork
 
 if TYPE_CHECKING:
     from .built import Built
@@ -79,7 +80,7 @@ class Worker:
 
     def _start(self) -> subprocess.Popen:
         if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+            command = [sys.executable, "-c", f"from {__name__} import main; main({os.getpid()})"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, start_new_session=True)
             atexit.register(self.end)
@@ -168,8 +169,9 @@ def _answer(function: Callable[..., Any], arguments: tuple, folder: Path) -> tup
         return "crashed", traceback.format_exc()
 
 
-def main() -> None:
-    """Serve the process that started this one, through its pipes; nothing else may write to them."""
+def main(parent: int) -> None:
+    """Serve the process `parent` that started this one, through its pipes; nothing else may write to them."""
+    end_with(parent)
     import passfit.codegen.quick_shared
     import passfit.frontend.canonicalise
     import passfit.frontend.relax.to_relax
@@ -182,7 +184,7 @@ def main() -> None:
     os.dup2(2, 1)
     with scratch_folder() as folder:
         while True:
-            child = os.fork()
+            child = fork()
             if child == 0:
                 _serve(requests, answers, folder)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -195,4 +197,4 @@ def main() -> None:
 def _death(code: int) -> str:
     if code == -signal.SIGALRM:
         return f"took longer than {LIMIT} s"
-    return f"the process died ({signal.Signals(-code).name if code < 0 else f'exit code {code}'})"
+    return describe_end(code)

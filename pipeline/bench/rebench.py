@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ModelError, NumericError, PassfitError
+from ..errors import ModelError, NumericError, PassfitError, reason_of
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 
@@ -136,14 +136,6 @@ def rebench(
     return FolderComparison(tuple(graphs), tuple(refused))
 
 
-def reason_of(error: Exception) -> str:
-    """Describe an error in one line."""
-    if isinstance(error, PassfitError):
-        return " ".join(error.what.split())
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
-
-
 def _graph(
     file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
 ) -> BenchGraph:
@@ -165,6 +157,8 @@ def _graph(
                 if check and strategy == OURS:
                     checks.append(_check(file, target, objective, result))
     default = result.baseline
+    if default.ram is None or default.sum is None:
+        raise ModelError(f"tvm-default is not available: {default.unavailable}")
     return BenchGraph(
         file.stem, imported.start.sum, least_sum(imported.onnx), default.ram, default.sum,
         tuple(found), tuple(checks), _relaxed_sum(imported, target, evaluations, found), published,

@@ -61,7 +61,7 @@ class Facts:
         by = {"onnx": "ONNX's own evaluator"}.get(ran.verified_by or "", "ONNX Runtime")
         if ran.max_rel_error is None:
             return f"The library ran ({ran.how}); no error was measured."
-        return f"Largest error against {by}: {ran.max_rel_error:.1e} of the output's range ({ran.how})."
+        return f"Largest error against {by}: {ran.error_summary} ({ran.how})."
 
 
 def read_facts(folder: Path, report: FootprintReport, target: Target) -> Facts:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..support.strictness import spare
+
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
 
@@ -18,6 +20,12 @@ _WIDE = 1000
 
 def show_report(report: FootprintReport, out: Path, searched: bool = True, front: bool = False) -> None:
     """Print the report and the search's tables. Exits with DOES_NOT_FIT if a limit is exceeded."""
+    spare("the report", lambda: _print_report(report, out, searched, front), lambda why: None, but=BrokenPipeError)
+    if not report.fits:
+        raise typer.Exit(DOES_NOT_FIT)
+
+
+def _print_report(report: FootprintReport, out: Path, searched: bool, front: bool) -> None:
     from ..report.footprint_table import footprint_table
     from ..report.front_table import front_table, tradeoff_table
     from ..report.search_table import search_table
@@ -33,8 +41,6 @@ def show_report(report: FootprintReport, out: Path, searched: bool = True, front
         if front:
             file = out / "front.json"
             print_table(front_table(decode(dict, read_text(file, ""), str(file), "")))
-    if not report.fits:
-        raise typer.Exit(DOES_NOT_FIT)
 
 
 def print_table(renderable: object) -> None:

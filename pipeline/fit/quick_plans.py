@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..frontend.imported_model import ImportedModel, port_names
-from ..memory.footprint import Footprint
+from ..memory.footprint import Baseline
 from ..search.settings import RAM, Aim, SearchSettings
 from ..support.progress import Progress
 from ..targets import Target
@@ -17,8 +17,6 @@ _STRATEGY = "by-architecture"
 _WHOLE, _NEXT = ("given", "order", "share"), "next"
 #: no memory limits a quick search: its plans serve all targets
 _UNLIMITED = 1 << 62
-#: footprint of tvm-default, which is not asked for
-_NONE = Footprint(0, 0, 0, 0, 0, 0, 0, 0, proved=False, kernels=0, sum=0)
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def quick_plans(imported: ImportedModel, target: Target, settings: SearchSetting
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=_STRATEGY, limits=Limits(settings.evaluations, settings.seconds or SECONDS), knowledge=load_knowledge(None),
         progress=lambda what, done, best: progress(what, done, 0), workers=workers_of(imported, target, settings),
-        baseline=_NONE, extra_compute=settings.max_extra_compute,
+        baseline=Baseline.missing("not asked for"), extra_compute=settings.max_extra_compute,
         aim=Aim(RAM, _UNLIMITED, _UNLIMITED, settings.max_slowdown),
     )  # fmt: skip
     assert found.tradeoff is not None

@@ -148,8 +148,8 @@ def _quantised(result: FootprintReport) -> list[str]:
 
 
 def _error(result: FootprintReport) -> str:
-    error = result.measured.max_rel_error
-    return "its error was not measured" if error is None else f"max error {error:.1e} of the range"
+    measured = result.measured
+    return "its error was not measured" if measured.max_rel_error is None else f"max error {measured.error_summary}"
 
 
 def no_data(model: str, target: str, failed: str | None = None) -> Verdict:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 
 from .limits import Budget, RegionUse, fits
+from .measured import Measured
 
-#: begins the reason why a library that ran was not compared with its file
-NOT_VERIFIED = "not-verified"
 #: slow kernels named in a line
 _NAMED = 2
+_BASELINE = "tvm-default"
 
 
 @dataclass(frozen=True)
@@ -49,160 +49,43 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class ErrorDistances:
-    """Distance of the library and of ONNX Runtime from the model in double precision.
-
-    Each is the largest error divided by the range of its output in the reference. `reference` is "double", or
-    "onnxruntime: " and the reason why there are no doubles.
-    """
-
-    reference: str
-    library_to_double: float | None = None
-    onnxruntime_to_double: float | None = None
-
-
-@dataclass(frozen=True)
-class Energy:
-    """Energy of a run in millijoules; None where it is absent. `how` names the counters, or says why it is absent."""
-
-    how: str
-    mj_per_run: float | None = None
-
-
-@dataclass(frozen=True)
-class OutputAgreement:
-    """Agreement of an output with the quantised model as given, over all cases; None where there is nothing to count.
-
-    `differing` counts the elements at least one unit apart; `max_lsb` is the most units. A unit is 1 of an integer, and
-    the scale of a float that is dequantised at the end. A decision is the largest element along the last axis.
-    """
-
-    output: str
-    elements: int
-    differing: int | None = None
-    max_lsb: int | None = None
-    decisions: int | None = None
-    same_decisions: int | None = None
-
-
-@dataclass(frozen=True)
-class GivenAgreement:
-    """Agreement of the library with the quantised model as given: ONNX Runtime on its file, without optimisations."""
-
-    cases: int
-    outputs: tuple[OutputAgreement, ...]
-
-    @property
-    def max_lsb(self) -> int | None:
-        """Return the most units of any output."""
-        return max((each.max_lsb for each in self.outputs if each.max_lsb is not None), default=None)
-
-    @property
-    def differing(self) -> float | None:
-        """Return the share of elements that differ, among outputs with units."""
-        counted = [(each.differing, each.elements) for each in self.outputs if each.differing is not None]
-        return sum(some for some, _ in counted) / max(1, sum(total for _, total in counted)) if counted else None
-
-    @property
-    def same_decisions(self) -> float | None:
-        """Return the share of equal decisions."""
-        counted = [
-            (each.same_decisions, each.decisions)
-            for each in self.outputs
-            if each.decisions and each.same_decisions is not None
-        ]
-        return sum(same for same, _ in counted) / sum(total for _, total in counted) if counted else None
-
-    @property
-    def summary(self) -> str:
-        """Describe the agreement in one phrase."""
-        parts = []
-        if self.max_lsb is not None and self.differing is not None:
-            parts.append(
-                f"at most {self.max_lsb} LSB from the model as given ({self.differing:.2%} of elements differ)"
-            )
-        if self.same_decisions is not None:
-            parts.append(f"{self.same_decisions:.1%} of its decisions")
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Measurements of one run of the library.
-
-    `ram` is the anonymous memory, in whole pages of `page` bytes, that a process gains over its twin that never calls
-    the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
-    uses of the caller's stack, in bytes. Without an operating system `ram` is that of the image, .data and .bss, and `flash` .text,
-    .rodata and .data, and `regions` tells them by memory; elsewhere `flash` is None. `latency_ms` is the median of a run, None under an emulator. `instructions`
-    are counted over one run under an emulator; None natively, and where there are too many to count. `cycles` are those of the first run on a device on the desk. `max_rel_error` is
-    the largest absolute error divided by the range of that output in the reference. `verified_by` names the reference, on
-    the file as given: "onnxruntime", or ONNX's own evaluator, "onnx"; or "not-verified: " and the reason. It is None
-    where the library did not run.
-
-    `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
-    library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
-    the time of the compilation. `given` is there for quantised models.
-    """
-
-    ran: bool
-    how: str
-    ram: int | None = None
-    latency_ms: float | None = None
-    max_abs_error: float | None = None
-    max_rel_error: float | None = None
-    instructions: int | None = None
-    stack: int | None = None
-    page: int | None = None
-    error: ErrorDistances | None = None
-    throughput: float | None = None
-    energy: Energy | None = None
-    compile_seconds: float | None = None
-    given: GivenAgreement | None = None
-    verified_by: str | None = None
-    flash: int | None = None
-    regions: tuple[RegionUse, ...] = ()
-    cycles: int | None = None
-
-    @property
-    def repeatable(self) -> Measured:
-        """Return the figures that every run on every machine repeats: no times, no errors, no memory of a process."""
-        return replace(
-            self, ram=None if self.flash is None else self.ram, page=None, latency_ms=None, throughput=None, energy=None,
-            compile_seconds=None, cycles=None, max_abs_error=None, max_rel_error=None, error=None, given=None,
-        )  # fmt: skip
-
-    @property
-    def unverified(self) -> str:
-        """Return the reason why outputs were not compared with the file's; an empty string where they were."""
-        return self.verified_by or "" if (self.verified_by or "").startswith(NOT_VERIFIED) else ""
-
-
-@dataclass(frozen=True)
 class Baseline:
     """Hold the same model through TVM's own pipeline. `code` is the text and read-only data of its kernels.
 
-    `flash` is weights + code; both are None where the kernels were not built.
+    `flash` is weights + code; both are None where the kernels were not built. All sizes are None where TVM's pipeline
+    failed: `unavailable` is the reason then, and empty otherwise.
     """
 
     name: str
-    ram: int
+    ram: int | None
     flash: int | None
-    arena: int
-    workspace: int
-    weights: int
+    arena: int | None
+    workspace: int | None
+    weights: int | None
     code: int | None = field(default=None, kw_only=True)
-    kernels: int
-    sum: int
+    kernels: int | None
+    sum: int | None
+    unavailable: str = field(default="", kw_only=True)
 
     @classmethod
     def of(cls, footprint: Footprint, code: int | None = None) -> Baseline:
         """Name the footprint of TVM's default, without bound, floor and proof, which TVM lacks."""
-        flash = None if code is None else footprint.weights + code
         arena, workspace = footprint.arena, footprint.workspace
-        return cls(
-            "tvm-default", footprint.ram, flash, arena, workspace, footprint.weights, footprint.kernels, footprint.sum,
-            code=code,
-        )  # fmt: skip
+        found = cls(
+            _BASELINE, footprint.ram, None, arena, workspace, footprint.weights, footprint.kernels, footprint.sum
+        )
+        return found.compiled(code)
+
+    @classmethod
+    def missing(cls, reason: str) -> Baseline:
+        """Name TVM's default without sizes."""
+        return cls(_BASELINE, *[None] * 7, unavailable=reason)
+
+    def compiled(self, code: int | None) -> Baseline:
+        """Return the baseline with the bytes of its code; None where its kernels were not built."""
+        if code is None or self.weights is None:
+            return self
+        return replace(self, code=code, flash=self.weights + code)
 
 
 @dataclass(frozen=True)
@@ -306,14 +189,23 @@ class FootprintReport:
         return replace(self, budget=budget, fits=whole and all(region.fits for region in self.best.regions))
 
     @property
+    def without_baseline(self) -> str:
+        """Say why there is nothing to compare with; empty where there is."""
+        return f"{self.baseline.name} is not available: {reason}" if (reason := self.baseline.unavailable) else ""
+
+    @property
     def kept(self) -> FootprintReport:
         """Return the report as git keeps it, without the figures that each run measures anew."""
         return replace(self, measured=self.measured.repeatable)
 
     def to_json(self) -> dict:
-        """Return the object written to footprint.json; regions are left out where there are none."""
+        """Return the object written to footprint.json; regions, reasons and reordered rows are left out where there are none."""
         found = asdict(self)
         for part in (found["best"], found["measured"]):
             if not part["regions"]:
                 del part["regions"]
+        if self.measured.reordered is None:
+            del found["measured"]["reordered"]
+        if not self.baseline.unavailable:
+            del found["baseline"]["unavailable"]
         return found

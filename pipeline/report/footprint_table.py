@@ -27,6 +27,7 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         *_quantised(report),
         *filter(None, [report.slow_summary]),
         *([] if report.exact else [_LOSSY]),
+        *filter(None, [report.without_baseline]),
         verdict_phrase(report),
     ]
     return fitted(made, *lines)
@@ -43,7 +44,8 @@ def footprint_rows(report: FootprintReport) -> Iterator[tuple[str, str, str, str
     for region in telling(report.best.regions):
         used, limit = format_pair(region.used, region.limit)
         yield f"  {region.name}", used, f"of {limit}", f"{region.used / region.limit:.2f}" if region.limit else "–"
-    yield "kernels", str(report.best.kernels), str(report.baseline.kernels), ""
+    theirs = report.baseline.kernels
+    yield "kernels", str(report.best.kernels), "–" if theirs is None else str(theirs), ""
 
 
 def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType:
@@ -53,7 +55,7 @@ def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType
 
 def error_phrase(measured: Measured) -> str:
     """Describe the comparison of the outputs: the largest error, or why there is none."""
-    return measured.unverified or f"max error {measured.max_rel_error or 0:.1e} of the range"
+    return measured.unverified or f"max error {measured.error_summary}"
 
 
 def measured_phrase(report: FootprintReport) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error
+from ..errors import NumericError, PassfitError, PlanError, SequenceError, environment_error, reason_of
 from ..memory.footprint import Defect, Footprint
 from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
-from ..support.strictness import strict
+from ..support.strictness import spare, strict
 
 Built = TypeVar("Built")
 
@@ -52,7 +52,9 @@ def deliver(
         except Exception as error:
             if not (_is_defect(error) or (searched and isinstance(error, SequenceError))):
                 raise
-            if isinstance(error, NumericError) and (blamed := blame_import()):
+            if isinstance(error, NumericError) and (
+                blamed := spare("the import's fault", blame_import, lambda why: "")
+            ):
                 raise NumericError(f"{error.what} {blamed}", error.hint, error.outputs) from error
             if strict():
                 raise
@@ -85,5 +87,4 @@ def _defect(plan: Sequence, delivered: Sequence, error: Exception) -> Defect:
     left_out = tuple(spec for spec in plan.specs if spec not in delivered.specs)
     if isinstance(error, NumericError):
         return Defect("wrong", left_out, error.what)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return Defect("crash", left_out, f"{type(error).__name__}: {lines[-1] if lines else ''}"[:300])
+    return Defect("crash", left_out, reason_of(error))

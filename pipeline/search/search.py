@@ -11,9 +11,8 @@ from functools import partial
 from tvm.ir import IRModule
 
 from ..errors import ConfigError, did_you_mean
-from ..memory import Footprint
+from ..memory import Baseline, Footprint
 from ..passes.program.order import Order
-from ..passes.sequence.failures import failure_of
 from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
 from .choose_by_aim import choose_by_aim
@@ -43,7 +42,7 @@ CHOSEN = "chosen"
 class SearchResult:
     """Best sequence found, its footprint, and the baseline's.
 
-    Footprints have code 0: nothing is compiled yet. `closed`: every reachable state was evaluated, and every state not
+    Its code is 0: nothing is compiled yet. `closed`: every reachable state was evaluated, and every state not
     ruled out by its bound was refined, so none of them leads lower. `ablation` is the worth of each pass of the
     sequence. `rejected` are better lossy sequences that were refused, with the reason. `levers` are the refinement
     steps of the winner, in order; `extra_compute` is its recomputation as a fraction of the original arithmetic, and
@@ -56,7 +55,7 @@ class SearchResult:
     strategy: str
     sequence: Sequence
     best: Footprint
-    baseline: Footprint
+    baseline: Baseline
     evaluations: int
     closed: bool
     ablation: tuple[Worth, ...]
@@ -88,7 +87,7 @@ def search(
     refuse: Callable[[Sequence], str] = lambda sequence: "",
     progress: Callable[[str, int, int], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
-    baseline: Footprint | None = None,
+    baseline: Baseline | None = None,
     extra_compute: float | None = 0.25,
     rungs: Ordered[float] = (),
     aim: Aim | None = None,
@@ -110,7 +109,7 @@ def search(
         if name_given not in known:
             raise ConfigError(f"There is no {what} '{name_given}'.", did_you_mean(name_given, known))
     # first, since workers that are forked then know what it took to find it
-    baseline = baseline or _default_footprint(module, target, inputs, outputs)
+    baseline = baseline or tvm_default(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     limits = limits or Limits()
     evaluator.effort.seconds = limits.seconds
@@ -144,7 +143,7 @@ def search(
             estimating = partial(shown, "estimating code", 0, 0)
             chosen, tradeoff = choose_by_aim(aim, trace, splitter, refinement, extra, estimating)
     found = SearchResult(
-        strategy, refinement.best.sequence, refinement.best.result, baseline or tvm_default(module, target, inputs, outputs),
+        strategy, refinement.best.sequence, refinement.best.result, baseline,
         evaluations, trace.closed and taken.complete and refinement.ram > enough and not evaluator.effort.ended_by, taken.ablation,
         end_trajectory(trace.trajectory, evaluations, refinement.best.result.ram), failures | refinement.failures, taken.rejected,
         refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
@@ -153,18 +152,6 @@ def search(
     if chosen is None or chosen.evaluation is refinement.best:
         return found
     return replace(replace_winner(found, chosen), closed=False)
-
-
-def _default_footprint(
-    module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]
-) -> Footprint | None:
-    """Return the footprint of `tvm-default`; None if TVM fails, and no candidate may survive."""
-    try:
-        return tvm_default(module, target, inputs, outputs)
-    except Exception as error:
-        if failure_of(error) is None:
-            raise
-        return None
 
 
 def replace_winner(result: SearchResult, chosen: Attempt) -> SearchResult:

@@ -16,7 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
+
+from .children import describe_end, end_with
 
 #: seconds of processor time after which the tasks left have no result
 SECONDS = 600.0
@@ -29,10 +32,14 @@ Task = Callable[[], Any]
 
 
 class BackgroundResults:
-    """Receive the results of tasks; None for a task that failed, or that the process did not end."""
+    """Receive the results of tasks; None for a task that failed, or that the process did not end.
 
-    def __init__(self, connection: Connection, count: int, seconds: float):
-        self._connection, self._count, self._seconds = connection, count, seconds
+    `death` says how the process died, if it did.
+    """
+
+    def __init__(self, connection: Connection, process: BaseProcess, count: int, seconds: float):
+        self._connection, self._process, self._count, self._seconds = connection, process, count, seconds
+        self.death = ""
         self._found: list[Any | None] = []
         self._over = False
 
@@ -54,8 +61,9 @@ class BackgroundResults:
         try:
             if not self._over and self._connection.poll(self._seconds):
                 return self._connection.recv()
-        except (EOFError, OSError):  # it died
-            pass
+        except (EOFError, OSError):  # it died, unless its last task is done
+            self._process.join()
+            self.death = describe_end(self._process.exitcode or 0) if self._process.exitcode else ""
         self._over = True  # a result that comes too late is not the next one
         return None
 
@@ -69,7 +77,9 @@ def background(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Ite
     """
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(theirs, tasks, seconds, nice))  # no daemon: it may start others
+    process = context.Process(
+        target=_serve, args=(theirs, tasks, seconds, nice, os.getpid())
+    )  # no daemon: it may start others
     # an interrupt between the fork and the child's own handler would unwind the parent's stack in the child
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -78,15 +88,25 @@ def background(*tasks: Task, seconds: float = SECONDS, nice: int = _NICE) -> Ite
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     theirs.close()
     try:
-        yield BackgroundResults(ours, len(tasks), PATIENCE * seconds)
+        yield BackgroundResults(ours, process, len(tasks), PATIENCE * seconds)
     finally:
         process.kill()
         process.join()
         ours.close()
 
 
-def _serve(connection: Connection, tasks: Sequence[Task], seconds: float, nice: int) -> None:
+def compute_apart(task: Task) -> Any:
+    """Return the result of a task computed in a process of its own, which may crash. Raises its error, and ChildProcessError."""
+    with background(task, nice=0) as results:
+        found = results.of(0)
+        if results.death:
+            raise ChildProcessError(results.death)
+    return task() if found is None else found
+
+
+def _serve(connection: Connection, tasks: Sequence[Task], seconds: float, nice: int, parent: int) -> None:
     """Run the tasks in the child: silent, and deaf to Ctrl-C, which the parent handles."""
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, inside C++ too
     signal.setitimer(signal.ITIMER_PROF, seconds)

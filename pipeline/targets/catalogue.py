@@ -19,7 +19,7 @@ from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
 from ..support.yaml_file import read_yaml
 from .desk import read_runner
-from .memory import Kind, read_memories, select_kind
+from .memory import Kind, read_memories, refuse_devices, select_kind
 from .target import Target
 
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
@@ -153,6 +153,8 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
             f"{where} is a device {system} an operating system ({target.triple}).",
             "Give `memories` to one without, and only there.",
         )
+    if target.triple.startswith("thumb"):
+        refuse_devices(memories, where)
     return replace(target, opt="size") if target.bare else target
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from ..errors import PassfitError, TargetError, did_you_mean
 from ..support.sizes import parse_size
 
 Kind = Literal["ram", "flash"]
+#: addresses of Arm-M cores without memory: what is there, first, behind the last, and whether data may be there still
+_NO_MEMORY = (
+    ("peripherals", 0x40000000, 0x60000000, False),
+    ("devices that hold no code", 0xA0000000, 0xE0000000, True),
+    ("its own registers", 0xE0000000, 1 << 32, False),
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,11 @@ class Memory:
     start: int
     wait_states: int | None = None
     room: int | None = None
+
+    @property
+    def end(self) -> int:
+        """Return the address behind the last byte."""
+        return self.start + self.size
 
     @property
     def usable(self) -> int:
@@ -57,7 +69,25 @@ def read_memories(value: Any, where: str) -> tuple[Memory, ...]:
                 f"{where}: one of several memories is called '{kind}', which means all of the kind {kind}.",
                 f"Call it {kind}1.",
             )
+    placed = sorted(memories, key=lambda each: each.start)
+    for one, other in pairwise(placed):
+        if one.end > other.start:
+            raise TargetError(
+                f"{where}: the memories '{one.name}' (to {one.end:#x}) and '{other.name}' (from {other.start:#x}) overlap.",
+                "Give each byte to one of them.",
+            )
     return memories
+
+
+def refuse_devices(memories: tuple[Memory, ...], where: str) -> None:
+    """Refuse memories at addresses that an Arm-M core has for devices and itself. Raises TargetError."""
+    for each in memories:
+        for what, start, end, code_only in _NO_MEMORY:
+            if each.start < end and start < each.end and (each.kind == "flash" or not code_only):
+                raise TargetError(
+                    f"{where}: the memory '{each.name}' ({each.start:#x} to {each.end:#x}) is where a Cortex-M has {what}.",
+                    "Check its start and size in the device's manual.",
+                )
 
 
 def select_kind(memories: tuple[Memory, ...], kind: Kind) -> tuple[Memory, ...]:
@@ -102,6 +132,7 @@ def _memory(entry: dict[str, Any], where: str) -> Memory:
         raise TargetError(f"{where}: name is {name!r}.", "Give a text in quotes.")
     if kind not in get_args(Kind):
         raise TargetError(f"{where}: kind is {kind!r}.", did_you_mean(str(kind), get_args(Kind)))
+    where = f"{where}, '{name}'"
     numbers = {key: entry[key] for key in ("start", "wait_states") if key in entry}
     for key, number in numbers.items():
         if type(number) is not int or number < 0:

@@ -71,7 +71,7 @@ def figures(
     alone = {
         "fits": float(result.fits),
         "stack_kib": best.stack / KIB or None,
-        "max_rel_error": ran.max_rel_error,
+        "max_rel_error": ran.matched_error,
         "instructions": ran.instructions,
         "cycles": ran.cycles,
     }

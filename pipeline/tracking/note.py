@@ -17,15 +17,17 @@ def note(result: FootprintReport) -> str:
             f"| {name} | {format_bytes(getattr(best, name))} | {_bytes(getattr(before, name))} |"
             for name in ("ram", "arena", "workspace", "weights", "flash")
         ),
-        f"| kernels | {best.kernels} | {before.kernels} |",
+        f"| kernels | {best.kernels} | {'–' if before.kernels is None else before.kernels} |",
     ]
     ran = result.measured
     lines = [f"**{result.model} @ {result.target}**: {_budget_line(result)}", "", *rows, ""]
     lines.append(f"Executed: {ran.how}." if ran.ran else f"Not executed ({ran.how}).")
+    if result.without_baseline:
+        lines.append(f"{result.without_baseline}.")
     if ran.unverified:
         lines.append(f"Outputs were not compared: {ran.unverified}.")
     if ran.max_rel_error is not None:
-        lines.append(f"Largest error against ONNX Runtime: {ran.max_rel_error:.1e} of the output's range.")
+        lines.append(f"Largest error against ONNX Runtime: {ran.error_summary}.")
     if ran.error is not None and ran.error.library_to_double is not None:
         own = f"ONNX Runtime's own is {ran.error.onnxruntime_to_double:.1e}"
         lines.append(f"Largest error against double precision: {ran.error.library_to_double:.1e}; {own}.")

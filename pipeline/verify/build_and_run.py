@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from ..codegen.build_library import build_library, refuse_large_library
 from ..codegen.library import Library, state_stack
+from ..errors import PassfitError
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
+from ..support.background import compute_apart
+from ..support.interrupts import step_limit
 from ..support.progress import Progress
-from ..support.step_limit import step_limit
+from ..support.strictness import spare
 from ..targets import Target
 from .settings import VerifySettings
 
@@ -42,8 +45,8 @@ def build_and_run(
     from concurrent.futures import ThreadPoolExecutor
 
     from ..frontend.quantised.port_scales import port_scales
-    from .cases import add_plain_sums
-    from .integers.given_outputs import given_outputs
+    from .cases import add_plain_sums, unverified_cases
+    from .integers.given_outputs import GivenOutputs, given_outputs
     from .run import verify_library
     from .stored_cases import stored_cases
 
@@ -53,12 +56,22 @@ def build_and_run(
     with ThreadPoolExecutor(1) as thread:  # the C compiler and LLVM release Python's lock
 
         def choose() -> list[Case]:
-            return background_cases() or stored_cases(
-                imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given
-            )
+            return background_cases() or spare(
+                "ONNX Runtime's outputs", partial(compute_apart, stored), partial(unverified_cases, source, settings),
+                but=PassfitError,
+            )  # fmt: skip
 
+        def as_given() -> GivenOutputs | None:
+            return spare(
+                "the model as given", partial(compute_apart, of_file), partial(GivenOutputs, (), (), {}, {}),
+                but=PassfitError,
+            )  # fmt: skip
+
+        source = imported.onnx if imported.given is None else imported.given
+        stored = partial(stored_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given)
+        of_file = partial(given_outputs, imported.onnx, imported.given, settings.tolerance)
         cases = thread.submit(choose)
-        as_given = thread.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
+        file_outputs = thread.submit(as_given)
 
         def wait_for_cases() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):
@@ -81,7 +94,7 @@ def build_and_run(
             target,
             settings.tolerance,
             second_look,
-            as_given.result,
+            file_outputs.result,
             settings.image,
         )
     if target.bare and measured.stack is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, ModelError
-from ..memory.footprint import NOT_VERIFIED
+from ..memory.measured import NOT_VERIFIED
 from ..support.background import background
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble
@@ -33,6 +33,8 @@ from .reference import NoReference, OnnxReference, Reference
 
 if TYPE_CHECKING:
     import onnx
+
+    from .settings import VerifySettings
 
 #: largest uncertainty of the reference in a certain case, as a fraction of the tolerance
 _MARGIN = 0.1
@@ -129,8 +131,17 @@ def _evaluate(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count:
             ]
         except NoReference as error:
             reasons.append(error.what)
+    return _unverified(source, seed, count, reasons[0])
+
+
+def unverified_cases(source: onnx.ModelProto, settings: VerifySettings, reason: str) -> list[Case]:
+    """Return cases of inputs alone; `reason` says why there are no outputs."""
+    return _unverified(source, settings.seed, settings.cases, reason)
+
+
+def _unverified(source: onnx.ModelProto, seed: int, count: int, reason: str) -> list[Case]:
     inputs = [make_input(source, seed, number) for number in range(count)]
-    return [Case(each, {}, {}, no_double=reasons[0], reference=f"{NOT_VERIFIED}: {reasons[0]}") for each in inputs]
+    return [Case(each, {}, {}, no_double=reason, reference=f"{NOT_VERIFIED}: {reason}") for each in inputs]
 
 
 def _optimize(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference) -> Reference:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
+from ..memory.measured import ReorderedRows
 from .error_bounds import Distance, allowed_error
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
 #: rounding of a difference of two dequantised integers, relative to it
 _ROUNDED = 1e-4
+#: most elements of the distances between rows
+_MOST_DISTANCES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,15 @@ class Difference:
     """Largest differences of a library's outputs.
 
     `absolute` is the largest difference of an element from ONNX Runtime's; `relative` is divided by the output's range.
-    The distances are from double precision, relative to the range too; None without it.
+    The distances are from double precision, relative to the range too; None without it. `reordered` is there if the outputs
+    are as near as that only in another order of their rows.
     """
 
     absolute: float
     relative: float
     library_to_double: float | None = None
     onnxruntime_to_double: float | None = None
+    reordered: ReorderedRows | None = None
 
 
 class Expected(Protocol):
@@ -111,10 +116,14 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     for name, found in errors.items():
         direct = _direct(name, results, cases)
         worst = Difference(max(worst.absolute, direct), max(worst.relative, direct / found.range))
+    if worst.relative > tolerance:
+        scales = {name: found.range for name, found in errors.items()}
+        worst = replace(worst, reordered=match_rows(results, [case.expected for case in cases], scales, tolerance))
     if not floats or any(case.double is None for case in cases):
         return worst
     distances = [(each.library.largest / each.range, each.onnxruntime.largest / each.range) for each in errors.values()]
-    return Difference(worst.absolute, worst.relative, max(d for d, _ in distances), max(d for _, d in distances))
+    ours, theirs = (max(found) for found in zip(*distances, strict=True))
+    return replace(worst, library_to_double=ours, onnxruntime_to_double=theirs)
 
 
 def errors_of(
@@ -244,3 +253,72 @@ def _refuse_first(
         _HINT,
         told,
     )
+
+
+def match_rows(
+    results: Sequence[Mapping[str, np.ndarray]],
+    expected: Sequence[Mapping[str, np.ndarray]],
+    scales: Mapping[str, float],
+    tolerance: float,
+) -> ReorderedRows | None:
+    """Return the rows that are elsewhere, over all cases; None if outputs differ by more than the order of rows.
+
+    Scores within rounding of each other have no order: of 0.9 0.7 0.7, boxes A B C are A C B too. Outputs with as many rows are
+    one table, as a detector's boxes, scores and classes are: a row moves in all of them.
+    `scales` are the ranges of float outputs; those of others have to be equal. A row is the same within `tolerance` of them.
+    """
+    rows, total, worst = 0, 0, 0.0
+    for result, wanted in zip(results, expected, strict=True):
+        tables: dict[int, list[str]] = {}
+        for name, value in wanted.items():
+            tables.setdefault(_row_count(value), []).append(name)
+        for count, names in tables.items():
+            ours, theirs = (
+                np.concatenate([_rows_of(each[name], count, scales.get(name)) for name in names], axis=1)
+                for each in (result, wanted)
+            )
+            apart = _row_distances(ours, theirs)
+            (moved,) = np.nonzero(apart > tolerance)
+            found = _match_each(ours[moved], theirs[moved], tolerance)
+            if found is None:
+                return None
+            apart[moved] = found
+            rows, total, worst = (
+                rows + len(moved),
+                total + (count if len(moved) else 0),
+                max(worst, apart.max(initial=0.0)),
+            )
+    return ReorderedRows(rows, total, float(worst)) if rows else None
+
+
+def _row_count(value: np.ndarray) -> int:
+    """Return the number of rows: of the first axis that is not 1."""
+    return next((extent for extent in value.shape if extent != 1), 1)
+
+
+def _rows_of(value: np.ndarray, count: int, scale: float | None) -> np.ndarray:
+    """Return an output as rows of numbers by its scale; without one, of numbers that are equal or far apart."""
+    rows = value.reshape(count, -1).astype(np.float64)
+    return rows / scale if scale is not None else rows * 2.0
+
+
+def _row_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the largest difference of each row; equal infinities and NaN do not differ."""
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0.0, np.abs(one - other))
+    return np.where(np.isnan(apart), np.inf, apart).max(axis=-1, initial=0.0)
+
+
+def _match_each(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> np.ndarray | None:
+    """Return the distance of each row from another's, each taken once; None if a row has none within `tolerance`."""
+    if ours.size * len(ours) > _MOST_DISTANCES:
+        return None
+    free, found = np.ones(len(ours), bool), np.zeros(len(ours))
+    for number, row in enumerate(ours):
+        distances = np.where(free, _row_distances(row[None], theirs), np.inf)
+        nearest = int(distances.argmin())
+        if distances[nearest] > tolerance:
+            return None
+        free[nearest], found[number] = False, distances[nearest]
+    return found

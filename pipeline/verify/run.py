@@ -6,11 +6,14 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 from ..codegen.library import Library
-from ..errors import NumericError
-from ..memory.footprint import NOT_VERIFIED, Energy, ErrorDistances, Measured
+from ..errors import NumericError, PassfitError
+from ..memory.footprint import Measured
+from ..memory.measured import NOT_VERIFIED, Energy, ErrorDistances
 from ..program import Program
+from ..support.strictness import spare
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case
@@ -71,18 +74,24 @@ def verify_library(
             if not (runner.native or target.bare):
                 counted = thread.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
-            count = report.get("instructions") if counted is None else counted.result()
+            count = report.get("instructions")
+            if counted is not None:
+                count = spare("the count of instructions", counted.result, lambda why: None)
         outputs, further = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
+    uncompared: list[str] = []
+    compared = partial(_compare, outputs, chosen, tolerance, second_look)
     try:
-        difference = _compare(outputs, chosen, tolerance, second_look)
+        difference = spare("the comparison of outputs", compared, uncompared.append, but=NumericError)
     except NumericError as error:
         if target.runner:
             error.suspect(f"the device and {runner.how}")
         raise
-    keep_golden(library.archive.parent, program, chosen, runner.how, outputs, tolerance)
+    golden = partial(keep_golden, library.archive.parent, program, chosen, runner.how, outputs, tolerance)
+    spare("golden.json", golden, lambda why: None, but=PassfitError)
     agreement = as_given.agreement(further) if as_given is not None and not as_given.unknown else None
+    unknown = uncompared or ([as_given.unknown] if as_given is not None and as_given.unknown else [])
     return Measured(
         ran=True,
         how=runner.how,
@@ -99,10 +108,9 @@ def verify_library(
         instructions=count,
         cycles=report.get("cycles"),
         error=None if difference is None else _error(difference, chosen),
+        reordered=None if difference is None else difference.reordered,
         given=agreement,
-        verified_by=f"{NOT_VERIFIED}: {as_given.unknown}"
-        if as_given is not None and as_given.unknown
-        else chosen[0].reference,
+        verified_by=f"{NOT_VERIFIED}: {unknown[0]}" if unknown else chosen[0].reference,
     )
 
 
@@ -115,7 +123,8 @@ def _compare(
     try:
         return compare(outputs, list(cases), tolerance)
     except NumericError:  # raised again unless the order of sums explains the difference
-        return compare(outputs, second_look(cases), tolerance)
+        looked = spare("a second look at the outputs", partial(second_look, cases), lambda why: cases)
+        return compare(outputs, looked, tolerance)
 
 
 def _error(difference: Difference, cases: Sequence[Case]) -> ErrorDistances:

@@ -11,7 +11,8 @@ import pytest
 
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan, write_report
 from passfit.memory.files.plan_file import CodePart
-from passfit.memory.footprint import Baseline, Energy, Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
+from passfit.memory.measured import Energy
 from passfit.program import Weight
 
 from ..memory.loops import with_loop

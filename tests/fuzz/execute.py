@@ -20,12 +20,13 @@ from passfit.errors import NumericError, PassfitError
 
 from .cases import Case
 from .draw import Illegal
-from .judge import Result, judge, refusal
+from .judge import NETWORKS, Result, judge, refusal
 from .sequences import resolved
 from .unsplit import against_unsplit, has_splits
 
 if TYPE_CHECKING:
     from passfit.backend.built import LoadedLibrary
+    from passfit.codegen.checks.guard_kernels import Reasons
     from passfit.kernels.lower.lower import Lowered
 
 #: seconds of one case on its way to a program, and of building and running a batch
@@ -170,11 +171,12 @@ def _compiled(seed: int, case: Case, number: int, folder: Path) -> Compiled | Re
 
 @dataclass(frozen=True)
 class Compiled:
-    """Lowered program, its workspace in bytes, and the objects of its kernels."""
+    """Lowered program, its workspace in bytes, the objects of its kernels, and the reasons for which these may fail."""
 
     lowered: Lowered
     workspace: int
     objects: tuple[Path, ...]
+    reasons: Reasons
 
     def named(self, inputs: dict[str, np.ndarray], number: int = 0) -> dict[str, np.ndarray]:
         """Return inputs by the names they have in a library where this is part `number`."""
@@ -187,6 +189,7 @@ def compile_case(case: Case, number: int, folder: Path) -> Compiled:
     """Import, lower and compile the case that is to be part `number` of a library."""
     from passfit.backend.built import NAME, host
     from passfit.codegen import symbol
+    from passfit.codegen.checks.guard_kernels import guard_kernels
     from passfit.codegen.functions.merge_kernels import merge_identical_kernels
     from passfit.codegen.objects import build_objects
     from passfit.tuning.slow_kernels import slow_kernels
@@ -195,20 +198,25 @@ def compile_case(case: Case, number: int, folder: Path) -> Compiled:
 
     lowered, workspace = lower_case(case, folder)
     slow_kernels(lowered, host())  # the model of cycles takes every kernel
-    lowered = merge_identical_kernels(lowered)
+    lowered, reasons = guard_kernels(merge_identical_kernels(lowered), host().index_checks)
     kernels = {symbol(NAME, port_name(number, name)): kernel for name, kernel in lowered.kernels.items()}
     place = Path(tempfile.mkdtemp(dir=folder))
-    return Compiled(lowered, workspace, tuple(build_objects(kernels, host(), place)) if kernels else ())
+    return Compiled(lowered, workspace, tuple(build_objects(kernels, host(), place)) if kernels else (), reasons)
 
 
 def lower_case(case: Case, folder: Path) -> tuple[Lowered, int]:
     """Import a case and lower it by its passes; return the program and its workspace in bytes."""
     from passfit.backend.built import SHORT, host, imported
+    from passfit.frontend.imported_model import port_names
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import Sequence as PassSequence
+    from passfit.search.evaluate.tvm_default import tvm_default
 
     model = imported(case.model, {}, {}, folder)
+    if case.title in NETWORKS:
+        found = tvm_default(to_relax(model), host(), *port_names(model))
+        assert found.ram is not None, f"tvm-default: {found.unavailable}"
     return replay(
         PassSequence.parse(resolved(case.passes or SHORT, model)), to_relax(model), model, "model", host().machine
     )
@@ -221,12 +229,16 @@ def linked(parts: Parts, folder: Path) -> LoadedLibrary:
     """Link one library of all programs, and load it."""
     from passfit.backend.built import NAME, LoadedLibrary, link_lowered
 
-    from ..nodes.merging import merge
+    from ..nodes.merging import merge, port_name
 
     merged = merge([part.lowered for part, _ in parts])
     merged = replace(merged, program=replace(merged.program, name=NAME))
     objects = [path for part, _ in parts for path in part.objects]
-    return LoadedLibrary(link_lowered(merged, max(part.workspace for part, _ in parts), folder, objects))
+    reasons = {
+        port_name(number, name): each for number, (part, _) in enumerate(parts) for name, each in part.reasons.items()
+    }
+    workspace = max(part.workspace for part, _ in parts)
+    return LoadedLibrary(link_lowered(merged, workspace, folder, objects, reasons))
 
 
 def outputs_of(library: LoadedLibrary, parts: Parts) -> list[list[np.ndarray]]:

@@ -1,6 +1,9 @@
-"""Networks of 5 to 40 nodes: float, quantised, or mixed with some layers left in float; and sequences with splits."""
+"""Networks of 5 to 40 nodes, some with branches: float, quantised, mixed, or float16 as converters write it; and sequences with splits."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import onnx
@@ -8,10 +11,13 @@ from onnx import helper, numpy_helper
 
 from .cases import Case
 from .draw import Illegal
+from .halve import halve
+from .judge import NETWORKS
 from .quantise import quantise
 from .reference import expected
 
-KINDS = ("float", "qdq", "mixed")
+#: those that are quantised
+_INTEGER = ("qdq", "mixed")
 #: graph passes a sequence may begin with
 _GRAPH = (
     "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr", "partial-convolutions",
@@ -23,22 +29,24 @@ _DRAWS = 8
 
 def network_case(seed: int, only: str = "") -> Case:
     """Draw a network with its inputs, its reference and a sequence. Raises Illegal if no draw is legal."""
-    kinds = only.split(",") if only else KINDS
+    kinds = only.split(",") if only else NETWORKS
     kind, reason = kinds[seed % len(kinds)], ""
     for attempt in range(_DRAWS):
         random = np.random.default_rng([2, seed, attempt])
-        net = Network(random, with_bytes=kind != "float")
+        net = Network(random, with_bytes=kind in _INTEGER)
         net.grow(int(random.integers(4, 26 if kind == "float" else 14)))
-        model = net.model(int(random.choice([11, 13, 13, 17, 17, 19])) if kind == "float" else 13)
+        model = net.model(13 if kind in _INTEGER else int(random.choice([11, 13, 13, 17, 17, 19])))
         inputs = {"x": random.standard_normal(net.start).astype(np.float32)}
         try:
-            if kind != "float":
+            if kind in _INTEGER:
                 model = quantise(model, inputs, random, left=0.0 if kind == "qdq" else 0.3)
+            elif kind != "float":
+                model, inputs = halve(model, inputs, random, left=0.0 if kind == "half" else 0.3)
             outputs = expected(model, inputs)
         except Illegal as error:
             reason = str(error)
             continue
-        if all(np.isfinite(each).all() and np.abs(each).max() < 1e6 for each in outputs):
+        if all(np.isfinite(each).all() and (np.abs(each) < 3e4).all() for each in outputs):
             return Case(kind, model, inputs, outputs, _sequence(random))
         reason = "values grow"
     raise Illegal(f"{kind}: {reason}")
@@ -74,26 +82,31 @@ class Network:
         self.nodes: list[onnx.NodeProto] = []
         self.weights: dict[str, np.ndarray] = {}
         self.values: list[tuple[str, tuple[int, ...]]] = [("x", self.start)]
+        self._named = 0  # values so far, those of branches too
 
     def grow(self, count: int) -> None:
         """Add `count` layers, then perhaps a head of vectors."""
+        self._layers(count)
+        if self.random.random() < 0.5:
+            self._head()
+
+    def _layers(self, count: int) -> None:
         layers = (
             [self._convolution] * 5
             + [self._activation] * 3
-            + [self._pooling, self._sum, self._sum, self._concat, self._gate, self._resize]
+            + [self._pooling, self._sum, self._sum, self._concat, self._gate, self._resize, self._branch]
         )
         if not self.quantised:
             layers += [self._norm, self._moves, self._transposed, self._slice, self._attention]
         for _ in range(count):
             layers[int(self.random.integers(0, len(layers)))]()
-        if self.random.random() < 0.5:
-            self._head()
 
     def model(self, opset: int) -> onnx.ModelProto:
         """Return the model; its last value is the output, and perhaps one in the middle."""
         made = {name for node in self.nodes for name in node.output}
         ends = [self.values[-1][0]]
-        middle = self.values[len(self.values) // 2][0]
+        planes = [name for name, shape in self.values if len(shape) == 4]
+        middle = planes[len(planes) // 2]
         if self.random.random() < 0.2 and middle in made and middle not in ends:
             ends.append(middle)
         graph = helper.make_graph(
@@ -104,9 +117,13 @@ class Network:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
     def _add(self, op: str, inputs: list[str], shape: tuple[int, ...], **attributes: object) -> None:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], name=f"n{len(self.nodes)}", **attributes))
+        name, self._named = f"v{self._named}", self._named + 1
+        self.nodes.append(helper.make_node(op, inputs, [name], name=f"n{name}", **attributes))
         self.values.append((name, shape))
+
+    def _constant(self, value: object, dtype: type = np.float32) -> str:
+        self.weights[name := f"w{len(self.weights)}"] = np.asarray(value, dtype)
+        return name
 
     def _weight(self, *shape: int, scale: float = 0.0) -> str:
         name = f"w{len(self.weights)}"
@@ -272,6 +289,43 @@ class Network:
         self._add("Softmax", [self.values[-1][0]], (n, h * w, h * w), axis=2)
         self._add("MatMul", [keys, self.values[-1][0]], (n, c, h * w))
         self._add("Reshape", [self.values[-1][0], back], (n, c, h, w))
+
+    def _branch(self) -> None:
+        """Choose between layers by a condition on the data, or guard an index that one branch alone may read."""
+        x, (n, c, h, w) = self._pick()
+        self._add("ReduceMax", [x], (), keepdims=0)
+        if self.random.random() < 0.3:
+            self._add("Mul", [self.values[-1][0], self._constant(c * self.random.random())], ())
+            self._add("Abs", [self.values[-1][0]], ())
+            self._add("Cast", [self.values[-1][0]], (), to=onnx.TensorProto.INT64)
+            self._add("Reshape", [self.values[-1][0], self._constant([1], np.int64)], (1,))
+            index, shape = self.values[-1][0], (n, 1, h, w)
+            self._add("Less", [index, self._constant([c], np.int64)], (1,))
+            reads = [
+                partial(self._add, "Gather", [x, each], shape, axis=1)
+                for each in (index, self._constant([0], np.int64))
+            ]
+        else:
+            self._add("Greater", [self.values[-1][0], self._constant(self.random.uniform(0, 2))], ())
+            shape, reads = (n, c, h, w), [partial(self._layers, int(self.random.integers(0, 4))) for _ in range(2)]
+        condition = self.values[-1][0]
+        branches = [self._inner((x, (n, c, h, w)), shape, grow) for grow in reads]
+        self._add("If", [condition], shape, then_branch=branches[0], else_branch=branches[1])
+
+    def _inner(
+        self, x: tuple[str, tuple[int, ...]], shape: tuple[int, ...], grow: Callable[[], None]
+    ) -> onnx.GraphProto:
+        """Return a branch that reads `x` of the graph around it; its result is the last value of `shape`."""
+        nodes, values = self.nodes, self.values
+        self.nodes, self.values = [], [*values, x]
+        grow()
+        last = next(name for name, each in reversed(self.values) if each == shape)
+        self._add("Identity", [last], shape)
+        branch = helper.make_graph(
+            self.nodes, "branch", [], [helper.make_tensor_value_info(self.values[-1][0], 1, shape)]
+        )
+        self.nodes, self.values = nodes, values
+        return branch
 
     def _head(self) -> None:
         x, (n, c, _, _) = self._pick()

@@ -39,16 +39,22 @@ def quantise(
         quantised.attribute.extend(node.attribute)
         work.nodes.append(quantised)
         result = node.output[0]
-        if not float_node:
+        if not float_node and values[result].dtype == np.float32:
             like = names[0] if node.op_type in _MOVES else ""
             current[result] = work.through(result, values[result], like)
     ends = {value.name: current.get(value.name, value.name) for value in model.graph.output}
     made = [helper.make_tensor_value_info(name, 1, values[old].shape) for old, name in ends.items()]
-    used = {name for node in work.nodes for name in node.input}
+    used = set().union(*map(names_read, work.nodes))
     constants = [tensor for tensor in model.graph.initializer if tensor.name in used]
     constants += [numpy_helper.from_array(value, name) for name, value in work.constants.items()]
     graph = helper.make_graph(work.nodes, "fuzz", list(model.graph.input), made, constants)
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=8)
+
+
+def names_read(node: onnx.NodeProto) -> set[str]:
+    """Name the values that a node reads, those of its branches too."""
+    inner = [each for attribute in node.attribute if attribute.HasField("g") for each in attribute.g.node]
+    return set(node.input).union(*map(names_read, inner))
 
 
 def _values(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from .cases import Case, write_case
 from .draw import Illegal
 from .execute import run_seeds
 from .judge import Result
+from .quantise import names_read
 from .reference import expected
 
 #: most trials of one case
@@ -143,7 +144,7 @@ def _pruned(model: onnx.ModelProto) -> onnx.ModelProto | None:
     for node in reversed(model.graph.node):
         if needed & {name for name in node.output if name}:
             kept.append(node)
-            needed |= set(node.input)
+            needed |= names_read(node)
     if not kept:
         return None
     nodes = [each for each in reversed(kept)]

@@ -122,3 +122,14 @@ def test_what_was_found_is_mended() -> None:
     cases = [read_case(folder) for folder in sorted(FOUND.iterdir())] if FOUND.exists() else []
     results = run_seeds(lambda number: cases[number], range(len(cases)))
     assert [each for each in results if each.verdict not in ("ok", "disputed", "refused")] == []
+
+
+def test_a_network_may_be_as_far_away_as_last_places_of_its_inputs_move_it() -> None:
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    nodes = [helper.make_node("Mul", ["x", "k"], ["a"]), helper.make_node("Sin", ["a"], ["y"])]
+    model = model_of(nodes, {"x": x.shape}, ["y"], {"k": np.float32(3e4)})
+    case = Case("float", model, {"x": x}, expected(model, {"x": x}))
+    (right,) = case.outputs
+    assert judge(0, case, [right + np.float32(5e-3)]).verdict == "ok"
+    assert judge(0, case, [right + np.float32(0.2)]).verdict == "wrong"
+    assert judge(0, replace(case, title="Sin-7"), [right + np.float32(5e-3)]).verdict == "wrong"

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from passfit.artifacts.places import parse_result
 from passfit.gate.growth import parse_growth
 from passfit.gate.verdicts import information, judge, remarks
-from passfit.memory.footprint import BesideFloats, GivenAgreement, OutputAgreement, RamAndWeights
+from passfit.memory.footprint import BesideFloats, RamAndWeights
 from passfit.memory.limits import RegionUse
+from passfit.memory.measured import GivenAgreement, OutputAgreement
 from passfit.params.params import Params
 
 from .samples import KIB, MIB, footprint

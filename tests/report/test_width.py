@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from passfit.memory import plan_arena
-from passfit.memory.footprint import Energy, Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
+from passfit.memory.measured import Energy
 from passfit.program import Buffer, Step
 from passfit.report.arena.explain import explain
 from passfit.report.arena.explanation_table import explanation_table
@@ -65,7 +66,7 @@ def test_a_footprint_fits(model, target):
         True, "native", HUGE, 123456.789, 1e-6, 2e-6, HUGE, throughput=1e9 / 3, energy=Energy(f"absent: {model}"),
         compile_seconds=1e6 / 7,
     )  # fmt: skip
-    assert fits(footprint_table(FootprintReport(model, target, Start(HUGE, HUGE), sizes, sizes, measured)))
+    assert fits(footprint_table(FootprintReport(model, target, Start(HUGE, HUGE), sizes, Baseline.of(sizes), measured)))
 
 
 @settings(max_examples=40)

@@ -111,6 +111,21 @@ def _memories(*pairs: str) -> str:
     return f'base = "mps2-an386"\nmemories = [{", ".join(entries)}]'
 
 
+def _placed(*memories: str) -> str:
+    """Describe a board with memories of these names, kinds, first addresses and sizes."""
+    entries = [
+        f'{{name = "{name}", kind = "{kind}", size = {size}, start = {start}}}'
+        for name, kind, start, size in map(str.split, memories)
+    ]
+    return f'base = "mps2-an386"\nmemories = [{", ".join(entries)}]'
+
+
+def test_memories_that_touch_are_taken_and_data_beside_devices(tmp_path):
+    entry = _placed("a flash 0 4096", "b ram 4096 4096", "c ram 3221225472 4096")
+    target = get_target("mine", repo(tmp_path, f"[tool.passfit.targets.mine]\n{entry}\n"))
+    assert [each.name for each in target.memories] == ["a", "b", "c"] and target.ram == 8192
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -163,6 +178,16 @@ def _memories(*pairs: str) -> str:
         ),
         (_memories("rom flash", "ram ram", "ccm ram"), "one of several memories is called 'ram'.*Call it ram1"),
         (_memories("ram flash", "sram ram"), "called 'ram', which means all of the kind ram"),
+        (
+            _placed("a flash 0 12288", "b ram 8192 4096"),
+            "memories 'a' \\(to 0x3000\\) and 'b' \\(from 0x2000\\) overlap",
+        ),
+        (_placed("a ram 8192 4096", "c flash 12288 1", "b ram 8192 4096"), "'a' .*and 'b' .*overlap"),
+        (_placed("a flash 0 4096", "b ram 536870912 0"), "memory 1, 'b': size is 0 from 0x20000000"),
+        (_placed("a flash 0 4096", "b ram 1073741824 4096"), "memory 'b' .* is where a Cortex-M has peripherals"),
+        (_placed("a flash 0 4096", "b ram 1073737728 8192"), "memory 'b' .* is where a Cortex-M has peripherals"),
+        (_placed("a flash 0 4096", "b ram 3758096384 4096"), "memory 'b' .* has its own registers"),
+        (_placed("a flash 3221225472 4096", "b ram 0 4096"), "memory 'a' .* has devices that hold no code"),
         ('base = "mps2-an386"\nrunner = "run.sh"', "runner is 'run.sh'.*Give a list of words"),
         ('base = "mps2-an386"\nrunner = []', "runner is \\[\\]"),
         ('base = "mps2-an386"\nrunner = ["run", "{elv}"]', "unknown word '{elv}'.*Did you mean 'elf'"),

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from passfit.errors import PassfitError
-from passfit.memory.footprint import BesideFloats, Energy, GivenAgreement, OutputAgreement, RamAndWeights
+from passfit.memory.footprint import BesideFloats, RamAndWeights
+from passfit.memory.measured import Energy, GivenAgreement, OutputAgreement
 from passfit.params.params import SearchParams
 from passfit.tracking.record import read_record
 

@@ -5,7 +5,7 @@ Kernels change with their operands: a result keeps its layout if one of them can
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tvm.tirx import PrimFunc
 
@@ -13,6 +13,7 @@ from ...memory.streaming.region import Region
 from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of
+from ...tir.memoise import memoise_by_structure
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
 from ..rules.integer.byte_runs import byte_runs
@@ -75,28 +76,34 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
-    """Return whether a kernel may be rewritten, and is no slower then by the rules for it.
+    """Return whether a kernel may be rewritten, and is no slower then by the rules for it."""
+    try:
+        plain = whole_kernel(lowered, kernel)
+    except Unknown:
+        return False
+    return _may_move(plain, places, weights, lowered.machine)
+
+
+@memoise_by_structure
+def _may_move(kernel: PrimFunc, places: frozenset[int], weights: frozenset[int], machine: Machine) -> bool:
+    """Return whether a kernel may have channels last at `places`: most of a search, were it not remembered.
 
     Sums of floats keep their order, by which machines that keep planes add too.
     """
     try:
-        plain = whole_kernel(lowered, kernel)
-        moved, repacks = with_channels_last(plain, places, weights)
-        sums = [str(block.body.value.ty.dtype) for block in blocks_of(plain) if block.init is not None]
+        moved, repacks = with_channels_last(kernel, places, weights)
+        sums = [str(block.body.value.ty.dtype) for block in blocks_of(kernel) if block.init is not None]
     except Unknown:
         return False
     if any("float" in each for each in sums):
         return False
     free = weights - {each.parameter for each in repacks}
-    planes = (
-        (*_PRODUCTS, sliding_windows) if lowered.machine.lanes > 1 else _PRODUCTS
-    )  # lines of planes are for vectors
+    planes = (*_PRODUCTS, sliding_windows) if machine.lanes > 1 else _PRODUCTS  # lines of planes are for vectors
     return (
-        not sums
-        or any(_matches(rule, moved, free, lowered.machine) for rule in _PRODUCTS)
-        or not any(_matches(rule, plain, weights, lowered.machine) for rule in planes)
+        not sums or _any_matches(_PRODUCTS, moved, free, machine) or not _any_matches(planes, kernel, weights, machine)
     )
 
 
-def _matches(rule: Rule, kernel: PrimFunc, weights: frozenset[int], machine: Machine) -> bool:
-    return next(rule(flatten_axes(kernel, weights), weights, machine), None) is not None
+def _any_matches(rules: Sequence[Rule], kernel: PrimFunc, weights: frozenset[int], machine: Machine) -> bool:
+    flat = flatten_axes(kernel, weights)
+    return any(next(rule(flat, weights, machine), None) is not None for rule in rules)

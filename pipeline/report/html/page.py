@@ -103,7 +103,7 @@ def _figures(result: Result) -> tuple[str, ...]:
         time = f"{measured.latency_ms:.3g} ms"
     elif measured.instructions is not None:
         time = f"{measured.instructions:,} instructions"
-    error = error_text(measured.max_rel_error)
+    error = error_text(measured.matched_error)
     ratio = f"{best.ram / report.baseline.ram:.2f}" if report.baseline.ram else "–"
     return (
         result.name,

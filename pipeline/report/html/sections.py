@@ -54,9 +54,8 @@ def footprint_section(result: Result) -> Section:
         used = getattr(result.footprint.best, quantity)
         charts.append(Chart(f"{quantity} {format_bytes(used)}; {said}", footprint_chart(result, quantity, limits)))
     table = Table(("", ">passfit", ">tvm-default", ">ratio"), list(footprint_rows(result.footprint)))
-    return Section(
-        "Footprint", [*parts, Row(charts), table, Text(measured_phrase(result.footprint)), *_parts_of_flash(result)]
-    )
+    remarks = [Text(said) for said in (result.footprint.without_baseline, measured_phrase(result.footprint)) if said]
+    return Section("Footprint", [*parts, Row(charts), table, *remarks, *_parts_of_flash(result)])
 
 
 def _parts_of_flash(result: Result) -> Iterator[Part]:
@@ -259,6 +258,8 @@ def accuracy_section(result: Result) -> Section:
         ("largest error, of the range of the output", error_text(measured.max_rel_error)),
         ("largest error", error_text(measured.max_abs_error)),
     ]
+    if measured.reordered is not None:
+        rows.append(("the same, matched", measured.error_summary))
     if measured.error is not None and measured.error.library_to_double is not None:
         rows += [
             ("from double precision: the library", error_text(measured.error.library_to_double)),

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import NoReturn
 
 from ...support.background import PATIENCE
+from ...support.children import describe_end, fork
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: beginnings of the reasons of candidates over a limit
@@ -71,7 +72,7 @@ class Child:
             with warnings.catch_warnings():
                 # Python 3.12 warns of threads lost by the fork; none of them holds a lock of TVM's
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self._pid = os.fork()
+                self._pid = fork()
             if self._pid == 0:
                 scorer.summaries.backwards = backwards
                 _serve(theirs, scorer, limits)
@@ -113,8 +114,7 @@ class Child:
         code = self._reap()
         if -code in _TIMERS:
             return ChildDied(f"{_TOO_LONG} {self._limits.seconds:g} s", final=True)
-        how = f"signal {-code}, {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return ChildDied(f"its process died ({how})", final=False)
+        return ChildDied(describe_end(code), final=False)
 
 
 def _serve(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> NoReturn:

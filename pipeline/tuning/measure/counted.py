@@ -24,6 +24,7 @@ from ...errors import ToolchainError
 from ...kernels.schedule.candidates import Schedule
 from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory.liveness import ALIGNMENT, aligned
+from ...support.children import run
 from ...targets import Target, how_to_run
 from ...verify.link_program import link_program
 from ...verify.measure.instructions import count_between, log_of
@@ -78,7 +79,7 @@ class Programs:
         """Return the results of a call; None if it fails or writes anything else."""
         command = [*self._emulator, *self._command(schedule, memory)]
         try:
-            done = subprocess.run(command, cwd=self._folder, capture_output=True, timeout=_TIMEOUT_SECONDS)
+            done = run(command, cwd=self._folder, capture_output=True, timeout=_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             return None
         except OSError as error:

@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.port_scales import MOVES
-from ...memory.footprint import GivenAgreement, OutputAgreement
+from ...memory.measured import GivenAgreement, OutputAgreement
 from ..compare import output_range
 from ..error_bounds import Distance
 from ..inputs import InputDraws

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import PassfitError, ToolchainError
+from ...support.children import start
 from ...targets.desk import fill_in
 from .image import LinkedImage
 
@@ -50,7 +51,7 @@ class DeskImage(LinkedImage):
     def execute(self, command: list[str], where: str, seconds: float) -> str:
         """Run the command, with all that it starts; return what it prints. Raises ToolchainError with its last lines."""
         try:
-            process = subprocess.Popen(
+            process = start(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True, errors="replace", start_new_session=True,
             )  # fmt: skip

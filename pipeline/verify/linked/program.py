@@ -16,6 +16,7 @@ import numpy as np
 from ...codegen.library import Library
 from ...errors import ModelError, NumericError, PassfitError, ToolchainError
 from ...program import Port, Program, Tensor
+from ...support.children import run
 from ...targets import Runner
 
 #: enough for a few cases, also under an emulator
@@ -52,9 +53,7 @@ class Linked:
     def execute(self, command: list[str], where: str, seconds: float) -> str:
         """Run the command, for at most so many seconds; return what it prints. Raises NumericError, ToolchainError."""
         try:
-            done = subprocess.run(
-                command, cwd=self.folder, capture_output=True, text=True, errors="replace", timeout=seconds
-            )
+            done = run(command, cwd=self.folder, capture_output=True, text=True, errors="replace", timeout=seconds)
         except subprocess.TimeoutExpired as error:
             raise ToolchainError(f"{where} did not finish in {seconds:g} s.", "Try a smaller input shape.") from error
         except OSError as error:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...memory.footprint import Energy
+from ...memory.measured import Energy
 
 ROOT = Path("/sys/class/powercap")
 

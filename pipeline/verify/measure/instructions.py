@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import ToolchainError
+from ...support.children import start
 from ..runner import Linked, LinkedImage
 
 #: most executed blocks to count; each is a handful of instructions
@@ -93,7 +94,7 @@ def log_of(
     """
     program, *options = emulator
     try:
-        process = subprocess.Popen(
+        process = start(
             [program, *options, "-d", "nochain,exec,in_asm", *command],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip

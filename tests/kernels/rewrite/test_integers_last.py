@@ -133,3 +133,11 @@ def test_axes_of_a_region_follow_tensors_whose_shape_stays_the_same(size, tmp_pa
     assert moved.last
     assert [stage.axis for stage in after.stages] == [1 if tensor in moved.last else 2 for tensor in written]
     validate_region(moved.program, splits_of(moved), after)
+
+
+def test_rules_are_asked_once_for_equal_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first, again = (lowered(network(6, (9, 7), 1, 3), tmp_path) for _ in range(2))
+    moved = integers_last(first, set(range(len(first.program.steps))))
+    assert moved is not first
+    monkeypatch.setattr("passfit.kernels.rewrite.integers_last.flatten_axes", lambda *_: 1 / 0)
+    assert integers_last(again, set(range(len(again.program.steps)))).program == moved.program

@@ -6,14 +6,8 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.memory import Baseline, Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
-from passfit.memory.footprint import (
-    BesideFloats,
-    Energy,
-    ErrorDistances,
-    GivenAgreement,
-    OutputAgreement,
-    RamAndWeights,
-)
+from passfit.memory.footprint import BesideFloats, RamAndWeights
+from passfit.memory.measured import Energy, ErrorDistances, GivenAgreement, OutputAgreement, ReorderedRows
 
 sizes = st.integers(0, 1 << 40)
 footprints = st.builds(Footprint, *[sizes] * 8, st.booleans(), sizes, sizes)
@@ -26,7 +20,8 @@ reports = st.builds(
     st.text(max_size=5),
     st.builds(Start, sizes, sizes),
     footprints,
-    st.builds(Baseline.of, footprints, st.none() | sizes),
+    st.builds(Baseline.of, footprints, st.none() | sizes)
+    | st.builds(Baseline.missing, st.text(min_size=1, max_size=5)),
     st.builds(
         Measured,
         st.booleans(),
@@ -41,6 +36,7 @@ reports = st.builds(
         st.none() | st.builds(Energy, st.text(max_size=5), maybe),
         maybe,
         st.none() | st.builds(GivenAgreement, sizes, st.lists(agreements, max_size=2).map(tuple)),
+        reordered=st.none() | st.builds(ReorderedRows, sizes, sizes, st.floats(0, 1)),
     ),
     st.builds(Budget, st.none() | sizes, st.none() | sizes),
     st.booleans(),

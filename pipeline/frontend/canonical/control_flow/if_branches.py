@@ -3,18 +3,19 @@
     If(c){then: f(x)} {else: g(x)}  ──►  Where(c, f(x), g(x))
 
 ONNX operators have no side effects, so the unused branch costs time and memory but changes nothing. A compiled library
-runs the same kernels in the same order every time, as a planned arena needs.
+runs the same kernels in the same order every time, as a planned arena needs. An operator that forbids values, such as an
+index out of range, gets one it takes where its branch is not taken: Gather(x, i) reads Where(c, i, 0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from ..node_builder import Names
 from ..read_onnx import node_title, operator_set
-from ..shapes import infer_shapes, infer_what_is_open, static_shape, value_types
+from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 
 #: the operator set of Where
 _FIRST_WHERE = 9
+#: by operator, the operands with forbidden integers, and one that is always allowed: positions and shifts of 0, divisors of 1
+_POSITIONS = (
+    "ArrayFeatureExtractor", "Gather", "GatherBlockQuantized", "GatherElements", "GatherND", "MaxUnpool",
+    "NegativeLogLikelihoodLoss", "Scatter", "ScatterElements", "ScatterND", "SoftmaxCrossEntropyLoss",
+)  # fmt: skip
+_ALLOWED = {name: {1: 0} for name in _POSITIONS} | {
+    "Div": {1: 1}, "Mod": {1: 1}, "BitShift": {1: 0}, "RoiAlign": {2: 0}, "TensorScatter": {2: 0},
+    "RotaryEmbedding": {1: 0, 3: 0}, "EmbedLayerNormalization": {0: 0, 1: 0, 8: 0}, "QEmbedLayerNormalization": {0: 0, 1: 0},
+}  # fmt: skip
 
 
 def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -30,7 +40,10 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
     pairs: list[tuple[onnx.NodeProto, str, str]] = []
-    opset, names = operator_set(model.opset_import), Names(model.graph)
+    opset = operator_set(model.opset_import)
+    if any(node.op_type == "If" for node in model.graph.node):
+        model = infer_what_is_open(model)
+    names = Names(model.graph)
     while any(node.op_type == "If" for node in model.graph.node):
         if opset < _FIRST_WHERE:
             node = next(each for each in model.graph.node if each.op_type == "If")
@@ -70,16 +83,17 @@ def _select(
     condition = new(f"{stem}/condition")
     graph.initializer.append(scalar)
     made = [helper.make_node("Reshape", [node.input[0], scalar.name], [condition], name=condition)]
-    results = []
+    results, constants = [], constant_tensors(graph, inside=True).keys()
     for branch in ("then_branch", "else_branch"):
         body, prefix = bodies[branch], f"{stem}/{branch.partition('_')[0]}/"
+        nodes = list(_guarded(body, condition, branch == "then_branch", value_types(graph), constants, new))
         inside = [tensor.name for tensor in body.initializer]
-        inside += [name for inner in body.node for name in inner.output if name]
+        inside += [name for inner in nodes for name in inner.output if name]
         names = {name: new(prefix + name) for name in dict.fromkeys(inside)}
         for tensor in body.initializer:
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = names[tensor.name]
-        for inner in body.node:
+        for inner in nodes:
             made.append(rename(inner, names))
             made[-1].name = new(prefix + (inner.name or inner.output[0]))
         results.append([names.get(value.name, value.name) for value in body.output])
@@ -88,6 +102,45 @@ def _select(
             made.append(helper.make_node("Where", [condition, then, other], [name], name=new(f"{stem}/{name}")))
             pairs.append((node, then, other))
     return made
+
+
+def _guarded(
+    body: onnx.GraphProto, condition: str, holds: bool, outer: Mapping[str, onnx.TypeProto], constants: Container[str],
+    new: Callable[[str], str],
+) -> Iterator[onnx.NodeProto]:  # fmt: skip
+    """Yield the nodes of a branch, and of graphs in it, which take all operands they have where `condition` is not `holds`."""
+    from onnx import TensorProto, helper
+
+    types = {**outer, **value_types(body)}
+    for node in body.node:
+        copied = type(node)()
+        copied.CopyFrom(node)
+        for attribute in copied.attribute:
+            if attribute.HasField("g"):
+                inner = list(_guarded(attribute.g, condition, holds, types, constants, new))
+                del attribute.g.node[:]
+                attribute.g.node.extend(inner)
+        for number, allowed in _ALLOWED.get(node.op_type, {}).items():
+            name = node.input[number] if number < len(node.input) else ""
+            element = types[name].tensor_type.elem_type if name in types else TensorProto.UNDEFINED
+            if name in constants or not _is_integer(element):
+                continue
+            stem = f"{node.name or node.output[0]}/{number}"
+            value = helper.make_node(
+                "Constant", [], [new(f"{stem}/allowed")], value=helper.make_tensor("", element, [], [allowed])
+            )
+            choices = [name, value.output[0]] if holds else [value.output[0], name]
+            copied.input[number] = new(f"{stem}/guarded")
+            yield value
+            yield helper.make_node("Where", [condition, *choices], [copied.input[number]], name=copied.input[number])
+        yield copied
+
+
+def _is_integer(element: int) -> bool:
+    """Tell whether a dtype of ONNX is one of integers."""
+    from onnx import helper
+
+    return bool(element) and helper.tensor_dtype_to_np_dtype(element).kind in "iu"
 
 
 def rename(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
