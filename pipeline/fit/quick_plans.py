@@ -61,7 +61,7 @@ def quick_plans(imported: ImportedModel, target: Target, settings: SearchSetting
     found = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=_STRATEGY, limits=Limits(settings.evaluations, settings.seconds or SECONDS), knowledge=load_knowledge(None),
-        progress=lambda what, done, best: progress(what, done, 0), workers=workers_of(imported, target, settings),
+        progress=lambda what, done, *_: progress(what, done, 0), workers=workers_of(imported, target, settings),
         baseline=_NONE, extra_compute=settings.max_extra_compute,
         aim=Aim(RAM, _UNLIMITED, _UNLIMITED, settings.max_slowdown),
     )  # fmt: skip

@@ -94,7 +94,7 @@ class Results:
     """Everything a page shows. `results` are in the order of params.yaml, `history` is in order of time.
 
     `effects` are the objects of effects.json by model. `versions` are those of the tools that made the results.
-    `before` are results to compare with, `since` names them. `missing` are declared pairs without a result.
+    `before` are results to compare with, each after its name; `since` is the revision asked for, if any. `missing` says what is missing, with the reason and the next step.
     """
 
     title: str
@@ -102,6 +102,6 @@ class Results:
     effects: Mapping[str, Json] = field(default_factory=dict)
     history: Sequence[Commit] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    before: Mapping[Pair, Result] = field(default_factory=dict)
+    before: Mapping[Pair, tuple[str, Result]] = field(default_factory=dict)
     since: str = ""
-    missing: Sequence[Pair] = ()
+    missing: Sequence[str] = ()

@@ -44,7 +44,7 @@ class Tradeoff:
     """Candidates on the front of the objective's cost and ram, by increasing ram.
 
     `points` hold the least ram, all on the front, and the chosen one, by its number. `ram` and `flash` are the limits in
-    bytes. `within` is false if no candidate fits: the least ram is chosen then. `max_slowdown` limits the cycles of the
+    bytes, `stack` what they leave for the stack besides. `within` is false if no candidate fits: the least ram is chosen then. `max_slowdown` limits the cycles of the
     objective RAM, relative to `whole`, those of the fastest plan of whole kernels; None: there is no limit, no such plan.
     """
 
@@ -56,6 +56,7 @@ class Tradeoff:
     within: bool
     max_slowdown: float | None = None
     whole: int | None = None
+    stack: int = 0
 
 
 def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int]) -> tuple[int, Tradeoff]:
@@ -102,6 +103,7 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
         best is not None,
         aim.max_slowdown,
         fastest_whole(known),
+        aim.stack,
     )
 
 
