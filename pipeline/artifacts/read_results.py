@@ -81,7 +81,7 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
     found = read_folder(repo / compile_dir(model, device.name))
     judged = report.within(params.budget(model, device.name), device.ram, device.flash)
     capacity = Capacity(device.ram, device.flash)
-    return replace(add_kernel_times(repo, found), footprint=judged, capacity=capacity)
+    return replace(add_kernel_times(repo, found), footprint=judged, capacity=capacity, declared=True)
 
 
 def add_kernel_times(repo: Path, result: Result) -> Result:

@@ -55,7 +55,7 @@ def run_gate(
 
     `against` is a git revision to compare with, `max_growth` the allowed growth over it (`5%`, `16KiB`). With the format
     `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. `explain` names the cause of each
-    failure and the next lever. Raises ConfigError and PassfitError
+    failure and what lowers it. Raises ConfigError and PassfitError
     (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
@@ -73,7 +73,7 @@ def run_gate(
     waiting = (_WAITING,) if broken and results and (repo / "dvc.yaml").is_file() else ()
     said = (*remarks(results), *notes(verdicts), *past.new, *waiting)
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
-    causes = explanations(repo, params, failed, against) if explain else None
+    causes = explanations(repo, params, catalogue, failed, against) if explain else None
     report = Report(verdicts, said, against, problems, tuple(information(results)), file_in_git(repo), causes)
     if format == "github":
         _append_summary(markdown(report))

@@ -12,6 +12,7 @@ from ..memory.placement.plan_arena import ArenaPlan
 from ..program import Program
 from .arena.explain import Explanation, explain
 from .arena.explain_flash import FlashExplained, explain_flash
+from .front_table import remedy_lines
 from .levers import LeversFound
 
 Pair = tuple[str, str]
@@ -33,7 +34,7 @@ class Result:
 
     `saved` is the plan of the library, `before` that of the same kernels in the order given, with nothing shared.
     `search`, `front` and `kernels` are the objects of the files of those names. `levers` are those that led to the
-    arena, None if they are not known.
+    arena, None if they are not known. `declared`: by params.yaml, whose settings remedies name; else those of a command.
     """
 
     footprint: FootprintReport
@@ -45,6 +46,7 @@ class Result:
     kernels: Json | None = None
     levers: LeversFound | None = None
     capacity: Capacity | None = None
+    declared: bool = False
 
     @property
     def pair(self) -> Pair:
@@ -74,6 +76,10 @@ class Result:
         if self.saved is None:
             return None
         return explain(self.saved.program, self.saved.plan, self.saved.alignment, self.levers)
+
+    def remedies(self) -> list[str]:
+        """Say which settings of the search lower ram."""
+        return remedy_lines(self.search if self.levers else None, self.footprint.best, self.declared)
 
     def flash(self) -> FlashExplained | None:
         """Explain flash, if the plan is there."""

@@ -138,7 +138,14 @@ def arena_section(result: Result) -> Section:
     missing = [] if result.before else [Text("There is no plan-before.json: compile again to see the arena before.")]
     return Section(
         "Arena",
-        [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result.saved.program)],
+        [
+            Text(said),
+            Row(charts),
+            *missing,
+            *tables,
+            *map(Text, (*explained.advice, *result.remedies())),
+            *_bodies(result.saved.program),
+        ],
     )
 
 
