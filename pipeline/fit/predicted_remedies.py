@@ -5,7 +5,7 @@ Imports TVM: only imported once a remedy is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -128,28 +128,39 @@ def flash_remedies(
             yield from remedy("less flash", Setting("search", "objective", FLASH), sizes(plan.passes, target))
 
 
-def speed_remedy(
-    imported: ImportedModel, target: Target, passes: tuple[str, ...], best: Footprint, quantity: str
+def timed_remedies(
+    imported: ImportedModel,
+    target: Target,
+    passes: tuple[str, ...],
+    best: Footprint,
+    quantity: str,
+    faster: Iterable[Remedy],
 ) -> Iterator[Remedy]:
-    """Yield `opt: speed` for a library of these passes, with its time by a run: a "latency" or "instructions"."""
+    """Yield remedies that make a library of these passes faster, each with its "latency" or "instructions" by a run.
+
+    These are other plans, `faster` by the model of cycles, and `opt: speed`. Libraries are built anew: so both times are this machine's.
+    """
     from ..kernels.schedule.tuned import Tuning
     from ..passes.sequence.sequence import Sequence
     from ..verify.build_plan import build_plan
     from ..verify.settings import VerifySettings
 
-    if target.opt == "speed" or how_to_run(target).command is None or imported.onnx.ByteSize() > _LARGEST:
+    def run(plan: tuple[str, ...], device: Target) -> tuple[float, int]:
+        with scratch_folder() as folder:
+            built = build_plan(imported, Sequence.parse(plan), Tuning(), None, device, folder, VerifySettings(cases=1))
+        measured = built.measured
+        time = measured.latency_ms if quantity == "latency" else measured.instructions
+        return time or 0.0, built.library.code_bytes + built.lowered.program.weight_bytes
+
+    if how_to_run(target).command is None or imported.onnx.ByteSize() > _LARGEST:
         return
-    times, codes = [], []
+    tried = [(each, each.passes, target) for each in faster]
+    if target.opt != "speed":
+        setting = Setting(f"targets.{target.name}", "opt", "speed")
+        tried.append((Remedy("larger code", (setting,), best.ram, best.flash), passes, target.with_opt("speed")))
     with _failures_skipped():
-        for device in (target, target.with_opt("speed")):
-            with scratch_folder() as folder:
-                built = build_plan(
-                    imported, Sequence.parse(passes), Tuning(), None, device, folder, VerifySettings(cases=1)
-                )
-            measured = built.measured
-            times.append((measured.latency_ms if quantity == "latency" else measured.instructions) or 0)
-            codes.append(built.library.code_bytes)
-        if all(times):
-            setting = Setting(f"targets.{target.name}", "opt", "speed")
-            flash = best.flash - codes[0] + codes[1]
-            yield Remedy("larger code", (setting,), best.ram, flash, times[1] / times[0])
+        now, flash = run(passes, target)
+        for remedy, plan, device in tried:
+            then, size = run(plan, device)
+            if now and then:
+                yield replace(remedy, time=then / now, flash=best.flash - flash + size)

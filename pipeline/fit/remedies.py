@@ -14,6 +14,7 @@ from typing import Any
 
 from ..memory.footprint import Footprint
 from ..search.settings import FASTEST, RAM, SearchSettings
+from ..search.tradeoff import CYCLE_MARGIN
 from ..support.sizes import format_pair
 from .verdict import TargetLimits
 
@@ -49,7 +50,7 @@ class Remedy:
     """Change with its predicted ram and flash in bytes; `time` is relative to the present plan, 0 where it is not known.
 
     `name` says what is to be done or paid, `settings` how; there are none for a change of the model. `extra_compute` is
-    additional arithmetic, as a fraction.
+    additional arithmetic, as a fraction, `passes` are those of another plan, if they are known.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Remedy:
     flash: int
     time: float = 0.0
     extra_compute: float = 0.0
+    passes: tuple[str, ...] = ()
 
     @property
     def options(self) -> str:
@@ -113,13 +115,15 @@ def faster_remedies(search: Mapping[str, Any], best: Footprint, section: str, ca
     points, chosen = tradeoff["points"], tradeoff["points"][tradeoff["chosen"]]
     beside = best.ram - chosen["ram"]
     fitting = [each for each in points if each["ram"] + max(beside, tradeoff.get("stack", 0)) <= capacity]
-    point = min(fitting, key=lambda each: (each["cycles"], each["ram"]), default=chosen)
+    most = (1 + CYCLE_MARGIN) * min((each["cycles"] for each in fitting), default=0)
+    point = min((each for each in fitting if each["cycles"] <= most), key=lambda each: each["ram"], default=chosen)
     if point["cycles"] >= chosen["cycles"]:
         return []
     wider = point["ram"] > tradeoff["ram"]
     settings = [Setting("search", "objective", FASTEST)] if tradeoff["objective"] != FASTEST else []
     settings += [Setting(section, "ram", point["ram"] + tradeoff.get("stack", 0))] if wider else []
-    found = Remedy("more ram", tuple(settings), point["ram"] + beside, best.flash, point["cycles"] / chosen["cycles"])
+    time, passes = point["cycles"] / chosen["cycles"], tuple(point["passes"])
+    found = Remedy("more ram", tuple(settings), point["ram"] + beside, best.flash, time, passes=passes)
     return [found] if settings else []
 
 

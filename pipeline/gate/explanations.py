@@ -158,13 +158,10 @@ def _remedies(
     best, budget, settings = result.footprint.best, params.budget(model, target), search_settings(params)
     if quantity == "ram":
         yield from remedies_of_search(search, best)
-    elif quantity != "flash":
-        own = f"budgets.{model}" if model in params.targets[target].budgets else "budget"
-        yield from faster_remedies(search, best, f"targets.{target}.{own}", device.ram)
     file, given = repo / canonical_model(model), repo / given_model(model)
     if result.passes is None or not file.is_file():
         return
-    from ..fit.predicted_remedies import flash_remedies, int8_remedy, speed_remedy
+    from ..fit.predicted_remedies import flash_remedies, int8_remedy, timed_remedies
     from ..frontend.imported_model import load
 
     try:
@@ -176,4 +173,6 @@ def _remedies(
     if quantity in ("ram", "flash"):
         yield from int8_remedy(imported, device, budget, settings, best.stack)
     else:
-        yield from speed_remedy(imported, device, result.passes, best, quantity)
+        own = f"budgets.{model}" if model in params.targets[target].budgets else "budget"
+        faster = faster_remedies(search, best, f"targets.{target}.{own}", device.ram)
+        yield from timed_remedies(imported, device, result.passes, best, quantity, faster)
