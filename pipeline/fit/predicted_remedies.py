@@ -76,8 +76,10 @@ def int8_remedy(
     twin = in_int8(imported)
     if twin is None:
         return
+    # the fastest plan of a quick search is slower than that of a long one, relative to which a slowdown is allowed
+    careful = settings if settings.max_slowdown is None else replace(settings, max_slowdown=1.0)
     with _failures_skipped():
-        plan = quick_plans(twin, target, settings, silent).plan(aim_of(settings, budget, target))
+        plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
         yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)

@@ -21,6 +21,7 @@ from passfit.stages.import_model import import_model
 from passfit.stages.optimize import optimize
 from passfit.stages.tune import tune
 from passfit.support.sizes import parse_size
+from passfit.targets import get_target
 
 from ..models import NodeBuilder, save
 from .samples import Repo
@@ -89,7 +90,9 @@ class Pipeline:
     @property
     def used(self) -> dict[str, float]:
         report = read_report(self.repo.path / "out/compile" / self.model / self.target / "footprint.json")
-        return {"ram": report.best.ram, "flash": report.best.flash, "time": report.measured.instructions or 0}
+        # with an operating system no stack is predicted
+        ram = report.best.ram if get_target(self.target).bare else report.best.planned_ram
+        return {"ram": ram, "flash": report.best.flash, "time": report.measured.instructions or 0}
 
     def levers(self, against: str | None) -> list[str]:
         causes = json.loads(run_gate(self.repo.path, explain=True, format="json", against=against).text)["causes"]
@@ -135,6 +138,8 @@ def said(lever: str) -> dict[str, float]:
         name: parse_size(size.replace(" ", "").replace(",", ""))
         for name, size in re.findall(r"(ram|flash) ([\d.,]+ \w+) instead of", text)
     }
+    if before := re.search(r"ram [\d.,]+ \w+ instead of ([\d.,]+ \w+)", text):
+        found["before"] = parse_size(before[1].replace(" ", "").replace(",", ""))
     if time := re.search(r"([\d.]+) × the time", text):
         found["time"] = float(time[1])
     return found
