@@ -18,6 +18,7 @@ from passfit.artifacts.origin import (
     provenance_record,
     search_inputs,
     search_settings,
+    tune_record,
     verify_record,
     verify_settings,
 )
@@ -46,9 +47,10 @@ def toolchain(params: Params) -> str:
 
 
 def write_settings(params: Params, model: str, name: str) -> None:
-    """Write the inputs of a search and of a compilation from params.yaml and the catalogue, and nothing else."""
+    """Write the inputs of a search, a tuning and a compilation from params.yaml and the catalogue, and nothing else."""
     folder, target = OUT / "settings" / model / name, target_of(params, model, name)
     write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
+    write_json(folder / "tune.json", tune_record(params, name))
     # the sequence is not known yet: it can be lossy only if the search allows that
     verified = verify_record(verify_settings(params), params.search.lossy, target)
     write_json(folder / "compile.json", {**verified, "provenance": provenance_record(params, model)})

@@ -11,30 +11,32 @@ from passfit.artifacts.places import ASKED, canonical_model, optimize_dir, tunin
 from passfit.params.params import Params
 from passfit.report.progress import console_progress
 from passfit.stages._common import entry, run_stage, write_json
-from passfit.targets import get_target, how_to_run
+from passfit.targets import get_target
+from passfit.tuning.tune_model import why_unmeasured
 
 
 def tune(params: Params, model: str, target: str) -> str:
     """Write out/tune/MODEL/TARGET/tuning.json, and the settings asked for to asked.json beside it.
 
-    Nothing is tuned, in no time, if tune.seconds is 0 or the target's programs do not run here.
+    Nothing is tuned, in no time, if the seconds for the target are 0 or its kernels cannot be measured.
     """
     entry(params, "models", model)
     entry(params, "targets", target)
     out, device = tuning_file(model, target), get_target(target, Path())
-    write_json(out.with_name(ASKED), tune_record(params))
-    seconds, runner = params.tune.seconds, how_to_run(device)
-    if seconds and runner.command is None:
-        unmeasured = f"kernels cannot be measured here ({runner.how}), and keep the rules' schedules"
-        sys.stderr.write(f"passfit: {target}: {unmeasured}.\n")
-        seconds = 0.0
+    write_json(out.with_name(ASKED), tune_record(params, target))
+    asked, unmeasured = params.tuning(target), why_unmeasured(device)
+    seconds = 0.0 if unmeasured else asked.seconds
+    if asked.seconds and unmeasured:
+        sys.stderr.write(
+            f"passfit: {target}: kernels keep the rules' schedules: they cannot be measured {unmeasured}.\n"
+        )
     with console_progress() as progress:
         found = api.tune(
             canonical_model(model),
             device,
             out,
             sequence=optimize_dir(model, target) / "sequence.json",
-            settings=api.TuneSettings(seconds, params.tune.seed),
+            settings=api.TuneSettings(seconds, asked.seed),
             name=model,
             progress=progress,
         )

@@ -10,7 +10,7 @@ from ..params.params import Params
 from ..report.results import Pair, Results
 from ..support.text_files import write_text
 from .read_results import read_folders, read_repo
-from .revision import results_at_revision
+from .revision import earlier_results, results_at_revision
 
 #: where the stage, and the command without --out, write it, relative to the repo
 REPORT = Path("out") / "report" / "index.html"
@@ -27,12 +27,13 @@ def folders_page(folders: Sequence[Path]) -> str:
 
 
 def page_of(results: Results, repo: Path = Path(), against: str | None = None) -> str:
-    """Return the page of `results`."""
+    """Return the page of `results`, compared with a revision; by default with the last in git that differ."""
     from ..report.html import page
 
-    if against is not None:
-        results = replace(results, before=results_at_revision(repo, against, "--against"), since=against)
-    return page(results)
+    if against is None:
+        return page(replace(results, before=earlier_results(repo, results)))
+    found = results_at_revision(repo, against, "--against")
+    return page(replace(results, before={pair: (against, each) for pair, each in found.items()}, since=against))
 
 
 def run_page(repo: Path, params: Params, pair: Pair) -> str:

@@ -105,9 +105,9 @@ def provenance_record(params: Params, model: str) -> OriginRecord:
     return {**found.record, "text": hashlib.sha256(found.licence.text).hexdigest()}
 
 
-def tune_record(params: Params) -> OriginRecord:
-    """Return the inputs of a tuning in params.yaml; without seconds, no seed."""
-    asked = params.tune
+def tune_record(params: Params, target: str) -> OriginRecord:
+    """Return the inputs of a tuning on a target in params.yaml; without seconds, no seed."""
+    asked = params.tuning(target)
     return json_values({"seconds": float(asked.seconds), "seed": asked.seed if asked.seconds else None})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,13 @@ PLAN, PLAN_BEFORE = "plan.json", "plan-before.json"
 KERNELS = "kernels.json"
 #: the record of a tuning, next to tuning.json
 ASKED = "asked.json"
+
+
+def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the next step for missing results of models and targets: git's copy tells that others made them."""
+    if any((repo / kept_footprint(*pair)).is_file() for pair in pairs):
+        return "Get it with `dvc pull`; without a remote, run `dvc repro`."
+    return REMAKE
 
 
 def canonical_model(model: str) -> Path:

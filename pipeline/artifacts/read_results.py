@@ -7,19 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError
+from ..errors import ConfigError, PassfitError
 from ..memory import read_plan, read_report
 from ..params.params import Params, check_targets, declared
 from ..report.fit import shorten
 from ..report.levers import read_levers
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
+from .failures import why_failed
 from .places import (
     KERNELS,
     PLAN,
     PLAN_BEFORE,
     REMAKE,
     compile_dir,
+    how_to_get,
     kernels_file,
     profile_dir,
     read_result,
@@ -79,7 +81,7 @@ def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result 
     found = read_folder(repo / compile_dir(model, device.name))
     judged = report.within(params.budget(model, device.name), device.ram, device.flash)
     capacity = Capacity(device.ram, device.flash)
-    return replace(add_kernel_times(repo, found), footprint=judged, capacity=capacity)
+    return replace(add_kernel_times(repo, found), footprint=judged, capacity=capacity, declared=True)
 
 
 def add_kernel_times(repo: Path, result: Result) -> Result:
@@ -90,26 +92,45 @@ def add_kernel_times(repo: Path, result: Result) -> Result:
 def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
     """Read the results that params.yaml declares, with their past in git; or `only` those of a model on a target.
 
-    Raises ConfigError if there are none.
+    A result that cannot be read is missing, with the reason. Raises ConfigError if there are none.
     """
     from ..targets import load_catalogue
 
     catalogue = load_catalogue(repo)
     check_targets(params, catalogue)
     pairs = declared(params) if only is None else [only]
-    found = {(model, target): read_pair(repo, params, catalogue[target], model) for model, target in pairs}
-    results = [result for result in found.values() if result is not None]
+    results: list[Result] = []
+    effects: dict[str, Json] = {}
+    unread, missing = [], []
+    for model, target in pairs:
+        try:
+            result = read_pair(repo, params, catalogue[target], model)
+        except PassfitError as error:
+            unread.append(f"{model} @ {target}: {error}")
+            continue
+        if result is None:
+            failed = why_failed(repo, model, target)
+            why = f": {failed}" if failed else f". {how_to_get(repo, [(model, target)])}"
+            missing.append(f"{model} @ {target}: there is no result{why}")
+        else:
+            results.append(result)
+    for model in dict(result.pair for result in results):
+        try:
+            found = _object(repo / profile_dir(model) / "effects.json")
+        except PassfitError as error:
+            unread.append(f"{model}: {error}")
+            continue
+        effects |= {} if found is None else {model: found}
     if not results:
-        raise ConfigError("there are no results under out/compile.", REMAKE)
+        none = f"there are no results under out/compile. {how_to_get(repo, pairs)}"
+        raise ConfigError(unread[0] if unread else none)
     return Results(
         title=shorten(", ".join(dict(pairs)), _TITLE),
         results=results,
-        effects={
-            model: effects for model in dict(pairs) if (effects := _object(repo / profile_dir(model) / "effects.json"))
-        },
+        effects=effects,
         history=_history(repo, pairs),
         versions=_versions(repo / compile_dir(*results[0].pair)),
-        missing=[pair for pair, result in found.items() if result is None],
+        missing=[*unread, *missing],
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from ..errors import ConfigError, PassfitError
 from ..memory.files.plan_file import parse_plan
 from ..memory.footprint import FootprintReport
-from ..report.results import Commit, Pair, Result
+from ..report.results import Commit, Pair, Result, Results
 from .git import check_revision, git, git_files
 from .places import PLAN, compile_dir, kept_footprint, parse_result
 
@@ -69,6 +70,18 @@ def history(repo: Path, pairs: Iterable[Pair]) -> tuple[Commit, ...]:
         except PassfitError:
             continue
     return tuple(Commit(sha[:_HASH], subject, found[sha]) for sha, _, subject in commits)
+
+
+def earlier_results(repo: Path, results: Results) -> dict[Pair, tuple[str, Result]]:
+    """Return the last result of git's history that differs from each, after the name of its commit."""
+    found, files = {}, lru_cache(lambda commit: _Files(repo, commit))
+    for pair, best in ((each.pair, each.footprint.best) for each in results.results):
+        others = (each for each in reversed(results.history) if pair in each.footprints)
+        commit = next((each for each in others if each.footprints[pair].best != best), None)
+        if commit is not None:
+            earlier = files(commit.hash).result(commit.footprints[pair])
+            found[pair] = f"{commit.hash} ({commit.subject})", earlier
+    return found
 
 
 def _kept_pairs(repo: Path, revision: str) -> Iterator[Pair]:

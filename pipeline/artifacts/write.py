@@ -15,7 +15,6 @@ from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import Baseline, Budget, Defect, FootprintReport, Measured
-from ..program import Loop
 from ..search.settings import RAM
 from ..support.digests import digest_of
 from ..support.result_folder import move_files
@@ -163,16 +162,14 @@ def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
 
 
 def write_plans(built: BuiltPlan, target: Target, folder: Path) -> None:
-    """Write plan.json, and plan-before.json: the kernels in the order given, unless they have loops, which are planned later."""
+    """Write plan.json, and plan-before.json: the same kernels in the order given, nothing shared or split."""
     from ..memory import SavedPlan, plan_arena, write_plan
 
     saved = SavedPlan(built.lowered.program, built.plan, target.alignment, built.library.code)
     write_plan(saved, folder / PLAN)
-    before = built.before.program
-    if not any(isinstance(step, Loop) for step in before.steps):
-        plan = spare(PLAN_BEFORE, partial(plan_arena, before, target.alignment), lambda why: None)
-        if plan is not None:
-            write_plan(SavedPlan(before, plan, target.alignment), folder / PLAN_BEFORE)
+    before = spare(PLAN_BEFORE, partial(plan_arena, built.before, target.alignment), lambda why: None)
+    if before is not None:
+        write_plan(SavedPlan(built.before, before, target.alignment), folder / PLAN_BEFORE)
 
 
 def write_manifest(

@@ -27,7 +27,7 @@ def show_report(report: FootprintReport, out: Path, searched: bool = True, front
 
 def _print_report(report: FootprintReport, out: Path, searched: bool, front: bool) -> None:
     from ..report.footprint_table import footprint_table
-    from ..report.front_table import front_table, tradeoff_table
+    from ..report.front_table import front_table, remedy_lines, tradeoff_table
     from ..report.search_table import search_table
     from ..support.text_files import decode, read_text
 
@@ -38,6 +38,8 @@ def _print_report(report: FootprintReport, out: Path, searched: bool, front: boo
         print_table(search_table(found))
         if "tradeoff" in found:
             print_table(tradeoff_table(found["tradeoff"]))
+        for line in remedy_lines(found, report.best):
+            print_table(line)
         if front:
             file = out / "front.json"
             print_table(front_table(decode(dict, read_text(file, ""), str(file), "")))

@@ -54,7 +54,7 @@ def init(
         for path in written:
             typer.echo(f"wrote {path}")
         there = f"`cd {folder}`, " if folder != Path() else ""
-        typer.echo(f"Next: {there}`dvc repro`, then `passfit gate`.")
+        typer.echo(f"Next: {there}`dvc repro --keep-going`, then `passfit gate`.")
     if ci is not None:
         files, next_step = write_ci(folder, ci, force)
         for path in files:
@@ -75,7 +75,11 @@ def add(
     written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name, outputs=output or ())
     for path in written:
         typer.echo(f"wrote {path}")
-    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")
+    typer.echo(
+        "Next: `dvc repro --keep-going`, then `passfit gate`."
+        if written
+        else "Nothing to add: all is declared already."
+    )
 
 
 def remove(
@@ -90,7 +94,7 @@ def remove(
         typer.echo(f"wrote {path}")
     if left:
         typer.echo(f"Results that remain on disk: {', '.join(map(str, left))}")
-        typer.echo("Next: delete them (`git rm -r` those in footprints/), then `dvc repro`.")
+        typer.echo("Next: delete them (`git rm -r` those in footprints/), then `dvc repro --keep-going`.")
 
 
 def gate(

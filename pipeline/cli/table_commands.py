@@ -34,16 +34,18 @@ def explain(
     from ..report.arena.explain_flash import explain_flash, flash_tables
     from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
-    from ..report.front_table import tradeoff_table
+    from ..report.front_table import remedy_lines, tradeoff_table
     from ..report.levers import read_levers
-    from ..support.text_files import json_lines
+    from ..support.text_files import decode, json_lines, read_text
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
         write_minimalloc(saved, minimalloc)
     if solution is not None:
         saved = read_minimalloc(saved, solution)
-    levers = read_levers(search_file(folder), saved.plan.arena)
+    place = search_file(folder)
+    levers = read_levers(place, saved.plan.arena)
+    search = decode(dict, read_text(place, ""), str(place), "") if levers is not None else {}
     explained, bodies = explain_plan(saved.program, saved.plan, saved.alignment, levers), explain_bodies(saved.program)
     file = folder / "footprint.json"
     report = read_report(file) if file.is_file() else None
@@ -53,8 +55,10 @@ def explain(
         typer.echo(json_lines(parts), nl=False)
         return
     print_table(explanation_table(explained, wide))
-    if levers is not None and levers.tradeoff is not None:
-        print_table(tradeoff_table(levers.tradeoff))
+    if "tradeoff" in search:
+        print_table(tradeoff_table(search["tradeoff"]))
+    for line in [] if report is None else remedy_lines(search, report.best, place.parent != folder):
+        print_table(line)
     if bodies:
         print_table(bodies_table(bodies, wide))
     print_table(flash_tables(flash, wide))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..errors import ConfigError, ModelError
 from ..frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load
-from ..frontend.quantised.float_twin import has_numbers
-from ..memory.footprint import Budget
-from ..search.settings import SearchSettings
+from ..memory.footprint import Budget, Footprint
+from ..search.settings import SearchSettings, aim_of
 from ..support.interrupts import step_limit
 from ..support.progress import Progress, silent
 from ..targets import Target
-from .as_integers import as_integers, float_shares
 from .predict import EFFORT, SizePredictor
-from .quick_plans import QuickPlan, QuickPlans, quick_plans
-from .verdict import FitVerdict, Remedy, Sizes, TargetLimits, next_smaller, smallest_first, smallest_that_fits
+from .quick_plans import QuickPlans, quick_plans
+from .remedies import Remedy, remedies_of_search
+from .verdict import FitVerdict, Sizes, TargetLimits, next_smaller, smallest_first, smallest_that_fits
 
 #: part of estimated sizes that might turn a verdict: sizes are computed then
 _CLOSE = 0.1
@@ -54,7 +52,8 @@ class FitReport:
         limits = self.on(self.next).limits if self.next is not None else None
         found["verdicts"] = [each.to_json() for each in self.verdicts]
         found["remedies"] = [
-            asdict(each) | {"fits": limits is not None and each.fits(limits)} for each in self.remedies
+            asdict(each) | {"options": each.options, "fits": limits is not None and each.fits(limits)}
+            for each in self.remedies
         ]
         return found
 
@@ -110,7 +109,10 @@ def fit_model(
     if all(each.refused for each in verdicts):
         raise uncompilable(verdicts[0].refused)
     fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
-    remedies = [] if below is None else _remedies(imported, plans, below)
+    remedies = []
+    if below is not None:
+        target = next(each for each in targets if each.name == below.target)
+        remedies = _remedies(imported, plans, below, target, budgets.get(target.name, Budget()), settings)
     return FitReport(
         imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
         tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
@@ -135,33 +137,38 @@ def _verdict(predictor: SizePredictor, target: Target, limits: TargetLimits) -> 
         return FitVerdict(target.name, Sizes(0, 0, 0, 0), limits, failure.reason)
 
 
-def _remedies(imported: ImportedModel, plans: QuickPlans, below: FitVerdict) -> list[Remedy]:
+def _remedies(
+    imported: ImportedModel,
+    plans: QuickPlans,
+    below: FitVerdict,
+    target: Target,
+    budget: Budget,
+    settings: SearchSettings,
+) -> list[Remedy]:
     """Return changes with their sizes on a target that lacks memory; those that save none of it are left out."""
-    found, sizes = [], below.sizes
+    from .predicted_remedies import int8_remedy
 
-    def lower(name: str, how: str, plan: QuickPlan | None) -> None:
-        if plan is not None and plan.ram < plans.chosen.ram:
-            found.append(Remedy(name, how, sizes.ram - plans.chosen.ram + plan.ram, sizes.flash))
-
-    lower("more time", _time(plans.least), plans.least)
-    lower(
-        "more arithmetic",
-        f"--max-extra-compute {math.ceil(100 * (plans.further.extra_compute if plans.further else 0)) / 100:g}",
-        plans.further,
-    )
-    if sizes.weights_in_ram:
+    sizes = below.sizes
+    aim = aim_of(settings, budget, target)
+    own = plans.plan(aim)
+    best = _footprint(sizes, sizes.ram - plans.chosen.ram + own.ram)
+    found = []
+    if own.ram < plans.chosen.ram:
+        slowdown = own.slowdown / plans.chosen.slowdown if plans.chosen.slowdown else 0.0
         found.append(
-            Remedy(
-                "weights in place", 'weights = "in-place" for the target', sizes.ram - sizes.weights_in_ram, sizes.flash
-            )
+            Remedy("a slower plan, which `passfit compile` takes here by itself", (), best.ram, best.flash, slowdown)
         )
-    if not has_numbers(imported.onnx) and (shares := float_shares(imported.onnx)).mostly:
-        small = as_integers(sizes, shares)
-        found.append(Remedy("int8", "quantise the model; a quarter of its float32 bytes", small.ram, small.flash))
-    saved = {"ram": lambda each: each.ram < sizes.ram, "flash": lambda each: each.flash < sizes.flash}
-    return [each for each in found if any(saved[memory](each) for memory in below.lacking)]
+    found += remedies_of_search(plans.search(aim), best)
+    if sizes.weights_in_ram:
+        in_place = sizes.ram - sizes.weights_in_ram
+        found.append(Remedy('weights = "in-place" for the target, if it can', (), in_place, sizes.flash))
+    found += int8_remedy(imported, target, budget, settings)
+    return [each for each in found if any(each.lowers(memory, sizes.ram, sizes.flash) for memory in below.lacking)]
 
 
-def _time(plan: QuickPlan) -> str:
-    took = f": {plan.slowdown:.2f} × the time of the fastest whole kernels" if plan.slowdown else ""
-    return f"--max-slowdown none{took}"
+def _footprint(sizes: Sizes, ram: int) -> Footprint:
+    """Return predicted sizes as a footprint of so much ram."""
+    return Footprint(
+        ram=ram, flash=sizes.flash, arena=sizes.arena, workspace=sizes.workspace, weights=sizes.weights, code=sizes.code,
+        bound=0, floor=0, proved=False, kernels=0, sum=0, stack=sizes.stack,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from ..frontend.imported_model import ImportedModel
 from ..memory.validation.checked_plan import checked_plan
 from ..targets import Target
 from .compiled_code import DATA, CompiledCode, compile_code
-from .quick_plans import QuickPlan
+from .quick_plans import OF_BOUND, QuickPlan
 from .verdict import Sizes
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ EFFORT = 120
 #: part of the weights below which code is scaled from that of another processor, or from its bound: being wrong by a
 #: quarter costs 5 % then
 _SMALL = 0.2
-#: code, relative to its bound (`tir/counts/most_code.py`): 0.085 to 0.107 for kws-int8, mtcnn-onet, wake-embedding, ocr-rec
-#: on a Cortex-M4; and bytes of stack: 72 to 588 were measured
-_OF_BOUND, _STACK = 0.095, 400
+#: bytes of stack: 72 to 588 were measured
+_STACK = 400
 #: bytes of ram, relative to those of stack, compared with which the stack is little
 _BESIDE_STACK = 50
 #: bytes of code, relative to that of Cortex-M4: of six models (riscv32 0.7 to 3.4, x86_64 0.4 to 1.9), of one (aarch64),
@@ -93,15 +92,13 @@ class SizePredictor:
     @property
     def _is_little(self) -> bool:
         """Return whether code and stack are little compared with weights and arena."""
-        return (
-            _OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
-        )
+        return OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
 
     def _model(self, target: Target) -> Sizes:
         """Return the sizes by the search alone: nothing is lowered again, nor compiled."""
         plan = self._plan
         arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
-        code = round(_OF_BOUND * plan.most_code * _ratio(self._searched, target))
+        code = round(OF_BOUND * plan.most_code * _ratio(self._searched, target))
         stack, data = (_STACK, DATA) if target.bare else (0, 0)
         return Sizes(
             arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True

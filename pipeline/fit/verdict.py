@@ -110,17 +110,3 @@ def next_smaller(verdicts: Iterable[FitVerdict]) -> FitVerdict | None:
             break
         before = before if each.refused else each
     return before
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """Change of the model or of the plan with its predicted ram and flash in bytes; `how` says what to do."""
-
-    name: str
-    how: str
-    ram: int
-    flash: int
-
-    def fits(self, limits: TargetLimits) -> bool:
-        """Return whether the change makes the model fit."""
-        return self.ram <= limits.ram and self.flash <= limits.flash

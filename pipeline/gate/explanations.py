@@ -1,23 +1,27 @@
-"""Name the ONNX node behind an exceeded limit, and the next lever: `passfit gate --explain`."""
+"""Name the ONNX node behind an exceeded limit, and what lowers it: `passfit gate --explain`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ..artifacts.places import compile_dir
+from ..artifacts.origin import search_settings
+from ..artifacts.places import canonical_model, compile_dir, given_model
 from ..artifacts.read_results import add_kernel_times, read_folder
 from ..artifacts.revision import results_at_revision
 from ..errors import PassfitError
+from ..fit.remedies import Remedy, faster_remedies, remedies_of_search
+from ..fit.verdict import TargetLimits
 from ..params.params import Params
 from ..report.arena.explain_flash import explain_flash, largest
 from ..report.compare import because, compare
 from ..report.compare.comparison import Comparison, shown, shown_change
 from ..report.fit import nodes_in, shorten
-from ..report.front_table import saved_by_time
 from ..report.kernel_names import kernel_label
-from ..report.results import Result
+from ..report.results import Json, Result
+from ..search.settings import aim_of
 from ..support.sizes import format_bytes
+from ..targets import Catalogue, Target
 from .verdicts import Pair, Verdict
 
 #: largest buffers, or weights that grew, that are named
@@ -28,8 +32,10 @@ _NAMED_OF_FLASH = 3
 _ROOM = 60
 
 
-def explanations(repo: Path, params: Params, failures: Iterable[Verdict], against: str | None) -> tuple[str, ...]:
-    """Explain the failures in sentences, one cause and one lever for each model, target and quantity.
+def explanations(
+    repo: Path, params: Params, catalogue: Catalogue, failures: Iterable[Verdict], against: str | None
+) -> tuple[str, ...]:
+    """Explain the failures in sentences: for each model, target and quantity the cause, and all that lowers it.
 
     `against` is the revision that growth is relative to. Raises ConfigError for a malformed result.
     """
@@ -44,11 +50,18 @@ def explanations(repo: Path, params: Params, failures: Iterable[Verdict], agains
         result = add_kernel_times(repo, read_folder(repo / compile_dir(*pair)))
         growth = any(each.limit_kind == "growth" for each in verdicts) and pair in past
         cause = growth_cause(compare(past[pair], result), quantity) if growth else _largest(result, quantity)
+        device = params.targets[pair[1]].apply(catalogue[pair[1]], pair[0])
+        limits = TargetLimits(*(_least_limit(verdicts, quantity, name) for name in ("ram", "flash")))
         found += [
-            f"{result.name}: {cause}",
-            *(f"{result.name}: next: {lever}" for lever in _levers(result, quantity, params)),
+            f"{result.name}: {each}" for each in (cause, *_levers(repo, device, result, quantity, params, limits))
         ]
     return tuple(found)
+
+
+def _least_limit(verdicts: Iterable[Verdict], quantity: str, name: str) -> int:
+    """Return the least exceeded limit of ram or flash; without one, more than any device has."""
+    limits = [int(each.limit) for each in verdicts if name == quantity and each.limit is not None]
+    return min(limits, default=1 << 62)
 
 
 def _past(repo: Path, against: str) -> Mapping[Pair, Result]:
@@ -108,31 +121,58 @@ def _name(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
     return f"{shorten(name, _ROOM)} {format_bytes(nbytes)}" + (f" of {nodes_in(nodes, _ROOM)}" if nodes else "")
 
 
-def _levers(result: Result, quantity: str, params: Params) -> Iterator[str]:
-    """Yield levers for ram, flash, or time."""
-    target = params.targets[result.footprint.target]
-    if quantity in ("latency", "instructions"):
-        unused = ([] if target.opt == "speed" else [f"opt: speed under targets.{result.footprint.target}"]) + (
-            [] if params.tune.seconds else ["tune: {seconds: 60}"]
-        )
-        yield f"{', '.join([*unused, 'or a larger budget of ram, which admits faster plans'])}, in params.yaml"
+def _levers(
+    repo: Path, device: Target, result: Result, quantity: str, params: Params, limits: TargetLimits
+) -> list[str]:
+    """Say which settings, or which change of the model, lower a quantity, and by how much; else that none does."""
+    best, search = result.footprint.best, (result.search if result.levers is not None else None) or {}
+    aim = aim_of(search_settings(params), params.budget(*result.pair), device)
+    again = []
+    if search and _limits(search) != (None if aim is None else (aim.objective, aim.ram, aim.flash)):
+        again, search = ["next: `dvc repro`: it was searched for other limits than those of params.yaml now"], {}
+    remedies = _remedies(repo, device, result, search, quantity, params)
+    found = [each for each in remedies if each.lowers(quantity, best.ram, best.flash)]
+    if not found:
+        return again or ["no setting that could be tried lowers it"]
+
+    def enough(remedy: Remedy) -> str:
+        if quantity not in ("ram", "flash"):
+            return ""
+        within = getattr(remedy, quantity) <= getattr(limits, quantity)
+        return ", which is enough" if within else ", which is not enough"
+
+    return again + [f"next: {each.say(best.ram, best.flash, in_params=True)}{enough(each)}" for each in found]
+
+
+def _limits(search: Json) -> tuple[str, int, int] | None:
+    """Return objective, ram and flash that a search counted within; None without limits."""
+    tradeoff = search.get("tradeoff")
+    return None if tradeoff is None else (tradeoff["objective"], tradeoff["ram"], tradeoff["flash"])
+
+
+def _remedies(
+    repo: Path, device: Target, result: Result, search: Json, quantity: str, params: Params
+) -> Iterator[Remedy]:
+    """Yield the remedies of the search that led to a result, and those that its imported model lets predict."""
+    model, target = result.pair
+    best, budget, settings = result.footprint.best, params.budget(model, target), search_settings(params)
+    if quantity == "ram":
+        yield from remedies_of_search(search, best)
+    file, given = repo / canonical_model(model), repo / given_model(model)
+    if result.passes is None or not file.is_file():
+        return
+    from ..fit.predicted_remedies import flash_remedies, int8_remedy, timed_remedies
+    from ..frontend.imported_model import load
+
+    try:
+        imported = load(file, model, given=given if given.is_file() else None)
+    except PassfitError:
         return
     if quantity == "flash":
-        settings = {
-            "objective: flash under search": params.search.objective,
-            f"opt: size under targets.{result.footprint.target}": target.opt,
-        }
-        unused = [name for name, value in settings.items() if value not in ("flash", "size")]
-        yield (
-            f"{' or '.join(unused)} in params.yaml"
-            if unused
-            else "fewer or smaller weights: the search minimises flash already"
-        )
-        return
-    explained, tradeoff = result.explanation(), (result.search or {}).get("tradeoff")
-    slower = saved_by_time(tradeoff) if isinstance(tradeoff, dict) else []
-    if slower or explained is None:
-        yield from slower
-        return
-    further = explained.levers.further if explained.levers else None
-    yield explained.advice[-1 if further is not None and further.arena < explained.arena else 0]
+        yield from flash_remedies(imported, device, budget, settings, result.passes, best)
+    if quantity in ("ram", "flash"):
+        yield from int8_remedy(imported, device, budget, settings, best.stack)
+    else:
+        own = f"budgets.{model}" if model in params.targets[target].budgets else "budget"
+        faster = faster_remedies(search, best, f"targets.{target}.{own}", device.ram)
+        yield from timed_remedies(imported, device, result.passes, best, quantity, faster)

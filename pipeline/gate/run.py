@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifacts.failures import why_failed
-from ..artifacts.places import read_result
+from ..artifacts.places import how_to_get, read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: allowed growth with `--against` alone
 DEFAULT_MAX_GROWTH = "5%"
+_WAITING = (
+    "the stages track and report wait for all models; `passfit track` and `passfit report` take those that are there"
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def run_gate(
 
     `against` is a git revision to compare with, `max_growth` the allowed growth over it (`5%`, `16KiB`). With the format
     `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. `explain` names the cause of each
-    failure and the next lever. Raises ConfigError and PassfitError
+    failure and what lowers it. Raises ConfigError and PassfitError
     (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
@@ -67,9 +70,10 @@ def run_gate(
 
     verdicts = add_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
     problems = (past.problem,) if past.problem else ()
-    said = (*remarks(results), *notes(verdicts), *past.new)
+    waiting = (_WAITING,) if broken and results and (repo / "dvc.yaml").is_file() else ()
+    said = (*remarks(results), *notes(verdicts), *past.new, *waiting)
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
-    causes = explanations(repo, params, failed, against) if explain else None
+    causes = explanations(repo, params, catalogue, failed, against) if explain else None
     report = Report(verdicts, said, against, problems, tuple(information(results)), file_in_git(repo), causes)
     if format == "github":
         _append_summary(markdown(report))
@@ -122,7 +126,7 @@ def _results(
             result = read_result(repo, model, target)
             failed = why_failed(repo, model, target)
             if result is None:
-                broken[model, target] = no_data(model, target, failed)
+                broken[model, target] = no_data(model, target, failed, how_to_get(repo, [(model, target)]))
                 continue
             device = params.targets[target].apply(catalogue[target], model)
             stale = why_stale(repo, params, model, device)

@@ -100,7 +100,7 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
     asked = _read(file.with_name(ASKED))
     if asked is None and file.is_file():
         return _missing(repo, file.with_name(ASKED))
-    tuned = [] if asked is None else changes(asked, tune_record(params))
+    tuned = [] if asked is None else changes(asked, tune_record(params, target.name))
     if tuned:
         return f"{_list('tune', tuned)} changed since it was tuned"
     tuning = read_tuning(file, target) if file.is_file() else None

@@ -7,6 +7,7 @@ Measured ram must not exceed the predicted ram by more than a tolerance.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -109,7 +110,7 @@ def judge(
         elif pastless is not None and (model, target) in pastless:
             verdicts.append(unchecked_verdict(model, target, "growth", pastless[model, target]))
     judged = {pair: result for pair, result in results.items() if pair not in (broken or {})}
-    return [*verdicts, *_together(params, judged, capacities)]
+    return [*_add_entries(params, verdicts), *_together(params, judged, capacities)]
 
 
 def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
@@ -152,9 +153,9 @@ def _error(result: FootprintReport) -> str:
     return "its error was not measured" if measured.max_rel_error is None else f"max error {measured.error_summary}"
 
 
-def no_data(model: str, target: str, failed: str | None = None) -> Verdict:
-    """Return the verdict on a pair without a result; `failed` says which stage failed, and why."""
-    because = f". {REMAKE}" if failed is None else f": {failed}"
+def no_data(model: str, target: str, failed: str | None = None, hint: str = REMAKE) -> Verdict:
+    """Return the verdict on a pair without a result; `failed` says which stage failed, and why, `hint` what to do."""
+    because = f". {hint}" if failed is None else f": {failed}"
     return unchecked_verdict(
         model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}"
     )
@@ -225,8 +226,33 @@ def _growth(
         said = f"growth of {quantity} from {' to '.join(format_pair(base, used))} is accepted: {accepted.reason}"
         return replace(verdict, limit=allowed, ok=True, why=said, note=said)
     more = "" if allowed is None else f"; {format_pair(allowed, used)[0]} are accepted"
-    entry = f"accepted-growth: {{{result.model}: {{{quantity}: {used}, reason: …}}}}"
-    return replace(verdict, why=f"{verdict.why}{more}. If it is meant, write {entry} under targets.{result.target}.")
+    return replace(verdict, why=f"{verdict.why}{more}.")
+
+
+def _add_entries(params: Params, verdicts: list[Verdict]) -> list[Verdict]:
+    """Add to the first refused growth on each target the one entry of params.yaml that accepts all there."""
+    refused: dict[str, list[int]] = {}
+    for number, verdict in enumerate(verdicts):
+        if verdict.checked and not verdict.ok and verdict.limit_kind == "growth":
+            refused.setdefault(verdict.target, []).append(number)
+    for target, numbers in refused.items():
+        known = params.targets[target].accepted_growth
+        sizes: dict[str, dict[str, int | float | None]] = {
+            model: {name: getattr(each, name) for name in QUANTITIES} for model, each in known.items()
+        }
+        for number in numbers:
+            verdict = verdicts[number]
+            sizes.setdefault(verdict.model, {})[verdict.quantity] = verdict.used
+        models = ", ".join(
+            f"{model}: {{{''.join(f'{name}: {used}, ' for name, used in each.items() if used is not None)}"
+            f"reason: {json.dumps(known[model].reason, ensure_ascii=False) if model in known else '…'}}}"
+            for model, each in sizes.items()
+        )
+        what = "it is" if len(numbers) == 1 else f"all growth on {target} is"
+        entry = f"accepted-growth: {{{models}}} under targets.{target}{' instead' if known else ''}"
+        first = verdicts[numbers[0]]
+        verdicts[numbers[0]] = replace(first, why=f"{first.why} If {what} meant, write {entry}.")
+    return verdicts
 
 
 def notes(verdicts: Iterable[Verdict]) -> list[str]:

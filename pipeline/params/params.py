@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
@@ -19,6 +19,7 @@ from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
 from .fields import Duration, Fixed, Fraction, Latency, Names, Room, Section, Shape, Size, Slowdown, Table, Text
 
+_Settings = TypeVar("_Settings", bound=Table)
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
@@ -63,12 +64,19 @@ class ModelParams(Table):
     outputs: Names = ()
 
 
+class TuneParams(Table):
+    """Time to look for faster schedules, in seconds of wall time per model × target; 0: none."""
+
+    seconds: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    seed: NonNegativeInt = 0
+
+
 class TargetParams(Table):
     """Target: its budget, budgets for single models, which win over it, and the choices of its libraries.
 
     `threads` run a library. `opt` weighs the size of its code against its speed; None is the device's own. `index-checks` answers indices out of
     range and other values that operators forbid: a run fails, clamps them, or does not look. `accepted-growth` is by model.
-    `together` tells whether one device holds all models, so that their sum must fit too.
+    `together` tells whether one device holds all models, so that their sum must fit too. `tune` wins over that of all targets.
     """
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
@@ -80,6 +88,7 @@ class TargetParams(Table):
         default_factory=dict, alias="accepted-growth"
     )
     together: bool = True
+    tune: Annotated[TuneParams, Section] = TuneParams()
 
     def apply(self, target: Target, model: str = "") -> Target:
         """Return `target` with these choices, for a model. Raises ConfigError for threads or memories it lacks."""
@@ -118,13 +127,6 @@ class SearchParams(Table):
     max_latency: Latency | None = Field(None, alias="max-latency")
     knowledge: Text | None = None
     workers: NonNegativeInt | None = None
-
-
-class TuneParams(Table):
-    """Time to look for faster schedules, in seconds of wall time per model × target; 0: none."""
-
-    seconds: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
-    seed: NonNegativeInt = 0
 
 
 class ProfileParams(Table):
@@ -176,8 +178,17 @@ class Params(Table):
         `budgets` wins over `budget`, quantity by quantity; null there lifts a limit.
         """
         own = self.targets[target].budgets.get(model, BudgetParams())
-        own_limits = {name: getattr(own, name) for name in own.model_fields_set - {"regions"}}
-        return self.targets[target].budget.model_copy(update=own_limits)
+        return _merge(self.targets[target].budget, own, own.model_fields_set - {"regions"})
+
+    def tuning(self, target: str) -> TuneParams:
+        """Return the settings of a tuning on `target`: its own win, one by one."""
+        own = self.targets[target].tune
+        return _merge(self.tune, own, own.model_fields_set)
+
+
+def _merge(common: _Settings, own: _Settings, given: Iterable[str]) -> _Settings:
+    """Return common settings with those of its own that were given."""
+    return common.model_copy(update={name: getattr(own, name) for name in given})
 
 
 #: sections of params.yaml that passfit reads

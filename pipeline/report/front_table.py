@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import RenderableType
 
-from ..search.settings import FASTEST, RAM
+from ..fit.remedies import remedies_of_search
+from ..memory.footprint import Footprint
+from ..search.settings import FASTEST, FLASH, RAM
 from ..support.sizes import format_bytes
 from .fit import Name, fitted, table
 from .levers import WORDS, percent
@@ -16,9 +19,6 @@ LEVER_WORDS = WORDS | {
     "rung": "some kernels split",
     "state": "other passes, kernels whole",
 }
-
-#: the time that is weighed against ram next, relative to the chosen plan's
-_NEXT = 2
 
 
 def front_table(found: dict) -> RenderableType:
@@ -49,29 +49,26 @@ def tradeoff_table(found: dict) -> RenderableType:
 
 
 def tradeoff_lines(found: dict) -> list[str]:
-    """Name the chosen candidate, and the ram that more time would save."""
-    limits = f"ram {format_bytes(found['ram'])}, flash {format_bytes(found['flash'])}"
+    """Name the chosen candidate, by the limits as they were given: the stack has its part of ram."""
+    stack, least = found.get("stack", 0), "flash" if found["objective"] == FLASH else "ram"
+    room = f", {format_bytes(stack)} of it for the stack" if stack else ""
+    limits = f"ram {format_bytes(found['ram'] + stack)}{room}, flash {format_bytes(found['flash'])}"
+    within = ""
     if found.get("max_slowdown") is not None:
-        most = f"{found['max_slowdown']:g} × the time of the fastest whole kernels"
-        fitting = "" if found["within"] else f"NOTHING that was tried fits {limits}; "
-        return [*(slowdown_needed(found) or [f"{fitting}the least ram within {most} is taken"]), *saved_by_time(found)]
+        within = f" within {found['max_slowdown']:g} × the time of the fastest whole kernels"
+    if needed := slowdown_needed(found):
+        return needed
     if not found["within"]:
-        return [f"NOTHING that was tried fits {limits}; the least ram is taken"]
-    what = "fastest" if found["objective"] == FASTEST else "least flash"
-    return [f"the {what} within {limits} is taken", *least_possible(found)]
+        return [f"NOTHING that was tried fits {limits}; the least {least}{within} is taken"]
+    if found["objective"] == RAM:
+        return [f"the least ram{within} is taken"]
+    return [f"the {'fastest' if found['objective'] == FASTEST else 'least flash'} within {limits} is taken"]
 
 
-def least_possible(found: dict) -> list[str]:
-    """Name the least ram found by a search for another objective, and its option."""
-    points = found["points"]
-    chosen, least = points[found["chosen"]], min(points, key=lambda each: (each["ram"], each["cycles"]))
-    if found["objective"] == RAM or not found["within"] or least["ram"] >= chosen["ram"]:
-        return []
-    why = "a budget asks for time, not for the least ram" if found["objective"] == FASTEST else "the objective is flash"
-    time = f" at {least['cycles'] / chosen['cycles']:.2f} × the time" if chosen["cycles"] else ""
-    return [
-        f"{why}: ram {format_bytes(chosen['ram'])}; the least found is {format_bytes(least['ram'])}{time}: --objective ram"
-    ]
+def remedy_lines(search: Mapping[str, Any] | None, best: Footprint, in_params: bool = False) -> list[str]:
+    """Say which settings of a search lower the ram of its library; `search` is the object of search.json."""
+    found = remedies_of_search(search or {}, best)
+    return [f"less ram: {each.say(best.ram, best.flash, in_params)}" for each in found]
 
 
 def slowdown_needed(found: dict) -> list[str]:
@@ -83,27 +80,8 @@ def slowdown_needed(found: dict) -> list[str]:
         or chosen["cycles"] <= found["max_slowdown"] * found["whole"]
     ):
         return []
-    ram, slowdown = format_bytes(found["ram"]), _slowdown(found, chosen)
+    ram, slowdown = format_bytes(found["ram"] + found.get("stack", 0)), chosen["cycles"] / found["whole"]
     return [f"only slower plans fit ram {ram}: {slowdown:.2f} × the time of the fastest whole kernels was NEEDED"]
-
-
-def saved_by_time(found: dict) -> list[str]:
-    """Say how much ram the next factor of time would save: the most within twice the time, else the next plan's."""
-    if found.get("max_slowdown") is None or not found["whole"]:
-        return []
-    chosen = found["points"][found["chosen"]]
-    less = sorted((each for each in found["points"] if each["ram"] < chosen["ram"]), key=lambda each: each["cycles"])
-    if not less:
-        return []
-    point = [each for each in less if each["cycles"] <= _NEXT * chosen["cycles"]][-1:] or less[:1]
-    factor, saved = point[0]["cycles"] / chosen["cycles"], chosen["ram"] - point[0]["ram"]
-    asked = math.ceil(100 * _slowdown(found, point[0])) / 100
-    return [f"{factor:.2f} × the time would save {format_bytes(saved)} of ram: --max-slowdown {asked:g}"]
-
-
-def _slowdown(found: dict, point: dict) -> float:
-    """Return the time of a point, relative to the fastest whole kernels."""
-    return point["cycles"] / found["whole"]
 
 
 def _verdict(found: dict) -> str:

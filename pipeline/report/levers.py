@@ -29,24 +29,15 @@ _HINT = "Run the search that writes it again."
 
 @dataclass(frozen=True)
 class LeversFound:
-    """Levers of search.json; `next` says why no more extra compute was tried, empty where it was.
-
-    `tradeoff` is its object of that name, None for the least ram at any price.
-    """
+    """Levers of search.json; `next` says why no more extra compute was tried, empty where it was."""
 
     levers: tuple[Lever, ...] = ()
     next: str = ""
-    tradeoff: dict | None = None
 
     @property
     def chosen(self) -> Lever | None:
         """Return the lever the search ended with."""
         return next((each for each in reversed(self.levers) if each.lever != "next"), None)
-
-    @property
-    def further(self) -> Lever | None:
-        """Return the result of twice the limit, or None if that was not tried."""
-        return next((each for each in self.levers if each.lever == "next"), None)
 
 
 def read_levers(path: Path, arena: int) -> LeversFound | None:

@@ -26,7 +26,7 @@ def console_progress() -> Iterator[Progress]:
 
 
 def said(what: str, done: int, total: int, found: str) -> str:
-    """Put a report of progress in words: `searching states: 120, best ram 165.0 KiB`."""
+    """Put a report of progress in words: `searching states: 120, least ram so far 165.0 KiB`."""
     amount = f"{done} of {total}" if total else str(done) if done else ""
     rest = ", ".join(filter(None, (amount, found)))
     return f"{what}: {rest}" if rest else what

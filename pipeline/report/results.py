@@ -12,6 +12,7 @@ from ..memory.placement.plan_arena import ArenaPlan
 from ..program import Program
 from .arena.explain import Explanation, explain
 from .arena.explain_flash import FlashExplained, explain_flash
+from .front_table import remedy_lines
 from .levers import LeversFound
 
 Pair = tuple[str, str]
@@ -33,7 +34,7 @@ class Result:
 
     `saved` is the plan of the library, `before` that of the same kernels in the order given, with nothing shared.
     `search`, `front` and `kernels` are the objects of the files of those names. `levers` are those that led to the
-    arena, None if they are not known.
+    arena, None if they are not known. `declared`: by params.yaml, whose settings remedies name; else those of a command.
     """
 
     footprint: FootprintReport
@@ -45,6 +46,7 @@ class Result:
     kernels: Json | None = None
     levers: LeversFound | None = None
     capacity: Capacity | None = None
+    declared: bool = False
 
     @property
     def pair(self) -> Pair:
@@ -75,6 +77,10 @@ class Result:
             return None
         return explain(self.saved.program, self.saved.plan, self.saved.alignment, self.levers)
 
+    def remedies(self) -> list[str]:
+        """Say which settings of the search lower ram."""
+        return remedy_lines(self.search if self.levers else None, self.footprint.best, self.declared)
+
     def flash(self) -> FlashExplained | None:
         """Explain flash, if the plan is there."""
         return None if self.saved is None else explain_flash(self.saved, self.footprint.best)
@@ -94,7 +100,7 @@ class Results:
     """Everything a page shows. `results` are in the order of params.yaml, `history` is in order of time.
 
     `effects` are the objects of effects.json by model. `versions` are those of the tools that made the results.
-    `before` are results to compare with, `since` names them. `missing` are declared pairs without a result.
+    `before` are results to compare with, each after its name; `since` is the revision asked for, if any. `missing` says what is missing, with the reason and the next step.
     """
 
     title: str
@@ -102,6 +108,6 @@ class Results:
     effects: Mapping[str, Json] = field(default_factory=dict)
     history: Sequence[Commit] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    before: Mapping[Pair, Result] = field(default_factory=dict)
+    before: Mapping[Pair, tuple[str, Result]] = field(default_factory=dict)
     since: str = ""
-    missing: Sequence[Pair] = ()
+    missing: Sequence[str] = ()

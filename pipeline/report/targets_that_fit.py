@@ -60,7 +60,7 @@ def _lines(report: FitReport) -> Iterator[str]:
     yield f"{what}, {report.next}, lacks {_lacking(below)}:"
     for each in report.remedies:
         verdict = "fits" if each.fits(below.limits) else "does not fit either"
-        yield f"  {each.name} ({each.how}): ram {format_bytes(each.ram)}, flash {format_bytes(each.flash)}: {verdict}"
+        yield f"  {each.say(below.sizes.ram, below.sizes.flash)}: {verdict}"
     if not report.remedies:
         yield "  nothing that a quick search tried takes less; `passfit optimize` searches longer"
 

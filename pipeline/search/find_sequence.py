@@ -70,10 +70,10 @@ def find_sequence(
     aim = aim_of(settings, budget, target)
     rungs = RUNGS if limit is not None or (aim is not None and aim.objective != RAM) else ()
 
-    def describe(best: int) -> str:
-        return ", ".join(
-            filter(None, (f"best ram {format_bytes(best)}" if best else "", first.note if first is not None else ""))
-        )
+    def describe(least: int, slowdown: float) -> str:
+        said = f"least ram so far {format_bytes(least)}" if least else ""
+        took = f" at {slowdown:.2f} × the time of the fastest whole kernels" if slowdown else ""
+        return ", ".join(filter(None, (said + took, first.note if first is not None else "")))
 
     def offered(sequence: PassSequence) -> None:
         if first is not None and not sequence.lossy:
@@ -83,7 +83,7 @@ def find_sequence(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds or SECONDS, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda what, done, best: progress(what, done, 0, describe(best)),
+        progress=lambda what, done, least, slowdown: progress(what, done, 0, describe(least, slowdown)),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=rungs, aim=aim, incumbent=offered,
     )  # fmt: skip
     if limit is None:

@@ -85,7 +85,7 @@ def search(
     lossy: bool = False,
     knowledge: Knowledge = Knowledge(),
     refuse: Callable[[Sequence], str] = lambda sequence: "",
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int, int, float], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
     baseline: Baseline | None = None,
     extra_compute: float | None = 0.25,
@@ -97,7 +97,8 @@ def search(
 
     `objective` is minimised, one of OBJECTIVES. `lossy` admits inexact passes; `refuse` returns the reason to refuse a
     lossy winner, or an empty string. `knowledge` of other models orders the candidates. `progress` is called with the
-    phase, the number of states (after the search: candidates) evaluated, and the least ram so far in bytes. `workers`
+    phase, the number of states (after the search: candidates) evaluated, the least ram so far in bytes, and its time relative
+    to the fastest whole kernels, 0 until it is known. `workers`
     evaluate candidates: `forked()` uses all cores, with limits for each candidate; the result is the same. `baseline`
     is the footprint of `tvm-default`, if known already. `extra_compute` limits recomputation as a fraction of the
     original arithmetic; None leaves kernels whole. With `rungs`, `tried` also holds candidates between streamed and
@@ -114,12 +115,12 @@ def search(
     limits = limits or Limits()
     evaluator.effort.seconds = limits.seconds
     with closing(evaluator):
-        shown = progress or (lambda what, done, best: None)
+        shown = progress or (lambda what, done, best, slowdown: None)
         trace = Trace(limits, evaluator, knowledge, actions(lossy=lossy))
 
         def watch(what: str, number: Callable[[int], int]) -> Callable[[int, int], None]:
             def show(tried: int, least: int) -> None:
-                shown(what, number(tried), least)
+                shown(what, number(tried), least, 0.0)
                 if trace.best is not None:
                     incumbent(trace.best.sequence)
 
@@ -140,7 +141,7 @@ def search(
         tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
         chosen, tradeoff = None, None
         if aim is not None:
-            estimating = partial(shown, "estimating code", 0, 0)
+            estimating = partial(shown, "estimating code", 0)
             chosen, tradeoff = choose_by_aim(aim, trace, splitter, refinement, extra, estimating)
     found = SearchResult(
         strategy, refinement.best.sequence, refinement.best.result, baseline,

@@ -20,7 +20,7 @@ UNTIL = ("minimum", "fits")
 class Aim:
     """Objective besides the least ram at any price, with the limits it counts within: budgets, else capacities, in bytes.
 
-    The stack is not part of `ram` here.
+    `stack` is what such a budget leaves for the stack: it is not part of `ram` here.
 
     `max_slowdown` bounds the cycles of the objective RAM, relative to those of the fastest plan whose kernels are whole.
     """
@@ -29,6 +29,7 @@ class Aim:
     ram: int
     flash: int
     max_slowdown: float | None = None
+    stack: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,9 @@ def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> A
     if objective == RAM and slowdown is None:
         return None
     allowed = budget or Budget()
-    return Aim(
-        objective,
-        _ram_for_plan(_or(allowed.ram, target.usable("ram")), target),
-        _or(allowed.flash, target.usable("flash")),
-        slowdown,
-    )
+    ram = _or(allowed.ram, target.usable("ram"))
+    planned = _ram_for_plan(ram, target)
+    return Aim(objective, planned, _or(allowed.flash, target.usable("flash")), slowdown, ram - planned)
 
 
 def _ram_for_plan(ram: int, target: Target) -> int:

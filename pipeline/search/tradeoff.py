@@ -1,7 +1,7 @@
 """Choose among candidates by ram, flash and cycles: the fastest, the smallest, or the least ram within reason.
 
 fastest-within-budget   the fastest that fits
-flash                   the least flash that fits
+flash                   the least flash that fits; else the least that ram holds
 ram                     the least ram that fits, of those within max_slowdown × the fastest plan of whole kernels;
                         else the fastest that fits; else the least ram within max_slowdown
 """
@@ -44,7 +44,7 @@ class Tradeoff:
     """Candidates on the front of the objective's cost and ram, by increasing ram.
 
     `points` hold the least ram, all on the front, and the chosen one, by its number. `ram` and `flash` are the limits in
-    bytes. `within` is false if no candidate fits: the least ram is chosen then. `max_slowdown` limits the cycles of the
+    bytes, `stack` what they leave for the stack besides. `within` is false if no candidate fits: the least ram is chosen then, or the least flash that ram holds if flash is minimised. `max_slowdown` limits the cycles of the
     objective RAM, relative to `whole`, those of the fastest plan of whole kernels; None: there is no limit, no such plan.
     """
 
@@ -56,16 +56,20 @@ class Tradeoff:
     within: bool
     max_slowdown: float | None = None
     whole: int | None = None
+    stack: int = 0
 
 
-def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int]) -> tuple[int, Tradeoff]:
+def choose(
+    aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int], whole: int | None = None
+) -> tuple[int, Tradeoff]:
     """Return the number of the chosen point, and the front.
 
     The first of `points` has the least ram. `flash_of` estimates the flash of a point in bytes. It is asked only where
     it matters: for every point if flash is minimised; else, from the best on, up to the first that fits. Of points
-    whose costs differ by less than the model's margin, the one of least ram is chosen.
+    whose costs differ by less than the model's margin, the one of least ram is chosen. `whole` are the cycles of the fastest
+    whole kernels, where they are not among the points.
     """
-    known = list(points)
+    known, whole = list(points), whole or fastest_whole(points)
     if aim.objective == FLASH:
         known = [replace(point, flash=flash_of(number)) for number, point in enumerate(known)]
 
@@ -82,12 +86,14 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
 
     by_ram = sorted(range(len(known)), key=lambda number: (known[number].ram, number))
     by_cost = sorted(by_ram, key=cost)
-    limit = most_cycles(aim, known)
+    limit = math.inf if aim.max_slowdown is None or whole is None else aim.max_slowdown * whole
     quick = [number for number in by_ram if known[number].cycles <= limit]
     best = next((number for number in (quick if aim.objective == RAM else by_cost) if fits(number)), None)
     if aim.objective == RAM and best is None:
         best = next((number for number in by_cost if fits(number)), None)
     chosen = quick[0] if best is None else best
+    if best is None and aim.objective == FLASH:
+        chosen = next((number for number in by_cost if known[number].ram <= aim.ram), chosen)
     if best is not None and not (aim.objective == RAM and best in quick):
         margin = FLASH_MARGIN if aim.objective == FLASH else CYCLE_MARGIN
         chosen = next(number for number in by_ram if cost(number) <= (1 + margin) * cost(best) and fits(number))
@@ -101,7 +107,8 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
         shown.index(chosen),
         best is not None,
         aim.max_slowdown,
-        fastest_whole(known),
+        whole,
+        aim.stack,
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifacts.git import git_line
-from ..params.params import Params
+from ..artifacts.places import how_to_get
+from ..errors import PassfitError
+from ..params.params import Params, declared
 from .experiment import experiment_of
 from .record import RunRecord, read_record
 from .store import MlflowStore, find_store, is_damage, quick_and_quiet, unreachable
@@ -47,20 +49,27 @@ def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str] | N
     """Log every result under repo/out/compile that params.yaml declares, each as a run and a LoggedModel.
 
     With `refused`, register those that pass: it has the failed checks of each model and target, as the gate says them, or an
-    empty text. Only a result without any is registered, and none of an experiment. A store that cannot be reached, or refuses, is a warning. Raises
-    PassfitError for a malformed result.
+    empty text. Only a result without any is registered, and none of an experiment. A store that cannot be reached, or refuses, is a
+    warning, and so is a malformed result: all others are logged.
     """
-    wanted = [(model, target) for model in params.models for target in params.targets]
-    found = [read_record(repo, params, model, target) for model, target in wanted]
-    records = [record for record in found if record is not None]
+    records, unread, pairs = [], [], declared(params)
+    for model, target in pairs:
+        try:
+            record = read_record(repo, params, model, target)
+        except PassfitError as error:
+            unread.append(f"{model} @ {target}: not tracked: {error}")
+            continue
+        records += [] if record is None else [record]
     if not records:
-        return TrackResult(warnings=("nothing to track: there are no results under out/compile. Run `dvc repro`.",))
+        none = f"nothing to track: there are no results under out/compile. {how_to_get(repo, pairs)}"
+        return TrackResult(warnings=tuple(unread) or (none,))
     store = find_store(repo)
     with quick_and_quiet(store):
         reason = unreachable(store)
         if reason is not None:
-            return TrackResult(warnings=(_not_tracked(reason),))
-        return _track(store, repo, params, records, refused)
+            return TrackResult(warnings=(*unread, _not_tracked(reason)))
+        found = _track(store, repo, params, records, refused)
+    return replace(found, warnings=(*unread, *found.warnings))
 
 
 def _track(

@@ -34,17 +34,17 @@ _TOLERANCE = 1e-4
 
 
 def check_measurable(target: Target) -> None:
-    """Raise ConfigError if this machine runs the target neither natively nor under an emulator."""
-    runner = how_to_run(target)
-    if runner.command is None:
-        raise ConfigError(
-            f"Kernels for {target.name} cannot be measured here: {runner.how}.",
-            "Make the target runnable here, or set seconds to 0.",
-        )
+    """Raise ConfigError if no kernel of the target can be measured here."""
+    if why := why_unmeasured(target):
+        raise ConfigError(f"Kernels for {target.name} cannot be measured {why}.", "Set seconds to 0.")
+
+
+def why_unmeasured(target: Target) -> str:
+    """Return why kernels of the target cannot be measured; empty if this machine, or its emulator, runs one by one."""
     if target.bare:
-        raise ConfigError(
-            f"Kernels for {target.name} cannot be measured one by one: it has no operating system.", "Set seconds to 0."
-        )
+        return "one by one: it has no operating system"
+    runner = how_to_run(target)
+    return f"here: {runner.how}" if runner.command is None else ""
 
 
 def find_tuning(

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from ..memory import ArenaPlan
     from ..passes.program.layout import Layout
     from ..passes.sequence.sequence import Sequence
+    from ..program import Program
 
 
 @dataclass(frozen=True)
 class BuiltPlan:
-    """Library of one plan that verified: its program before and after scheduling; `workspace` is in bytes."""
+    """Library of one plan that verified; `workspace` is in bytes.
 
-    before: Lowered
+    `before` is the program of the same kernels in the order given, with their workspaces: nothing is shared or split.
+    """
+
+    before: Program
     lowered: Lowered
     plan: ArenaPlan
     workspace: int
@@ -53,6 +57,8 @@ def build_plan(
     `results` are those of the background tasks: the code of the baseline, and the cases of `verify`; None without any. Raises SequenceError,
     NumericError, ModelError, ToolchainError, OutputError; PlanError for a plan that breaks a rule.
     """
+    from ..kernels.lower.schedule_program import summarise_schedules
+    from ..kernels.schedule.summaries import ScheduleSummaries
     from ..passes.sequence.name_weights import name_weights
     from ..passes.sequence.replay import lower_by_sequence, schedule_sequence
 
@@ -63,10 +69,11 @@ def build_plan(
         before = replace(before, program=named)
         lowered, workspace = schedule_sequence(before, sequence, layout)
         plan = checked_plan(lowered.program, target, workspace)
+        plain, _ = summarise_schedules(before, ScheduleSummaries())
     checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
     measured, library = build_and_run(
         imported, lowered, plan, workspace, target, folder, checked, progress,
         wait_for_others=lambda: None if results is None else results.all(),
         background_cases=lambda: results.of(1) if results is not None and checked == verify else None,
     )  # fmt: skip
-    return BuiltPlan(before, lowered, plan, workspace, measured, library)
+    return BuiltPlan(plain.program, lowered, plan, workspace, measured, library)

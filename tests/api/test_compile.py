@@ -13,7 +13,7 @@ import pytest
 from passfit import api
 from passfit.errors import ModelError, NumericError, PlanError
 from passfit.memory import ArenaPlan, Budget, plan_arena, read_plan, read_report, validate_plan
-from passfit.passes.sequence.sequence import read_sequence
+from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence, read_sequence, write_sequence
 from passfit.program import Program
 from passfit.report.arena.explain_flash import explain_flash
 from passfit.search import find_sequence, first_library
@@ -21,6 +21,7 @@ from passfit.search.evaluate import tvm_default_code
 from passfit.support.result_store import ResultStore
 from passfit.targets import get_target, how_to_run
 
+from ..models import NodeBuilder, save
 from ..results import MEASURED, reproducible
 
 pytestmark = pytest.mark.slow
@@ -117,6 +118,19 @@ def test_the_manifest_lists_the_files_with_their_digests(compiled: Path):
 def test_the_plan_before_has_the_same_kernels_in_no_less_memory(compiled: Path):
     before, after = (read_plan(compiled / name) for name in ("plan-before.json", "plan.json"))
     assert before.plan.arena >= after.plan.arena and len(before.program.steps) >= len(after.program.steps)
+
+
+@native
+def test_a_plan_that_shares_and_splits_nothing_is_the_plan_before_loops_and_workspaces_too(cnn: Path, tmp_path: Path):
+    build = NodeBuilder()
+    states = build.node("LSTM", "x", build.weight(1, 16, 3), build.weight(1, 16, 4), hidden_size=4)
+    write_sequence(Sequence.parse(TVM_DEFAULT), tmp_path / "sequence.json")
+    for file in (cnn, save(build.model((5, 1, 3), build.node("Tanh", states)), tmp_path)):
+        api.compile_model(file, HOST, out=tmp_path / file.stem, sequence=tmp_path / "sequence.json")
+        before, after = (read_plan(tmp_path / file.stem / name) for name in ("plan-before.json", "plan.json"))
+        used = [sum(step.workspaces for step in each.program.steps) for each in (before, after)]
+        assert before.plan.arena == after.plan.arena and used[0] == used[1]
+    assert used[0]  # the sums of the gates
 
 
 @native

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from passfit.artifacts.git import git_files
+from passfit.artifacts.html_report import repo_page
 from passfit.artifacts.read_results import read_repo
-from passfit.artifacts.revision import history, results_at_revision
+from passfit.artifacts.revision import earlier_results, history, results_at_revision
 from passfit.errors import ConfigError
 from passfit.memory import read_report, write_plan
 from passfit.memory.files.footprint_file import text_for_git
@@ -55,6 +56,16 @@ def test_results_of_a_repo_that_commits_them_have_their_plans(repo: Repo):
     repo.commit("all")
     found = results_at_revision(repo.path, "all")[PAIR]
     assert found.saved is not None and found.saved.plan.arena == 768 and found.passes == ("legalize",)
+
+
+def test_a_report_compares_with_the_plan_of_the_last_result_that_differs(repo: Repo):
+    write_plan(saved(chain(64, 512, 256, 64)), repo.footprint(ram=768).with_name("plan.json"))
+    repo.keep(ram=768)
+    repo.commit("then")
+    write_plan(saved(chain(64, 512, 64, 64)), repo.footprint(ram=640).with_name("plan.json"))
+    name, found = earlier_results(repo.path, read_repo(repo.path, load_params(repo.path / "params.yaml")))[PAIR]
+    assert name.endswith(" (then)") and found.saved is not None and found.saved.plan.arena == 768
+    assert "no plan.json of the result before" not in repo_page(repo.path, load_params(repo.path / "params.yaml"))
 
 
 def test_times_and_errors_are_those_of_the_library_where_it_can_be_read(repo: Repo):

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from passfit.fit.verdict import (
     FitVerdict,
-    Remedy,
     Sizes,
     TargetLimits,
     next_smaller,
@@ -79,12 +78,6 @@ def test_all_targets_below_the_smallest_that_fits_do_not_fit(verdicts: list[FitV
     assert not any(each.fits for each in ordered[:first])
     lacking = [each for each in ordered[:first] if not each.refused]
     assert below == (lacking[-1] if lacking else None) and (below is None or below.lacking)
-
-
-@given(_sizes, st.integers(0, 400), st.integers(0, 200))
-def test_a_remedy_fits_as_the_sizes_it_tells(sizes: Sizes, ram: int, flash: int):
-    limits = TargetLimits(ram, flash)
-    assert Remedy("", "", sizes.ram, sizes.flash).fits(limits) == FitVerdict("", sizes, limits).fits
 
 
 @given(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))

@@ -34,14 +34,14 @@ def over(repo):
     return make
 
 
-def test_a_growth_names_its_node_and_the_next_lever(over):
+def test_a_growth_names_its_node_and_that_nothing_lowers_it(over):
     over(64, 512, 256, 64, tag="then")
     repo = over(64, 512, 1024, 64)
     result = run_gate(repo.path, against="then", explain=True)
     assert result.exit_code == 1
     causes = [line for line in result.text.splitlines() if line.startswith("why")]
     assert causes[0].startswith("why   a @ x86-64: ram grew: arena +768 B (+100.0%) to 1.5 KiB")
-    assert causes[1].startswith("why   a @ x86-64: next: One kernel works on all that is alive")
+    assert causes[1] == "why   a @ x86-64: no setting that could be tried lowers it"
 
 
 def test_with_plans_of_both_sides_the_buffer_and_its_node_are_named():
@@ -61,7 +61,7 @@ def test_too_slow_names_the_slowest_kernels_where_they_are_timed(over):
     repo.footprint(ram=1024)
     repo.keep(ram=1024)
     untimed = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
-    assert "a @ x86-64: its kernels are not timed" in untimed[0] and "opt: speed under targets.x86-64" in untimed[1]
+    assert "a @ x86-64: its kernels are not timed" in untimed[0]
     place = repo.path / kernels_file("a", "x86-64")
     repo.write(place, {"why": "profile.kernels is false", "run_ns": 0, "kernels": []})  # as the stage does by default
     off = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]

@@ -60,6 +60,16 @@ def test_no_data_at_all_is_two(repo):
     assert "no data" in result.text and "dvc repro" in result.text
 
 
+def test_a_clone_without_data_is_told_to_pull_it_and_what_does_not_wait_for_it(repo):
+    repo.params(PARAMS.replace("models:", "models:\n  b: {source: b.onnx}"))
+    repo.keep()
+    repo.footprint("b")
+    (repo.path / "dvc.yaml").write_text("stages: {}")
+    text = run_gate(repo.path).text
+    assert "out/compile/a/x86-64/footprint.json. Get it with `dvc pull`; without a remote, run `dvc repro`." in text
+    assert "`passfit track` and `passfit report` take those that are there" in text
+
+
 def test_a_missing_or_stale_result_names_the_stage_that_failed(repo):
     record_failure(repo.path, "import_model", "The operator 'Loop' is refused.", "a")
     assert (

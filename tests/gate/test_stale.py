@@ -188,7 +188,7 @@ def test_a_tuning_with_other_params_is_found(repo, before, after, code):
     repo.params(f"{PARAMS}tune: {before}\n")
     in_dvc(repo)
     folder = repo.path / "out/tune/a/x86-64"
-    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
+    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml"), "x86-64"))
     write_database(empty(get_target("x86-64")), folder / "tuning.json")
     assert verdict(repo)[0] == 0
     repo.params(f"{PARAMS}tune: {after}\n")
@@ -200,7 +200,7 @@ def test_a_tuning_with_other_params_is_found(repo, before, after, code):
 def test_a_tuning_found_after_the_library_was_compiled(repo):
     in_dvc(repo)
     folder = repo.path / "out/tune/a/x86-64"
-    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
+    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml"), "x86-64"))
     choice = TunedKernel("f", ["float32 1"], 1, 9, 7, "tile{along=1,vectors=2,rows=1x6}")
     write_database(replace(empty(get_target("x86-64")), kernels=(choice,)), folder / "tuning.json")
     code, text = verdict(repo)

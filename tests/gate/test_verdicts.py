@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 
 from hypothesis import given
@@ -14,7 +15,7 @@ from passfit.gate.verdicts import information, judge, remarks
 from passfit.memory.footprint import BesideFloats, RamAndWeights
 from passfit.memory.limits import RegionUse
 from passfit.memory.measured import GivenAgreement, OutputAgreement
-from passfit.params.params import Params
+from passfit.params.params import Params, load_params
 
 from .samples import KIB, MIB, footprint
 
@@ -201,6 +202,25 @@ def test_growth_that_is_refused_says_how_to_accept_it():
     assert "write accepted-growth: {a: {ram: 1500, reason: …}} under targets.x86-64" in grown(1500).why
     assert "1.4 KiB are accepted" in grown(1500, {"ram": 1400, "reason": "a wider head"}).why
     assert not grown(1500, {"flash": 9000, "reason": "more layers"}).ok
+
+
+def test_what_is_printed_for_refused_growths_can_be_pasted_at_once_and_accepts_them_all(tmp_path):
+    file = tmp_path / "params.yaml"
+    models, reason = "models: {a: {source: a.onnx}, b: {source: b.onnx}, c: {source: c.onnx}}", 'one: "more"'
+    known = {"accepted-growth": {"a": {"ram": 1100, "reason": reason}, "c": {"flash": 7, "reason": "c"}}}
+    file.write_text(f"{models}\ntargets: {{x86-64: {json.dumps(known)}}}")
+    past = {(model, "x86-64"): replace(result(ram=1000, flash=1000), model=model) for model in "ab"}
+    now = {(model, "x86-64"): replace(result(ram=2000, flash=3000), model=model) for model in "ab"}
+
+    def refused():
+        found = judge(load_params(file), now, DEVICES, past, parse_growth("0"))
+        return [each.why for each in found if each.limit_kind == "growth" and not each.ok]
+
+    (line,) = re.findall(r"write (accepted-growth: .*) under targets.x86-64 instead", " ".join(refused()))
+    file.write_text(f"{models}\ntargets: {{x86-64: {{{line}}}}}")
+    assert not refused()
+    kept = load_params(file).targets["x86-64"].accepted_growth
+    assert kept["a"].reason == reason and kept["c"].flash == 7
 
 
 def neighbours(*found, device=DEVICES["x86-64"], **target):

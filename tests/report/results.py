@@ -96,5 +96,6 @@ def results(*found: Result, title: str = "repo") -> Results:
     shown = found or (result(), result(target="u"))
     past = {each.pair: footprint(9 * KIB, *each.pair) for each in shown}
     return Results(
-        title, shown, {"m": EFFECTS}, (Commit("abcdef123", "First", past),), {"passfit": "0"}, missing=[("n", "t")]
-    )
+        title, shown, {"m": EFFECTS}, (Commit("abcdef123", "First", past),), {"passfit": "0"},
+        {pair: ("abcdef123 (First)", Result(each)) for pair, each in past.items()}, missing=["n @ t: there is no result"],
+    )  # fmt: skip

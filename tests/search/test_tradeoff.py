@@ -121,13 +121,15 @@ def test_the_objective_is_the_fastest_where_there_is_a_budget(settings, budget, 
     assert objective_of(settings, budget) == objective
 
 
-def test_without_a_budget_the_capacity_is_the_limit():
+def test_without_a_budget_the_capacity_is_the_limit_and_the_stack_has_its_part_of_it():
     target = get_target("rpi4")
+    stack = target.stack_reserve
     assert aim_of(SearchSettings(objective=FASTEST), None, target) == Aim(
-        FASTEST, target.ram - target.stack_reserve, target.flash
+        FASTEST, target.ram - stack, target.flash, stack=stack
     )
-    assert aim_of(SearchSettings(), Budget(ram=7 + target.stack_reserve), target) == Aim(FASTEST, 7, target.flash)
-    assert aim_of(SearchSettings(), None, target) == Aim(RAM, target.ram - target.stack_reserve, target.flash, 1.25)
+    assert aim_of(SearchSettings(), Budget(ram=7 + stack), target) == Aim(FASTEST, 7, target.flash, stack=stack)
+    assert aim_of(SearchSettings(), None, target) == Aim(RAM, target.ram - stack, target.flash, 1.25, stack)
+    assert aim_of(SearchSettings(), Budget(ram=stack - 7), target) == Aim(FASTEST, 0, target.flash, stack=stack - 7)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_without_a_budget_the_capacity_is_the_limit():
 )
 def test_the_least_ram_is_within_reason_unless_the_time_is_limited_otherwise(settings, slowdown):
     target = get_target("rpi4")
-    expected = None if slowdown is None else Aim(RAM, 7, target.flash, slowdown)
+    expected = None if slowdown is None else Aim(RAM, 7, target.flash, slowdown, target.stack_reserve)
     assert aim_of(settings, Budget(ram=7 + target.stack_reserve), target) == expected
 
 

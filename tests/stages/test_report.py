@@ -42,10 +42,16 @@ def test_the_data_of_the_plots_is_that_of_the_results(tmp_path, monkeypatch):
     assert set(found) == {"ram.json", "time/b/x86-64.json", "history/a/rpi4.json", "history/b/x86-64.json"}
 
 
-def test_a_file_that_was_changed_by_hand_is_named(tmp_path, monkeypatch):
+def test_a_file_that_was_changed_by_hand_is_named_and_takes_no_other_result_away(tmp_path, monkeypatch):
     repo = Repo(tmp_path)
     repo.result("a", "rpi4")
-    repo.write("profile/a/effects.json", {"target": "t", "passes": [], "pairs": [{"first": "a"}]})
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"effects\.json': pairs is not a list of objects with alone, delta"):
+    (tmp_path / "out/compile/a/rpi4/footprint.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"footprint\.json': "):
         report(repo.params)
+    repo.result("b", "rpi4")
+    repo.write("profile/b/effects.json", {"target": "t", "passes": [], "pairs": [{"first": "a"}]})
+    report(repo.params)
+    page = (tmp_path / "out/report/index.html").read_text()
+    assert "a @ rpi4: &#39;out/compile/a/rpi4/footprint.json&#39;: " in page and "b @ rpi4" in page
+    assert "effects.json&#39;: pairs is not a list of objects with alone, delta" in page

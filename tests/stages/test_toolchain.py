@@ -55,7 +55,7 @@ def test_it_writes_the_same_bytes_again(repo):
 
 
 ANY_PRICE = "{objective: ram, max-slowdown: null}"
-SEARCH, COMPILE = "search.json", "compile.json"
+SEARCH, TUNE, COMPILE = "search.json", "tune.json", "compile.json"
 BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\n"
 
 
@@ -76,6 +76,9 @@ BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\
         (BASE, BASE + "search: {seed: 1}", {SEARCH}),
         (BASE, BASE + "search: {max-latency: 2x}", {SEARCH}),
         (BASE, BASE + "tune: {seed: 1}\ntrack: {experiment: e}", set()),
+        (BASE, BASE + "tune: {seconds: 9}", {TUNE}),
+        (BASE, BASE.replace("budget", "tune: {seconds: 9}, budget"), {TUNE}),
+        (BASE + "tune: {seconds: 9}", BASE.replace("budget", "tune: {seconds: 9}, budget"), set()),
     ],
 )
 def test_a_stage_is_shown_what_it_reads_and_nothing_else(tmp_path, monkeypatch, before, after, changed):
@@ -87,7 +90,7 @@ def test_a_stage_is_shown_what_it_reads_and_nothing_else(tmp_path, monkeypatch, 
         return {file.name: file.read_bytes() for file in (tmp_path / "out/settings/a/x86-64").iterdir()}
 
     first, second = written(before), written(after)
-    assert set(first) == {SEARCH, COMPILE}
+    assert set(first) == {SEARCH, TUNE, COMPILE}
     assert {name for name in first if first[name] != second[name]} == changed
 
 

@@ -209,6 +209,15 @@ def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
     assert os.listdir(tmp_path) == ["repo"]
 
 
+def test_a_broken_result_takes_no_other_one_away(repo):
+    repo.result("a", "x86-64")
+    repo.result("b", "x86-64")
+    (repo.path / "out/compile/a/x86-64/footprint.json").write_text("{")
+    found = repo.track()
+    assert [run.name for run in found.runs] == ["b @ x86-64"]
+    assert "a @ x86-64: not tracked: 'out/compile/a/x86-64/footprint.json': " in found.warnings[0]
+
+
 def test_no_results_is_a_warning(repo):
     result = repo.track()
     assert result.runs == () and "dvc repro" in result.warnings[0]

@@ -31,7 +31,6 @@ class Legalize(ModulePass):
         from .lowering.scatter_elements import legalize_scatter_elements
         from .lowering.scatter_nd import legalize_scatter_nd
         from .lowering.serial_loops import serial_loops
-        from .lowering.take import legalize_take
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation
@@ -48,7 +47,7 @@ class Legalize(ModulePass):
             "relax.dequantize": legalize_dequantize,
             "relax.nn.batch_norm": legalize_batch_norm,
         }
-        own |= {"relax.image.grid_sample": legalize_grid_sample, "relax.take": legalize_take}
+        own |= {"relax.image.grid_sample": legalize_grid_sample}
         own |= dict.fromkeys(CUMULATIVE, legalize_cumulative)
         memoised = memoised_rules(module, own)
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})

@@ -14,7 +14,7 @@ from ...memory.liveness import BufferParts, aligned
 from ...program import Program
 from ...support.sizes import format_bytes
 from ..kernel_names import is_region, kernel_label
-from ..levers import LeversFound, percent
+from ..levers import LeversFound
 
 #: cause of the arena's size: the placement, the order of the steps, one kernel, or the model's inputs or outputs
 Lever = Literal["planner", "order", "kernel", "ports"]
@@ -72,7 +72,7 @@ class Explanation:
     `peak` is the step at which the highest byte of the arena is in use, `bound_at` the first at which most bytes are
     alive, `floor_at` the step with the largest working set; each None where the program has no steps. `ports` is
     the size of the model's inputs alone, or of its outputs, whichever is more: nothing gets below. `levers` are
-    those of the search, None where it is not known; `advice` is in sentences.
+    those of the search, None where it is not known; `advice` says in sentences what holds the arena up.
     """
 
     name: str
@@ -123,7 +123,7 @@ def explain(
         alive=tuple(sorted(alive, key=lambda buffer: (-buffer.nbytes, buffer.offset, buffer.name))),
         alive_bytes=totals[peak],
         lever=lever,
-        advice=(advice, *(() if lever == "ports" else _further(plan, levers))),
+        advice=(advice, *(() if lever == "ports" else _further(levers))),
         levers=levers,
         banks=plan.banks,
     )
@@ -204,9 +204,9 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
 
 def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, str]:
     if plan.arena > plan.bound:
+        across = ", nor across memories" * (len(plan.banks) > 1)
         return "planner", (
-            f"The arena is above its bound: buffers do not fit together without gaps{', nor across memories' * (len(plan.banks) > 1)}. "
-            "A better placement, or any change of sizes or lifetimes, can lower it."
+            f"The arena is {format_bytes(plan.arena - plan.bound)} above its bound: buffers do not fit together without gaps{across}."
         )
     if plan.arena <= ports:
         return "ports", (
@@ -214,36 +214,22 @@ def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, 
         )
     if plan.bound > plan.floor:
         return "order", (
-            f"More is alive at once than any kernel works on, {format_bytes(plan.bound - plan.floor)} more: "
-            "running the steps in another order, or again what waits for long, can lower it."
+            f"{format_bytes(plan.bound - plan.floor)} more are alive at once than any kernel works on: they wait for later ones, "
+            "in the best order that was found."
         )
     if held_by is not None and held_by.region:
         called = kernel_label(held_by.step, held_by.kernel)
         return "kernel", (
-            f"Steps run as one, {called}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
-            f"{format_bytes(held_by.nbytes - held_by.rings)} of whole operands and results. "
-            "No order and no placement can lower it."
+            f"The peak is in {called}, layers that run together row by row: {format_bytes(held_by.rings)} are rows kept "
+            f"from one to the next, {format_bytes(held_by.nbytes - held_by.rings)} are what goes in and comes out. "
+            "No order and no placement lowers it."
         )
-    return "kernel", (
-        "One kernel works on all that is alive: no order and no placement can lower it. "
-        "Fusing the kernel with its neighbours, computing in place, or splitting it can."
-    )
+    return "kernel", "One kernel works on all that is alive: no order and no placement lowers it."
 
 
-def _further(plan: ArenaPlan, levers: LeversFound | None) -> Iterator[str]:
-    """Yield advice from the search."""
+def _further(levers: LeversFound | None) -> Iterator[str]:
+    """Yield why the search tried no more, if it did not."""
     if levers is None:
         yield "What splits would give is not known: there is no search.json of the search that led here."
-        return
-    found = levers.further
-    if found is None:
+    elif levers.next:
         yield f"More extra compute was not tried: {levers.next}."
-    elif found.arena < plan.arena:
-        passes = [spec for spec in found.passes if levers.chosen is None or spec not in levers.chosen.passes]
-        yield (
-            f"The limit of extra compute binds: with {percent(found.extra_compute)} the arena would be "
-            f"{format_bytes(found.arena)}, {format_bytes(plan.arena - found.arena)} less, "
-            f"by {'; '.join(passes)}. Raise --max-extra-compute to get it."
-        )
-    else:
-        yield "Twice the extra compute allowed was tried, and would not lower it."

@@ -115,7 +115,7 @@ def compare(before: Result, after: Result) -> Comparison:
         weights=_weights(before, after),
         peaks=(_peak(then), _peak(now)),
         unknown=tuple(unknown),
-        advice=() if now is None else now.advice,
+        advice=() if now is None else (*now.advice, *after.remedies()),
         earlier=titles[0] if titles[0] != titles[1] else "",
     )
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...support.sizes import format_bytes
 from ..compare import BufferChange, compare
 from ..compare.comparison import shown, shown_change
 from ..compare.formats import sentences
 from ..effects_table import signed
 from ..fit import nodes_in
-from ..results import Commit, Result, Results
+from ..results import Result, Results
 from .parts import Part, Section, Table, Text
 
 _ROWS = 20
 
 
 def changes_section(result: Result, results: Results) -> Section:
-    """Compare a result with an earlier one: the asked for, else the last one in git that differs."""
-    before, name = results.before.get(result.pair), results.since
-    if before is None and not name:
-        before, name = _last_other(results.history, result)
-    if before is None:
-        why = f"{name} has no result of it." if name else "Git has no other footprint of it."
+    """Compare a result with the earlier one."""
+    if result.pair not in results.before:
+        why = f"{results.since} has no result of it." if results.since else "Git has no other footprint of it."
         return Section("Changes", [Text(why)])
+    name, before = results.before[result.pair]
     found = compare(before, result)
     parts: list[Part] = [Text(f"Since {name}:")]
     if found.changed:
@@ -38,15 +34,6 @@ def changes_section(result: Result, results: Results) -> Section:
                 Table((title, ">before", ">after", ">change", "ONNX nodes"), [_row(each) for each in changes[:_ROWS]])
             )
     return Section("Changes", [*parts, *map(Text, sentences(found))])
-
-
-def _last_other(history: Sequence[Commit], result: Result) -> tuple[Result | None, str]:
-    """Find the last commit whose footprint differs."""
-    for commit in reversed(history):
-        report = commit.footprints.get(result.pair)
-        if report is not None and report.best != result.footprint.best:
-            return Result(report), f"{commit.hash} ({commit.subject})"
-    return None, ""
 
 
 def _row(change: BufferChange) -> tuple[str, ...]:

@@ -88,10 +88,7 @@ def _overview(results: Results) -> Section:
     parts: list[Part] = [Table(columns, rows, links=links)]
     if len(rows) > 1:
         parts.append(Chart("ram of each", overview_chart(results.results)))
-    parts += [
-        Text(f"{model} @ {target}: there is no result. Run `dvc repro`.", loud=True)
-        for model, target in results.missing
-    ]
+    parts += [Text(each, loud=True) for each in results.missing]
     return Section("All results", parts)
 
 

@@ -92,7 +92,7 @@ def arena_section(result: Result) -> Section:
         [("after", result.saved)]
         if result.before is None
         else [
-            ("before: the order given, nothing shared or split, no workspaces", result.before),
+            ("before: the order given, nothing shared or split", result.before),
             ("after", result.saved),
         ]
     )
@@ -134,18 +134,17 @@ def arena_section(result: Result) -> Section:
             fold=f"Buffers at the peak ({len(explained.alive)})",
         )
     )
-    missing = (
-        []
-        if result.before
-        else [
-            Text(
-                "There is no plan-before.json. Models with loops have none; for others compile again to see the arena before."
-            )
-        ]
-    )
+    missing = [] if result.before else [Text("There is no plan-before.json: compile again to see the arena before.")]
     return Section(
         "Arena",
-        [Text(said), Row(charts), *missing, *tables, *map(Text, explained.advice), *_bodies(result.saved.program)],
+        [
+            Text(said),
+            Row(charts),
+            *missing,
+            *tables,
+            *map(Text, (*explained.advice, *result.remedies())),
+            *_bodies(result.saved.program),
+        ],
     )
 
 

@@ -1,6 +1,6 @@
-"""Convert a Gather whose indices a Clip bounds: none counts from the end, and none needs a check.
+"""Convert a Gather whose indices a Clip bounds, and lower all others: TVM's own rule prints a warning for each.
 
-Its kernel joins its neighbours: FuseOps takes one with computed indices for opaque, unless it says otherwise. Others stay
+No bounded index counts from the end, and none needs a check. Its kernel joins its neighbours: FuseOps takes one with computed indices for opaque, unless it says otherwise. Others stay
 kernels of their own, whose indices are checked as they are read.
 
 Imports TVM: only imported once a graph is made.
@@ -11,13 +11,15 @@ from __future__ import annotations
 import onnx
 from onnx import numpy_helper
 from tvm import relax, te, topi
-from tvm.ir import Expr
+from tvm.ir import Expr, Op, register_op_attr
 
 from ...canonical.shapes import constant_tensors
 
 GATHERS = frozenset({"Gather", "GatherElements"})
 #: TVM's kind of a kernel whose every result is computed from elements alone
 _INJECTIVE = 2
+#: TVM's rule of a Gather, and TVM's priority of its own rules
+_LEGALIZE, _TVM_PRIORITY = Op.get("relax.take").get_attr("FLegalize"), 10
 
 
 def clipped_indices(graph: onnx.GraphProto) -> dict[str, tuple[int, int]]:
@@ -63,3 +65,14 @@ def take(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
 
 def _gathered(data: te.Tensor, indices: te.Tensor, axis: int) -> te.Tensor:
     return topi.gather(data, axis, indices)
+
+
+def legalize_take(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """Legalize `relax.take`, wherever TVM does so. Indices out of range are for `codegen.checks`."""
+    axis, rank = call.attrs.axis, len(call.args[0].ty.shape)
+    if axis is None or str(call.attrs.mode) != "fast":
+        return _LEGALIZE(builder, call)
+    return builder.call_te(take, *call.args, int(axis) % rank, primfunc_name_hint="take")
+
+
+register_op_attr("relax.take", "FLegalize", legalize_take, _TVM_PRIORITY + 1)

@@ -1,0 +1,168 @@
+"""Predict what other settings of a target, or a model in int8, would give; each is lowered and compiled, none is linked.
+
+Imports TVM: only imported once a remedy is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import PassfitError
+from ..frontend.imported_model import ImportedModel, load
+from ..frontend.quantised.float_twin import has_numbers
+from ..memory.footprint import Budget, Footprint
+from ..search.settings import FLASH, SearchSettings, aim_of
+from ..support.progress import silent
+from ..support.temporary_folder import scratch_folder
+from ..targets import Target, how_to_run
+from .predict import EFFORT, SizePredictor
+from .quick_plans import QuickPlan, quick_plans
+from .remedies import Remedy, Setting
+from .verdict import Sizes
+
+#: least gain of flash, as a fraction: predictions of code are no better
+_LEAST = 0.03
+#: largest model to quantise or to build for a prediction, in bytes
+_LARGEST = 32 << 20
+#: key of the metadata by which onnxruntime's quantiser knows that shapes are inferred, and its value
+_PREPARED = "onnx.quant.pre_process", "onnxruntime.quant"
+
+
+def in_int8(imported: ImportedModel) -> ImportedModel | None:
+    """Return the model in int8 (QDQ), by onnxruntime's quantiser and a random case; None if it cannot, or gains nothing."""
+    import numpy as np
+    import onnx
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+
+    from ..verify.inputs import make_input
+
+    model = imported.drawn_for
+    floats = [each for each in model.graph.initializer if each.data_type == onnx.TensorProto.FLOAT]
+    if has_numbers(imported.onnx) or not floats or model.ByteSize() > _LARGEST:
+        return None
+
+    class OneCase(CalibrationDataReader):
+        """Give the calibration its case once."""
+
+        def __init__(self) -> None:
+            self._left = [make_input(model, 0, 0)]
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return self._left.pop() if self._left else None
+
+    prepared = onnx.ModelProto()
+    prepared.CopyFrom(model)
+    onnx.helper.set_model_props(prepared, dict([_PREPARED]))
+    with scratch_folder() as folder:
+        file = Path(folder) / f"{imported.name}.onnx"
+        try:
+            quantize_static(prepared, file, OneCase(), per_channel=True)
+            return load(file)
+        except (
+            PassfitError, ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException,
+            ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
+        ):  # fmt: skip
+            return None
+
+
+def int8_remedy(
+    imported: ImportedModel, target: Target, budget: Budget, settings: SearchSettings, stack: int = 0
+) -> Iterator[Remedy]:
+    """Yield the model in int8 with its predicted sizes; `stack` in bytes counts where none is predicted."""
+    twin = in_int8(imported)
+    if twin is None:
+        return
+    # the fastest plan of a quick search is slower than that of a long one, relative to which a slowdown is allowed
+    careful = settings if settings.max_slowdown is None else replace(settings, max_slowdown=1.0)
+    with _failures_skipped():
+        plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
+        sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
+        ram = sizes.ram if sizes.stack else sizes.ram + stack
+        yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)
+
+
+@contextmanager
+def _failures_skipped() -> Iterator[None]:
+    """Skip the remedies of a block from the first that fails on: what cannot be predicted is not advised."""
+    from ..passes.sequence.failures import failure_of
+
+    try:
+        yield
+    except PassfitError:
+        return
+    except Exception as error:
+        if failure_of(error) is None:
+            raise
+
+
+def flash_remedies(
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget,
+    settings: SearchSettings,
+    passes: tuple[str, ...],
+    best: Footprint,
+) -> Iterator[Remedy]:
+    """Yield other settings that lower the flash of a library of these passes, with the footprint `best`: `opt`, the objective."""
+
+    def sizes(plan: tuple[str, ...], device: Target) -> Sizes:
+        return SizePredictor(imported, QuickPlan(plan, 0, 0, 0, 0.0, 0.0), device).own_sizes(device)
+
+    def remedy(name: str, setting: Setting, found: Sizes) -> Iterator[Remedy]:
+        flash = best.flash - now.flash + found.flash
+        if flash < (1 - _LEAST) * best.flash:
+            yield Remedy(name, (setting,), best.ram - now.ram + found.ram, flash)
+
+    if imported.onnx.ByteSize() > _LARGEST:
+        return
+    with _failures_skipped():
+        now = sizes(passes, target)
+        if target.opt != "size":
+            compact = sizes(passes, target.with_opt("size"))
+            yield from remedy("smaller code", Setting(f"targets.{target.name}", "opt", "size"), compact)
+        if settings.objective != FLASH and settings.max_latency is None:
+            aim = aim_of(replace(settings, objective=FLASH), budget, target)
+            plan = quick_plans(imported, target, settings, silent).plan(aim)
+            yield from remedy("less flash", Setting("search", "objective", FLASH), sizes(plan.passes, target))
+
+
+def timed_remedies(
+    imported: ImportedModel,
+    target: Target,
+    passes: tuple[str, ...],
+    best: Footprint,
+    quantity: str,
+    faster: Iterable[Remedy],
+) -> Iterator[Remedy]:
+    """Yield remedies that make a library of these passes faster, each with its "latency" or "instructions" by a run.
+
+    These are other plans, `faster` by the model of cycles, and `opt: speed`. Libraries are built anew: so both times are this machine's.
+    """
+    from ..kernels.schedule.tuned import Tuning
+    from ..passes.sequence.sequence import Sequence
+    from ..verify.build_plan import build_plan
+    from ..verify.settings import VerifySettings
+
+    def run(plan: tuple[str, ...], device: Target) -> tuple[float, int]:
+        with scratch_folder() as folder:
+            built = build_plan(imported, Sequence.parse(plan), Tuning(), None, device, folder, VerifySettings(cases=1))
+        measured = built.measured
+        time = measured.latency_ms if quantity == "latency" else measured.instructions
+        return time or 0.0, built.library.code_bytes + built.lowered.program.weight_bytes
+
+    if how_to_run(target).command is None or imported.onnx.ByteSize() > _LARGEST:
+        return
+    tried = [(each, each.passes, target) for each in faster]
+    if target.opt != "speed":
+        setting = Setting(f"targets.{target.name}", "opt", "speed")
+        tried.append((Remedy("larger code", (setting,), best.ram, best.flash), passes, target.with_opt("speed")))
+    with _failures_skipped():
+        now, flash = run(passes, target)
+        for remedy, plan, device in tried:
+            then, size = run(plan, device)
+            if now and then:
+                yield replace(remedy, time=then / now, flash=best.flash - flash + size)
