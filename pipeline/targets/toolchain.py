@@ -6,7 +6,6 @@ import functools
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -73,13 +72,12 @@ def strip_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ())
 
 
 def _run(args: list[str], cwd: Path) -> str:
-    if importlib.util.find_spec("ziglang") is None:
-        raise _missing()
+    zig = _program()
     environment = {key: value for key, value in os.environ.items() if key not in _LEAKY}
     environment[_CACHE] = _cache(*map(os.environ.get, (_CACHE, "XDG_CACHE_HOME", "HOME")))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "ziglang", *args],
+            [zig, *args],
             cwd=cwd,
             env=environment,
             capture_output=True,
@@ -94,6 +92,15 @@ def _run(args: list[str], cwd: Path) -> str:
     if done.returncode != 0:
         raise ToolchainError(f"zig {args[0]} failed: {_reason(done.stderr or done.stdout) or done.returncode}")
     return done.stdout
+
+
+def _program() -> str:
+    """Return the path of the compiler; `python -m ziglang` starts an interpreter first. Raises ToolchainError."""
+    package = importlib.util.find_spec("ziglang")
+    zig = package and package.origin and Path(package.origin).with_name("zig")
+    if not zig or not zig.is_file():
+        raise _missing()
+    return str(zig)
 
 
 @functools.lru_cache(maxsize=8)
