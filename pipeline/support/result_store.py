@@ -1,6 +1,7 @@
 """Keep small results of pure functions between processes, in one file per version of the code.
 
-    <root>/<digest>.jsonl        ["plan 1f3a…", [3, 5, 8], "<check>"]        one line a result
+    <root>/<digest>.jsonl            ["plan 1f3a…", [3, 5, 8], "<check>"]        one line a result
+    <root>/<digest>/objects/3c07…    bytes, such as an object of kernels         one file a result
 
 It only saves time: a lost, damaged or missing line is computed again, to the same value. Every line is appended by one
 write, so processes may share the file; a line without a matching check is passed over.
@@ -13,9 +14,12 @@ import importlib.metadata
 import json
 import os
 import shutil
+import threading
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,8 @@ from .text_files import adapter_of
 
 #: most bytes of a file: nothing is added beyond. And files kept: of the latest versions of the code, or of subjects
 MOST_BYTES, KEPT, SUBJECTS = 16 << 20, 3, 8
+#: about the most bytes of files of one kind
+MOST_KEPT = 256 << 20
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi")
 
 
@@ -92,10 +98,41 @@ def store_of(subject: str) -> ResultStore:
     return ResultStore(None if shared is None else shared.with_suffix("") / f"{subject}.jsonl", SUBJECTS)
 
 
-def kept_folder(subject: str) -> Path | None:
-    """Return the folder for files of one subject, made by this version of the code; None if nothing is kept on disk."""
+def kept_bytes(kind: str, key: str, make: Callable[[], bytes]) -> bytes:
+    """Return the bytes of `key`, kept with a checksum in a file among those of a kind; `make` computes them once."""
     shared = _file()
-    return None if shared is None else shared.with_suffix("") / subject
+    if shared is None:
+        return make()
+    file = shared.with_suffix("") / kind / key
+    with suppress(OSError):
+        found = file.read_bytes()
+        if _checksum(found[4:]) == found[:4]:
+            os.utime(file)
+            return found[4:]
+    made = make()
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if key.startswith("0"):  # by chance, at one file in 16
+            _drop_oldest(file.parent, MOST_KEPT)
+        new = file.with_name(f"{key}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            new.write_bytes(_checksum(made) + made)
+            os.replace(new, file)
+        finally:
+            new.unlink(missing_ok=True)
+    return made
+
+
+def _checksum(content: bytes) -> bytes:
+    return zlib.crc32(content).to_bytes(4, "big")
+
+
+def _drop_oldest(folder: Path, most: int) -> None:
+    """Remove the files that were not used for longest, if all have more than `most` bytes."""
+    files = sorted(((each.stat(), each) for each in folder.iterdir()), key=lambda each: -each[0].st_mtime)
+    for (_, file), total in zip(files, accumulate(stat.st_size for stat, _ in files)):
+        if total > most:
+            file.unlink(missing_ok=True)
 
 
 def _file() -> Path | None:

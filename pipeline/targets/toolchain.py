@@ -58,17 +58,16 @@ def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
     _run(["ar", "rcsD", archive, *members], cwd)
 
 
-def strip_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
-    """Copy the object `source` to `result` without debug information, tables of the stack, and `unused` sections.
+def strip_debug(sources: Sequence[str], result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
+    """Join the objects `sources` to `result` without debug information, tables of the stack, and `unused` sections.
 
-    LLVM always adds these to TVM's kernels. The linker removes them, since `zig objcopy` takes programs only.
+    `unused` are patterns of linker scripts. LLVM always adds these sections to TVM's kernels. The linker removes them,
+    since `zig objcopy` takes programs only.
     """
     script = f"{result}.ld"
-    discarded = " ".join(
-        f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*", *unused)
-    )
-    (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {discarded} }} }}\n", encoding="ascii")
-    _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
+    tables = (f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*"))
+    (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {' '.join((*tables, *unused))} }} }}\n", encoding="utf-8")
+    _run(["ld.lld", "-r", "-T", script, *sources, "-o", result], cwd)
 
 
 def _run(args: list[str], cwd: Path) -> str:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from passfit.support import result_store
-from passfit.support.result_store import KEPT, SUBJECTS, ResultStore, shared_store, store_of
+from passfit.support.result_store import KEPT, SUBJECTS, ResultStore, kept_bytes, shared_store, store_of
 
 
 def never() -> object:
@@ -110,3 +110,34 @@ def test_the_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch) -> 
     shared_store().get_or_make("another", lambda: 1)
     assert "another" not in file.read_text()
     shared_store.cache_clear()
+
+
+def test_bytes_are_made_once_by_key_and_again_if_their_file_is_damaged(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PASSFIT_STORE", str(tmp_path))
+    assert kept_bytes("objects", "1f", lambda: b"one") == kept_bytes("objects", "1f", never) == b"one"
+    assert kept_bytes("objects", "2f", lambda: b"two") == kept_bytes("objects", "2f", never) == b"two"
+    assert kept_bytes("cases", "1f", lambda: b"") == kept_bytes("cases", "1f", never) == b""
+    (file,) = tmp_path.rglob("objects/1f")
+    for damaged in (b"", file.read_bytes()[:-1], file.read_bytes().replace(b"one", b"two")):
+        file.write_bytes(damaged)
+        assert kept_bytes("objects", "1f", lambda: b"again") == kept_bytes("objects", "1f", never) == b"again"
+    monkeypatch.setenv("PASSFIT_STORE", "off")
+    assert kept_bytes("objects", "1f", lambda: b"other") == b"other"
+
+
+def test_files_that_were_not_used_for_longest_go(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PASSFIT_STORE", str(tmp_path))
+    monkeypatch.setattr(result_store, "MOST_KEPT", 300)
+    for number in range(9):
+        kept_bytes("objects", f"{number + 1}", lambda: bytes(96))
+        (file,) = tmp_path.rglob(f"objects/{number + 1}")
+        os.utime(file, (number, number))
+    kept_bytes("objects", "2", never)
+    kept_bytes("objects", "0", lambda: b"new")  # whoever writes it looks at the sizes
+    assert sorted(each.name for each in file.parent.iterdir()) == ["0", "2", "8", "9"]
+
+
+def test_bytes_of_a_folder_that_cannot_be_written_are_made_again(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PASSFIT_STORE", str(tmp_path / "file"))
+    assert kept_bytes("objects", "1f", lambda: b"one") == kept_bytes("objects", "1f", lambda: b"one") == b"one"
