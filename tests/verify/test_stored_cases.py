@@ -20,7 +20,7 @@ from ..models import model_of
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give each test a store of its own."""
-    monkeypatch.setattr(result_store, "_file", lambda: tmp_path / "store.jsonl")
+    monkeypatch.setattr(result_store, "_root", lambda: tmp_path / "store")
     return tmp_path / "store" / "cases"
 
 
@@ -95,5 +95,5 @@ def test_a_store_that_is_off_or_full_loses_no_error_and_no_case(
     assert len(stored.stored_cases(squared(), 0, 2, 1e-4)) == 2
     with pytest.raises(ModelError):
         stored.stored_cases(squared(float("nan")), 0, 1, 1e-4)
-    monkeypatch.setattr(result_store, "_file", lambda: None)
+    monkeypatch.setattr(result_store, "_root", lambda: None)
     assert len(stored.stored_cases(squared(), 0, 2, 1e-4)) == 2
