@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +20,23 @@ from passfit.support.rare_collection import collect_rarely
 from . import profiles
 from .quick import Durations
 from .skips import is_expected
+from .warm import WarmPrograms
 
 profiles.register()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a run a result store of its own, which its workers share: a store of the user's could hide a fault."""
+    """Give the runs of this checkout a result store of their own, which their workers share; none without pytest's cache.
+
+    A result holds for the code that computes it, so one of an earlier run says what this run would. A store of the user's
+    may hold those of a changed package.
+    """
     if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory(prefix="passfit-store-")
-        config.add_cleanup(folder.cleanup)
-        os.environ["PASSFIT_STORE"] = folder.name
+        cache = getattr(config, "cache", None)
+        if cache is None:
+            folder = tempfile.TemporaryDirectory(prefix="passfit-store-")
+            config.add_cleanup(folder.cleanup)
+        os.environ["PASSFIT_STORE"] = folder.name if cache is None else str(cache.mkdir("passfit-store"))
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
         config.pluginmanager.register(Durations(config))
     collect_rarely()  # as the program does
@@ -126,6 +134,10 @@ class ModelRepo:
         assert done.returncode == expect, f"{command} exited with {done.returncode}:\n{done.stdout}"
         return done.stdout
 
+    def cold(self) -> ModelRepo:
+        """Return the repo for programs that share nothing with those before."""
+        return ModelRepo(self.root, Path(sys.executable))
+
     def passfit(self, *arguments: str, expect: int = 0) -> str:
         return self.run(self.python.with_name("passfit"), *arguments, expect=expect)
 
@@ -143,17 +155,29 @@ class ModelRepo:
 
 
 @pytest.fixture(scope="session")
-def make_repo() -> Callable[..., ModelRepo]:
-    """A function that makes an empty git+DVC repo."""
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPrograms]:
+    """Programs of this environment that have imported their libraries already."""
+    programs = WarmPrograms(tmp_path_factory.mktemp("warm"))
+    yield programs
+    programs.stop()
 
-    def make(root: Path, python: Path = Path(sys.executable)) -> ModelRepo:
-        root.mkdir(parents=True)
-        repo = ModelRepo(root, python)
-        repo.run("git", "init", "-q")
-        repo.run("git", "config", "user.name", "test")
-        repo.run("git", "config", "user.email", "test@example.org")
-        repo.run(python, "-m", "dvc", "init", "-q")
-        repo.run(python, "-m", "dvc", "config", "core.analytics", "false")
+
+@pytest.fixture(scope="session")
+def make_repo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelRepo]:
+    """A function that makes an empty git+DVC repo, a copy of the first; the programs are warm unless `python` is given."""
+    empty: list[Path] = []
+
+    def make(root: Path, python: Path | None = None) -> ModelRepo:
+        repo = ModelRepo(root, python or request.getfixturevalue("warm").python)
+        if not empty:
+            first = ModelRepo(tmp_path_factory.mktemp("empty"), repo.python)
+            first.run("git", "init", "-q")
+            first.run("git", "config", "user.name", "test")
+            first.run("git", "config", "user.email", "test@example.org")
+            first.run(repo.python, "-m", "dvc", "init", "-q")
+            first.run(repo.python, "-m", "dvc", "config", "core.analytics", "false")
+            empty.append(first.root)
+        shutil.copytree(empty[0], root, symlinks=True)
         return repo
 
     return make

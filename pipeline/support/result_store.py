@@ -29,7 +29,7 @@ from .text_files import adapter_of
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-#: most bytes of a file: nothing is added beyond. And files kept: of a module's latest versions, or of subjects
+#: most bytes of a file: nothing is added beyond. And how many such files are kept of a module, and of subjects
 MOST_BYTES, KEPT, SUBJECTS = 16 << 20, 3, 8
 #: about the most bytes of files of one kind
 MOST_KEPT = 256 << 20
@@ -41,7 +41,7 @@ _CACHED = type(cache(len))
 class ResultStore:
     """Hold JSON values by key; without a path, in this process alone.
 
-    A new file leaves `kept` of its folder.
+    A new file leaves the latest of its folder, as many bytes as `kept` full files have.
     """
 
     def __init__(self, path: Path | None, kept: int = KEPT):
@@ -74,6 +74,8 @@ class ResultStore:
         if self._path is None:
             return
         with suppress(OSError), self._path.open("rb") as file:
+            if self._read == 0:
+                os.utime(self._path)
             file.seek(self._read)
             lines, end, _ = file.read().rpartition(b"\n")
             self._read += len(lines) + len(end)
@@ -86,7 +88,7 @@ class ResultStore:
         with suppress(OSError):
             if not self._path.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                sweep_files(self._path.parent, self._path.suffix, self._kept)
+                _drop_oldest(self._path.parent, (self._kept - 1) * MOST_BYTES)
             with self._path.open("ab", buffering=0) as file:
                 if file.tell() < MOST_BYTES:
                     file.write(f"\n{line}\n".encode())  # the first end closes a line that a killed process left open
@@ -232,10 +234,3 @@ def _entry(line: bytes) -> tuple[str, Any] | None:
 
 def _check(key: str, value: Any) -> str:
     return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
-
-
-def sweep_files(folder: Path, suffix: str, kept: int) -> None:
-    """Remove the oldest files of a suffix, before a new one makes them `kept`."""
-    files = sorted(folder.glob(f"*{suffix}"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files[kept - 1 :]:
-        file.unlink(missing_ok=True)

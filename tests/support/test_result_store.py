@@ -72,11 +72,16 @@ def test_a_full_file_grows_no_more(tmp_path: Path, monkeypatch) -> None:
     assert ResultStore(path).get_or_make("199", lambda: "again") == "again"
 
 
-def test_files_of_old_versions_go(tmp_path: Path) -> None:
-    for number in range(6):
-        ResultStore(tmp_path / f"{number}.jsonl").get_or_make("plan", lambda: 1)
-        os.utime(tmp_path / f"{number}.jsonl", (number, number))
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["3.jsonl", "4.jsonl", "5.jsonl"]
+def test_files_that_were_read_last_stay_as_many_bytes_as_some_full_ones_have(tmp_path: Path, monkeypatch) -> None:
+    ResultStore(tmp_path / "size" / "a.jsonl").get_or_make("plan", lambda: 1)
+    monkeypatch.setattr(result_store, "MOST_BYTES", (tmp_path / "size" / "a.jsonl").stat().st_size)
+    paths = [tmp_path / "files" / f"{number}.jsonl" for number in range(6)]
+    for number, path in enumerate(paths):
+        if number == 4:
+            ResultStore(paths[1], 4).get_or_make("plan", never)
+        ResultStore(path, 4).get_or_make("plan", lambda: 1)
+        os.utime(path, (number, number))
+    assert sorted(each.name for each in paths[0].parent.iterdir()) == ["1.jsonl", "3.jsonl", "4.jsonl", "5.jsonl"]
 
 
 def test_subjects_have_files_of_their_own_the_latest_of_which_are_kept(tmp_path: Path, monkeypatch) -> None:
@@ -86,6 +91,7 @@ def test_subjects_have_files_of_their_own_the_latest_of_which_are_kept(tmp_path:
     assert store_of("another").get_or_make("plan", lambda: 2) == 2
     (folder,) = tmp_path.glob("subjects/*")
     assert sorted(each.name.partition("-")[0] for each in folder.iterdir()) == ["another", "graph"]
+    monkeypatch.setattr(result_store, "MOST_BYTES", next(folder.iterdir()).stat().st_size)
     for number in range(SUBJECTS):
         store_of(str(number)).get_or_make("plan", lambda: 3)
     assert len(list(folder.iterdir())) == SUBJECTS
@@ -131,7 +137,7 @@ def test_modules_are_those_of_functions_and_objects_that_a_function_holds() -> N
     assert modules_of(lambda: (function, kind, memoised)) == (sizes, store, numbers)
     holding = ResultStore(None)
     holding.make = format_bytes
-    assert modules_of(lambda: (inner, holding)) == (numbers, store, sizes), "and what these hold"
+    assert modules_of(lambda: (inner, holding)) == (store, sizes, numbers), "and what these hold"
 
 
 def test_the_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch) -> None:
