@@ -43,7 +43,7 @@ import marshal, os, socket, sys
 folder, program = os.path.split(sys.argv[0])
 words = sys.argv[1:]
 if program == "python" and not (words[:1] == ["-m"] and words[1:] and words[1].split(".")[0] in ("dvc", "passfit")):
-    os.execv({cold!r} + "/python", ["python", *words])
+    os.execv({cold!r} + "/python", [{cold!r} + "/python", *words])
 with socket.socket(socket.AF_UNIX) as warm:
     warm.connect(os.path.join(folder, {socket!r}))
     text = marshal.dumps((program, words, os.getcwd(), dict(os.environ)))
