@@ -18,11 +18,18 @@ import pytest
 from passfit.support.rare_collection import collect_rarely
 
 from . import profiles
-from .quick import Durations
+from .changed import deselect
+from .quick import FILES, PROCESSOR, Durations, processor_seconds
 from .skips import is_expected
 from .warm import WarmPrograms
 
 profiles.register()
+
+_STARTED = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--changed", metavar="REV", help="run the tests that changes since a git revision may break")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,17 +73,30 @@ def _cost(item: pytest.Item) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Unmarked, then tvm, then slow; the order within each is pytest's own.
+    """Unmarked, then tvm, then slow, and of these the longest files first; else the order is pytest's own.
 
     Tests of the night are left out unless `-m` names them, or the command line names the test.
     """
-    items.sort(key=_cost)
+    seconds = config.cache.get(FILES, {}) if getattr(config, "cache", None) else {}
+    taken = {
+        path: seconds.get(path.relative_to(config.rootpath).as_posix(), 0) for path in {item.path for item in items}
+    }
+    items.sort(key=lambda item: (_cost(item), -taken[item.path] if _cost(item) == 2 else 0))
+    if config.getoption("changed"):
+        deselect(config, items)
     if "nightly" in config.option.markexpr or any("::" in argument for argument in config.args):
         return
     nightly = [item for item in items if item.get_closest_marker("nightly")]
     if nightly:
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note the processor time of each test, its processes and its fixtures; see `Durations`."""
+    item.stash[_STARTED] = processor_seconds()
+    return (yield)
 
 
 def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -91,9 +111,11 @@ def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _fail_silent_skip(report)
+    if report.when == "teardown":
+        report.user_properties.append((PROCESSOR, processor_seconds() - item.stash[_STARTED]))
     return report
 
 
