@@ -12,8 +12,8 @@ from ..frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, loa
 from ..frontend.quantised.float_twin import has_numbers
 from ..memory.footprint import Budget
 from ..search.settings import SearchSettings
+from ..support.interrupts import step_limit
 from ..support.progress import Progress, silent
-from ..support.step_limit import step_limit
 from ..targets import Target
 from .as_integers import as_integers, float_shares
 from .predict import EFFORT, SizePredictor

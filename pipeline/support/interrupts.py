@@ -18,12 +18,14 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 #: seconds from a signal to the end by force
 GRACE = 1.2
+#: seconds for one step in this process, on a busy machine: a longer one is stuck
+_STEP_SECONDS = 1800
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -97,6 +99,14 @@ def deadline(seconds: float, message: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def step_limit(step: str, model: str) -> AbstractContextManager[None]:
+    """Abort a step of `model` that is stuck: the process ends with exit code 2."""
+    return deadline(
+        _STEP_SECONDS,
+        f"{step} took longer than {_STEP_SECONDS} s for '{model}', and was given up. Try a smaller input shape.",
+    )
 
 
 @contextmanager

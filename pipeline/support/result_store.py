@@ -159,7 +159,10 @@ def modules_of(make: Callable[[], Any]) -> tuple[str, ...]:
 @cache
 def shared_store() -> ResultStore:
     """Return the store in `$PASSFIT_STORE`, else in `~/.cache/passfit/store`; the value `off` keeps nothing on disk."""
-    return CodeStore(_root())
+    root = _root()
+    if root is not None:
+        code_digest(f"{_OWN}api")  # reads every file, before workers are forked
+    return CodeStore(root)
 
 
 def store_of(subject: str) -> ResultStore:

@@ -11,8 +11,8 @@ from ..codegen.build_library import build_library, refuse_large_library
 from ..codegen.library import Library, state_stack
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
+from ..support.interrupts import step_limit
 from ..support.progress import Progress
-from ..support.step_limit import step_limit
 from ..targets import Target
 from .settings import VerifySettings
 

@@ -10,8 +10,8 @@ from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..memory.validation.checked_plan import checked_plan
 from ..support.background import BackgroundResults
+from ..support.interrupts import step_limit
 from ..support.progress import Progress, silent
-from ..support.step_limit import step_limit
 from ..targets import Target
 from .build_and_run import build_and_run
 from .settings import VerifySettings
