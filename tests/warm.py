@@ -74,6 +74,8 @@ class WarmPrograms:
 
 
 def _serve(folder: Path) -> None:
+    """Answer clients until the process that started this one has ended."""
+    parent = os.getppid()
     for name in _IMPORTED:
         importlib.import_module(name)
     copy_tables(folder / "tables.db")
@@ -83,8 +85,12 @@ def _serve(folder: Path) -> None:
         server.bind(str(folder / "new.socket"))
         server.listen(64)
         os.rename(folder / "new.socket", folder / _SOCKET)
-        while True:
-            asked, _ = server.accept()
+        server.settimeout(5)
+        while os.getppid() == parent:
+            try:
+                asked, _ = server.accept()
+            except TimeoutError:
+                continue
             if os.fork() == 0:
                 server.close()
                 _answer(asked)
