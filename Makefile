@@ -8,7 +8,7 @@ LINTERS := .venv/.passfit-linters
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast quick nightly coverage lowest lint bench clean
+.PHONY: help demo test test-fast quick changed nightly coverage lowest lint bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -32,6 +32,9 @@ test-fast: $(READY) ## the tests that need no TVM, in seconds
 
 quick: $(LINTERS) ## one room in a minute, its lint and its tests: make quick ROOM=kernels/rules
 	@$(BIN)/python -m tests.quick "$(ROOM)"
+
+changed: $(READY) ## the tests that a change may break, in minutes: make changed REV=main; by default what is not committed
+	$(BIN)/python -m pytest $(PARALLEL) --changed "$(or $(REV),HEAD)"
 
 nightly: $(READY) ## new random examples, five to ten times as many, the long random searches, the fuzzer
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'

@@ -39,14 +39,12 @@ LIMIT = 900
 def search(name: str, strategy: str) -> dict[str, object]:
     """Search one model in this process. Returns the row of a strategy."""
     from passfit.search.knowledge import Knowledge, load_knowledge
-    from passfit.support.result_store import shared_store
 
     model = next(each for each in models() if each.name == name)
     source, family = model.source or str(model.file()), _relatives(name)
     known = Knowledge(tuple(record for record in load_knowledge().records if _relatives(record.model) != family))
     passfit.search.knowledge.load_knowledge = lambda extra=None: known
     imported = api.load(source, name, model.shapes, model.fix)
-    shared_store()  # reads every source file once a process
     started, spent = time.monotonic(), _processor()
     found, _ = find_sequence(imported, get_target("x86-64"), None, api.SearchSettings(strategy), silent)
     return {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,18 +18,32 @@ import pytest
 from passfit.support.rare_collection import collect_rarely
 
 from . import profiles
-from .quick import Durations
+from .changed import deselect
+from .quick import FILES, PROCESSOR, Durations, processor_seconds
 from .skips import is_expected
+from .warm import WarmPrograms
 
 profiles.register()
 
+_STARTED = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--changed", metavar="REV", help="run the tests that changes since a git revision may break")
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a run a result store of its own, which its workers share: a store of the user's could hide a fault."""
+    """Give the runs of this checkout a result store of their own, which their workers share; none without pytest's cache.
+
+    A result holds for the code that computes it, so one of an earlier run says what this run would. A store of the user's
+    may hold those of a changed package.
+    """
     if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory(prefix="passfit-store-")
-        config.add_cleanup(folder.cleanup)
-        os.environ["PASSFIT_STORE"] = folder.name
+        cache = getattr(config, "cache", None)
+        if cache is None:
+            folder = tempfile.TemporaryDirectory(prefix="passfit-store-")
+            config.add_cleanup(folder.cleanup)
+        os.environ["PASSFIT_STORE"] = folder.name if cache is None else str(cache.mkdir("passfit-store"))
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
         config.pluginmanager.register(Durations(config))
     collect_rarely()  # as the program does
@@ -58,17 +73,30 @@ def _cost(item: pytest.Item) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Unmarked, then tvm, then slow; the order within each is pytest's own.
+    """Unmarked, then tvm, then slow, and of these the longest files first; else the order is pytest's own.
 
     Tests of the night are left out unless `-m` names them, or the command line names the test.
     """
-    items.sort(key=_cost)
+    seconds = config.cache.get(FILES, {}) if getattr(config, "cache", None) else {}
+    taken = {
+        path: seconds.get(path.relative_to(config.rootpath).as_posix(), 0) for path in {item.path for item in items}
+    }
+    items.sort(key=lambda item: (_cost(item), -taken[item.path] if _cost(item) == 2 else 0))
+    if config.getoption("changed"):
+        deselect(config, items)
     if "nightly" in config.option.markexpr or any("::" in argument for argument in config.args):
         return
     nightly = [item for item in items if item.get_closest_marker("nightly")]
     if nightly:
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note the processor time of each test, its processes and its fixtures; see `Durations`."""
+    item.stash[_STARTED] = processor_seconds()
+    return (yield)
 
 
 def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -83,9 +111,11 @@ def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _fail_silent_skip(report)
+    if report.when == "teardown":
+        report.user_properties.append((PROCESSOR, processor_seconds() - item.stash[_STARTED]))
     return report
 
 
@@ -126,6 +156,10 @@ class ModelRepo:
         assert done.returncode == expect, f"{command} exited with {done.returncode}:\n{done.stdout}"
         return done.stdout
 
+    def cold(self) -> ModelRepo:
+        """Return the repo for programs that share nothing with those before."""
+        return ModelRepo(self.root, Path(sys.executable))
+
     def passfit(self, *arguments: str, expect: int = 0) -> str:
         return self.run(self.python.with_name("passfit"), *arguments, expect=expect)
 
@@ -143,17 +177,29 @@ class ModelRepo:
 
 
 @pytest.fixture(scope="session")
-def make_repo() -> Callable[..., ModelRepo]:
-    """A function that makes an empty git+DVC repo."""
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPrograms]:
+    """Programs of this environment that have imported their libraries already."""
+    programs = WarmPrograms(tmp_path_factory.mktemp("warm"))
+    yield programs
+    programs.stop()
 
-    def make(root: Path, python: Path = Path(sys.executable)) -> ModelRepo:
-        root.mkdir(parents=True)
-        repo = ModelRepo(root, python)
-        repo.run("git", "init", "-q")
-        repo.run("git", "config", "user.name", "test")
-        repo.run("git", "config", "user.email", "test@example.org")
-        repo.run(python, "-m", "dvc", "init", "-q")
-        repo.run(python, "-m", "dvc", "config", "core.analytics", "false")
+
+@pytest.fixture(scope="session")
+def make_repo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelRepo]:
+    """A function that makes an empty git+DVC repo, a copy of the first; the programs are warm unless `python` is given."""
+    empty: list[Path] = []
+
+    def make(root: Path, python: Path | None = None) -> ModelRepo:
+        repo = ModelRepo(root, python or request.getfixturevalue("warm").python)
+        if not empty:
+            first = ModelRepo(tmp_path_factory.mktemp("empty"), repo.python)
+            first.run("git", "init", "-q")
+            first.run("git", "config", "user.name", "test")
+            first.run("git", "config", "user.email", "test@example.org")
+            first.run(repo.python, "-m", "dvc", "init", "-q")
+            first.run(repo.python, "-m", "dvc", "config", "core.analytics", "false")
+            empty.append(first.root)
+        shutil.copytree(empty[0], root, symlinks=True)
         return repo
 
     return make

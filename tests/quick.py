@@ -9,6 +9,7 @@ suite. A room without such a record begins with its unmarked tests. What the tim
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -23,18 +24,26 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 50.0  # of a minute, which ends when pytest has said what failed
-_TAKEN = "passfit/seconds"  # in pytest's cache, by test
+#: in pytest's cache: seconds by test, and seconds of processors by file, the longest first
+_TAKEN, FILES = "passfit/seconds", "passfit/processor-seconds-by-file"
+PROCESSOR = "processor seconds"
 _GUESSES = {"slow": 20.0, "tvm": 2.0}
 _GUESS = 0.1
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those it waited for."""
+    return sum(os.times()[:4])
+
+
 class Durations:
-    """Remember in pytest's cache what each test took, its fixtures too."""
+    """Remember in pytest's cache what each test took, its fixtures too, and each file of the processors."""
 
     def __init__(self, config: pytest.Config):
         self._cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
         self._known: dict[str, float] = self._cache.get(_TAKEN, {}) if self._cache else {}
         self._now: dict[str, float] = defaultdict(float)
+        self._files: dict[str, float] = defaultdict(float)
 
     def of(self, item: pytest.Item) -> float:
         """Return the seconds of a test: measured, or guessed by its mark."""
@@ -43,10 +52,14 @@ class Durations:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._now[report.nodeid] += report.duration
+        if report.when == "teardown":
+            self._files[report.nodeid.partition("::")[0]] += dict(report.user_properties).get(PROCESSOR, 0.0)
 
     def pytest_sessionfinish(self) -> None:
         if self._cache and self._now:
             self._cache.set(_TAKEN, self._known | {test: round(seconds, 3) for test, seconds in self._now.items()})
+            files = self._cache.get(FILES, {}) | {file: round(seconds, 1) for file, seconds in self._files.items()}
+            self._cache.set(FILES, dict(sorted(files.items(), key=lambda each: -each[1])))
 
 
 class TimeLimit:

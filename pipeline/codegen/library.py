@@ -268,11 +268,14 @@ def _build(
 ) -> list[str]:
     """Compile the archive in `folder`; return the names of its members, relative to `folder`."""
     sources = write_sources(folder, values, weights, addresses)
-    members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
-    notes = (_STACK_NOTE,) if target.bare else ()
-    for path, member in zip(kernel_objects, members):
-        shutil.copyfile(path, folder / f"debug_{member}")
-        strip_debug(f"debug_{member}", member, folder, (*unused_sections(read_object(path.read_bytes())), *notes))
+    members = [f"{identifier}_kernels.o"]
+    notes = [f"*({_STACK_NOTE})"] if target.bare else []
+    parts = [f"kernel{number}.o" for number in range(len(kernel_objects))]
+    for path, part in zip(kernel_objects, parts):
+        shutil.copyfile(path, folder / part)
+    dropped = unused_sections([read_object(path.read_bytes()) for path in kernel_objects])
+    unused = (f"{part}({section})" for part, sections in zip(parts, dropped) for section in sections)
+    strip_debug(parts, members[0], folder, (*unused, *notes))
     for file in sources:
         member = f"{identifier}_{file.split('.')[0]}.o"
         flags = compile_flags(target) if file.endswith(".c") else ("-g0",)
@@ -282,7 +285,7 @@ def _build(
         compiled = f"tables_{member}" if tables else member
         zig_cc([*flags, "-c", file, "-o", compiled], target, folder)
         if tables:
-            strip_debug(compiled, member, folder, notes)
+            strip_debug([compiled], member, folder, notes)
         members.append(member)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members

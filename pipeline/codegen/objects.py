@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping
@@ -13,36 +14,47 @@ from tvm.ir import IRModule
 from tvm.tirx import PrimFunc
 
 from ..errors import OutputError
-from ..targets import Target
-from ..tir.loop_nests import statement_count
+from ..support.result_store import kept_bytes
+from ..targets import Target, toolchain_version
+from ..tir.structural_key import structural_key
 from .bare.clang import compile_by_clang
 from .llvm_pipelines import PACKED, RAW
 
-#: most object files, each built in a thread of its own; fixed, since the library's bytes depend on it
-_OBJECTS = 2
+#: threads that build objects: LLVM takes most of the time, and releases Python's lock
+_THREADS = 2
 #: largest object in bytes; weights are in other files
 _LARGEST_OBJECT = 64 << 20
-#: fewest statements per object file: each file repeats a kilobyte or two that its kernels share
-_WORTH = 200
 
 
 def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> None:
-    """Write an ELF object to `path`, each kernel a function of pointers under its name.
+    """Write an ELF object to `path`, each kernel a function of pointers under its name; compiled once.
 
     Raises OSError, and OutputError under a small limit of file sizes (ulimit -f).
     """
+    path.write_bytes(kept_bytes("objects", _key(kernels, target), lambda: _compile(kernels, target, path)))
+
+
+def _key(kernels: Mapping[str, PrimFunc], target: Target) -> str:
+    """Return 32 digits for all that an object depends on but the code of this package: names, kernels, target, compilers."""
+    functions = [(name, structural_key(kernel)) for name, kernel in sorted(kernels.items())]
+    compiler = (target.zig_target, target.zig_cpu, toolchain_version()) if target.bare else ()
+    asked = repr((functions, sorted(target.llvm_config().items()), compiler))
+    return hashlib.sha256(asked.encode()).hexdigest()[:32]
+
+
+def _compile(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> bytes:
     if target.bare:
         compile_by_clang(build_module(kernels, target.llvm_config() | {"opt-level": 0}, RAW), target, path)
-        return
+        return path.read_bytes()
     module = build_module(kernels, target.llvm_config(), RAW)
     if sys.platform != "linux":
         module.write_to_file(str(path), "o")
-        return
+        return path.read_bytes()
     _refuse_short_files()
     # LLVM ends the process if it cannot write a file, so it writes to memory
     with os.fdopen(os.memfd_create("object"), "rb") as memory:
         module.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
-        path.write_bytes(memory.read())
+        return memory.read()
 
 
 def _refuse_short_files() -> None:
@@ -57,25 +69,15 @@ def _refuse_short_files() -> None:
 
 
 def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:
-    """Write ELF objects into `folder`, each kernel in one of them; deterministic."""
-    groups = _groups(kernels)
-    paths = [folder / f"kernels{number}.o" for number in range(len(groups))]
-    with ThreadPoolExecutor(len(groups)) as threads:  # LLVM takes most of the time, and releases Python's lock
-        list(threads.map(lambda group, path: build_object(group, target, path), groups, paths))
+    """Write an ELF object of each kernel into `folder`, by name; deterministic.
+
+    Objects are kept by content, so a changed model compiles the kernels that changed.
+    """
+    parts = [{name: kernels[name]} for name in sorted(kernels)] or [{}]
+    paths = [folder / f"kernel{number}.o" for number in range(len(parts))]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        list(threads.map(lambda part, path: build_object(part, target, path), parts, paths))
     return paths
-
-
-def _groups(kernels: Mapping[str, PrimFunc]) -> list[dict[str, PrimFunc]]:
-    """Split the kernels into groups of about equal compile time: largest first, each to the smallest group."""
-    sizes = {name: statement_count(kernel) for name, kernel in kernels.items()}
-    count = max(1, min(_OBJECTS, len(kernels), sum(sizes.values()) // _WORTH))
-    groups: list[dict[str, PrimFunc]] = [{} for _ in range(count)]
-    taken = [0] * count
-    for name in sorted(kernels, key=lambda name: (-sizes[name], name)):
-        least = taken.index(min(taken))
-        groups[least][name] = kernels[name]
-        taken[least] += sizes[name]
-    return groups
 
 
 def build_module(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..errors import ModelError
 from ..memory.files.plan_file import CodePart
 from ..program import Program
 from ..targets import Target
 from .bare.float_functions import SUPPLIED
-from .elf import ElfObject, together
+from .elf import ElfObject, Symbol, together
 from .names import symbol as symbol_of
 
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
@@ -65,11 +65,17 @@ def uses_threads(kernels: ElfObject) -> bool:
     return any(s.name == PARALLEL_POINTER for s in kernels.symbols)
 
 
-def unused_sections(kernels: ElfObject) -> tuple[str, ...]:
-    """Return the sections TVM adds to every object that no kernel of this one uses: conversions of float16."""
-    index = [number for number, section in enumerate(kernels.sections) if section.name == _HALF]
-    used = any(kernels.users.get(symbol.name) for symbol in kernels.symbols if symbol.section in index)
-    return () if used or not index else (_HALF,)
+def unused_sections(objects: Sequence[ElfObject]) -> list[tuple[str, ...]]:
+    """Return the sections TVM adds to each object that a library drops: conversions of float16.
+
+    The first object holds them for all kernels, if one uses them: the linker takes the first of weak functions.
+    """
+    used = any(each.users.get(symbol.name) for each in objects for symbol in each.symbols if _is_half(each, symbol))
+    return [() if used and number == 0 else (_HALF,) for number in range(len(objects))]
+
+
+def _is_half(kernels: ElfObject, symbol: Symbol) -> bool:
+    return symbol.section < len(kernels.sections) and kernels.sections[symbol.section].name == _HALF
 
 
 def code_parts(members: Mapping[str, ElfObject], program: Program, identifier: str) -> tuple[CodePart, ...]:

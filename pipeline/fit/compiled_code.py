@@ -56,7 +56,7 @@ def compile_code(lowered: Lowered, target: Target) -> CompiledCode:
     if not target.bare:
         with scratch_folder() as folder:
             objects = build_objects(lowered.kernels, target, folder)
-            own = sum(_read_only(read_object(path.read_bytes())) for path in objects)
+            own = _read_only([read_object(path.read_bytes()) for path in objects])
         return CompiledCode(own + _OWN_ELSEWHERE + _CALL_ELSEWHERE * calls, 0)
     kernels = {symbol(_PREFIX, name): kernel for name, kernel in lowered.kernels.items()}
     with scratch_folder() as folder:
@@ -92,9 +92,9 @@ def _link(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, targe
     return _bytes_of(sections_of((folder / "kernels.elf").read_bytes()))
 
 
-def _read_only(found: ElfObject) -> int:
-    dropped = unused_sections(found)
-    return _bytes_of(each for each in found.sections if each.name not in dropped)
+def _read_only(objects: Sequence[ElfObject]) -> int:
+    kept = zip(objects, unused_sections(objects))
+    return _bytes_of(each for found, dropped in kept for each in found.sections if each.name not in dropped)
 
 
 def _bytes_of(sections: Iterable[ElfSection]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 OriginRecord = dict[str, object]
@@ -32,12 +31,6 @@ def folders_digest(folders: Mapping[str, Path]) -> str:
         digest.update(f"{name}\n".encode())
         digest.update(hashlib.sha256(files[name].read_bytes()).digest())
     return digest.hexdigest()
-
-
-@cache
-def source_files_digest() -> str:
-    """Return the sha256 of the files of this package."""
-    return folders_digest({"passfit": Path(__file__).parents[1]})
 
 
 def json_values(record: OriginRecord) -> OriginRecord:

@@ -6,7 +6,6 @@ import functools
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -59,27 +58,25 @@ def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
     _run(["ar", "rcsD", archive, *members], cwd)
 
 
-def strip_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
-    """Copy the object `source` to `result` without debug information, tables of the stack, and `unused` sections.
+def strip_debug(sources: Sequence[str], result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
+    """Join the objects `sources` to `result` without debug information, tables of the stack, and `unused` sections.
 
-    LLVM always adds these to TVM's kernels. The linker removes them, since `zig objcopy` takes programs only.
+    `unused` are patterns of linker scripts. LLVM always adds these sections to TVM's kernels. The linker removes them,
+    since `zig objcopy` takes programs only.
     """
     script = f"{result}.ld"
-    discarded = " ".join(
-        f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*", *unused)
-    )
-    (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {discarded} }} }}\n", encoding="ascii")
-    _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
+    tables = (f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", ".stack_sizes*"))
+    (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {' '.join((*tables, *unused))} }} }}\n", encoding="utf-8")
+    _run(["ld.lld", "-r", "-T", script, *sources, "-o", result], cwd)
 
 
 def _run(args: list[str], cwd: Path) -> str:
-    if importlib.util.find_spec("ziglang") is None:
-        raise _missing()
+    zig = _program()
     environment = {key: value for key, value in os.environ.items() if key not in _LEAKY}
     environment[_CACHE] = _cache(*map(os.environ.get, (_CACHE, "XDG_CACHE_HOME", "HOME")))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "ziglang", *args],
+            [zig, *args],
             cwd=cwd,
             env=environment,
             capture_output=True,
@@ -94,6 +91,15 @@ def _run(args: list[str], cwd: Path) -> str:
     if done.returncode != 0:
         raise ToolchainError(f"zig {args[0]} failed: {_reason(done.stderr or done.stdout) or done.returncode}")
     return done.stdout
+
+
+def _program() -> str:
+    """Return the path of the compiler; `python -m ziglang` starts an interpreter first. Raises ToolchainError."""
+    package = importlib.util.find_spec("ziglang")
+    zig = package and package.origin and Path(package.origin).with_name("zig")
+    if not zig or not zig.is_file():
+        raise _missing()
+    return str(zig)
 
 
 @functools.lru_cache(maxsize=8)

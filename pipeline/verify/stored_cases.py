@@ -1,25 +1,20 @@
 """Keep chosen cases for the other targets of a model: nothing in them depends on a target.
 
-    <store>/cases/1f3a….npz        `forms`: the cases as JSON, with numbers for arrays; "0", "1" …: the arrays
-
-It only saves time: a lost or damaged file is made again. Archives hold a checksum of each array.
+<store>/cases/1f3a…        `forms`: the cases as JSON, with numbers for arrays; "0", "1" …: the arrays
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import io
 import json
-import os
-import zipfile
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..support.result_store import SUBJECTS, kept_folder, sweep_files
+from ..support.result_store import kept_bytes
 from .cases import Case, choose_cases
 
 if TYPE_CHECKING:
@@ -38,16 +33,14 @@ def stored_cases(
     model: onnx.ModelProto, seed: int, count: int, tolerance: float, given: onnx.ModelProto | None = None
 ) -> list[Case]:
     """Return `choose_cases`, computed once for all targets. Raises its errors."""
-    folder = kept_folder("cases")
-    if folder is None:
-        return choose_cases(model, seed, count, tolerance, given)
-    file = folder / f"{_key((model, given), seed, count, tolerance)}.npz"
-    with suppress(OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
-        return _read(file)
-    cases = choose_cases(model, seed, count, tolerance, given)
-    with suppress(OSError):
-        _write(cases, file)
-    return cases
+    made: list[list[Case]] = []
+
+    def make() -> bytes:
+        made.append(choose_cases(model, seed, count, tolerance, given))
+        return _packed(made[0])
+
+    text = kept_bytes("cases", _key((model, given), seed, count, tolerance), make)
+    return made[0] if made else _unpacked(text) or choose_cases(model, seed, count, tolerance, given)
 
 
 def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
@@ -62,8 +55,8 @@ def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
     return digest.hexdigest()[:32]
 
 
-def _write(cases: Sequence[Case], file: Path) -> None:
-    """Write the cases, unless they are too large, or not all arrays of numpy's own dtypes."""
+def _packed(cases: Sequence[Case]) -> bytes:
+    """Return the cases as an archive; empty if they are too large, or not all arrays of numpy's own dtypes."""
     arrays: list[np.ndarray] = []
 
     def numbered(tensors: dict[str, np.ndarray] | None) -> dict[str, int] | None:
@@ -80,24 +73,18 @@ def _write(cases: Sequence[Case], file: Path) -> None:
     if not all(
         isinstance(each, np.ndarray) and each.dtype.isbuiltin == 1 and not each.dtype.hasobject for each in arrays
     ):
-        return
+        return b""
     if sum(each.nbytes for each in arrays) > MOST_BYTES:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    sweep_files(file.parent, file.suffix, SUBJECTS)
-    new = file.with_suffix(f".{os.getpid()}.new")
-    try:
-        with new.open("wb") as opened:
-            np.savez(
-                opened, forms=np.array(json.dumps(forms)), **{str(place): each for place, each in enumerate(arrays)}
-            )
-        os.replace(new, file)
-    finally:
-        new.unlink(missing_ok=True)
+        return b""
+    archive = io.BytesIO()
+    np.savez(archive, forms=np.array(json.dumps(forms)), **{str(place): each for place, each in enumerate(arrays)})
+    return archive.getvalue()
 
 
-def _read(file: Path) -> list[Case]:
-    with np.load(file, allow_pickle=False) as found:
+def _unpacked(archive: bytes) -> list[Case]:
+    if not archive:
+        return []
+    with np.load(io.BytesIO(archive), allow_pickle=False) as found:
 
         def tensors(numbers: dict[str, int]) -> dict[str, np.ndarray]:
             return {name: found[str(number)] for name, number in numbers.items()}

@@ -264,10 +264,10 @@ def test_a_missing_toolchain(refused: Refused, cnn: Path, tmp_path: Path, monkey
 def test_a_broken_toolchain_says_why(refused: Refused, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     broken = tmp_path / "shim" / "ziglang"
     broken.mkdir(parents=True)
-    (broken / "__main__.py").write_text('raise SystemExit("error: no space left")')
+    (broken / "zig").write_text("#!/bin/sh\necho 'error: no space left' >&2; exit 1\n")
+    (broken / "zig").chmod(0o755)
     (broken / "__init__.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", str(broken.parent))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.syspath_prepend(broken.parent)
     (tmp_path / "s.json").write_text('{"passes": ["legalize"]}')
     said = refused("compile", cnn, "--target", "x86-64", "--sequence", "s.json", "--out", "out")
     assert "no space left" in said

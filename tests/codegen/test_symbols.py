@@ -1,7 +1,7 @@
 import pytest
 
-from passfit.codegen.elf import ElfObject, Symbol
-from passfit.codegen.symbols import check_symbols, uses_threads, uses_workspace
+from passfit.codegen.elf import ElfObject, ElfSection, Symbol
+from passfit.codegen.symbols import check_symbols, unused_sections, uses_threads, uses_workspace
 from passfit.errors import ModelError
 from passfit.targets import get_target
 
@@ -76,3 +76,12 @@ def test_shared_loops_need_a_library_of_threads():
 def test_workspace_is_seen():
     assert uses_workspace(kernels(defined=["__TVMBackendAllocWorkspace"]))
     assert not uses_workspace(kernels(["expf"]))
+
+
+def test_conversions_of_float16_stay_in_the_first_object_if_a_kernel_of_any_uses_them():
+    half = ".text.tvm.fp16.conv"
+    sections = tuple(ElfSection(name, 1, 6, 0, 8, 0, 0) for name in ("", ".text", half))
+    symbols = (Symbol("k", 2, 1, 0, 8), Symbol("__extendhfsf2", 2, 2, 0, 8), Symbol("k.c", 4, 0xFFF1, 0, 0))
+    idle, using = (ElfObject(sections, symbols, users) for users in ({}, {"__extendhfsf2": ("k",)}))
+    assert unused_sections([idle, idle]) == [(half,), (half,)]
+    assert unused_sections([idle, using]) == unused_sections([using, idle]) == [(), (half,)]

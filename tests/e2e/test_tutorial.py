@@ -24,7 +24,7 @@ def shown(line: str) -> re.Pattern[str]:
     return re.compile(r"\s+".join(words).replace("KiB", "(?:B|KiB)"), re.MULTILINE)
 
 
-def test_every_command_does_what_the_page_says(tmp_path):
+def test_every_command_does_what_the_page_says(tmp_path, warm):
     blocks = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     commands = [text for kind, text in blocks if kind == "sh"]
     script = tmp_path / "tutorial.sh"
@@ -37,7 +37,10 @@ def test_every_command_does_what_the_page_says(tmp_path):
     environment |= {
         f"GIT_{role}_{what}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
-    environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}", "DVC_NO_ANALYTICS": "1"}
+    environment |= {
+        "PATH": os.pathsep.join(map(str, (warm.python.parent, Path(sys.executable).parent, environment["PATH"]))),
+        "DVC_NO_ANALYTICS": "1",
+    }
     done = subprocess.run(
         ["bash", "-e", script],
         cwd=tmp_path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ..warm import copy_tables
 from .samples import Repo, build_library
 
 
@@ -18,6 +19,13 @@ def no_settings(monkeypatch):
         "DVC_EXP_BASELINE_REV",
     ):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tables(tmp_path_factory):
+    """MLflow's tables are made once."""
+    pytest.importorskip("mlflow")
+    copy_tables(tmp_path_factory.mktemp("tables") / "empty.db")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -57,7 +56,4 @@ class CodeEstimate:
     def _size(self, kernel: PrimFunc, path: Path) -> int:
         build_object({"kernel": kernel}, self._target, path)
         found = read_object(path.read_bytes())
-        dropped = set(unused_sections(found))
-        return replace(
-            found, sections=tuple(each for each in found.sections if each.name not in dropped)
-        ).read_only_bytes()
+        return found.read_only_bytes(*unused_sections([found]))
