@@ -64,7 +64,7 @@ def compile_(
         bool,
         typer.Option(
             "--strict",
-            help="fail on a plan that crashes or computes wrong, instead of building the next best",
+            help="fail on a plan or a comparison that crashes, or a plan that computes wrong, instead of building the next best",
             envvar=STRICT,
         ),
     ] = False,

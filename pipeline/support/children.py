@@ -53,7 +53,8 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
 
 def describe_end(code: int) -> str:
     """Say how a process ended that should not have, by its exit code."""
-    return f"its process died ({signal.Signals(-code).name if code < 0 else f'exit code {code}'})"
+    how = f"signal {-code}, {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"its process died ({how})"
 
 
 def end_with(parent: int) -> None:

@@ -100,7 +100,7 @@ def test_a_library_that_onnx_runtime_cannot_judge_is_not_verified(
     monkeypatch.setattr(stored_cases, "choose_cases", fails)
     monkeypatch.setattr(stored_cases, "kept_folder", lambda _: None)
     report = api.compile_model(net, HOST, out=tmp_path, search=SEARCH)
-    reason = "KeyError: 'injected'" if fails is breaks else "ChildProcessError: its process died (SIGKILL)"
+    reason = "KeyError: 'injected'" if fails is breaks else "ChildProcessError: its process died (signal 9, SIGKILL)"
     assert (tmp_path / "libnet.a").is_file() and report.measured.ran and report.measured.max_rel_error is None
     assert report.measured.unverified == f"{NOT_VERIFIED}: {reason}"
     assert f"ONNX Runtime's outputs is not available: {reason}" in caplog.messages
