@@ -10,7 +10,9 @@ import pytest
 from passfit import api
 from passfit.errors import ConfigError, ModelError
 from passfit.fit.predict import SizePredictor
+from passfit.fit.predicted_remedies import in_int8
 from passfit.fit.verdict import Sizes
+from passfit.frontend.imported_model import load
 from passfit.memory.footprint import Budget
 from passfit.passes.sequence.sequence import Sequence, write_sequence
 from passfit.targets import Target, get_target
@@ -55,10 +57,21 @@ def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):
     (small,) = api.fit(cnn, targets[:1], search=QUICK).verdicts
     report = api.fit(cnn, targets, {"stm32f446": Budget(ram=small.sizes.ram // 2)}, search=QUICK)
     assert (report.smallest, report.next) == ("stm32h743", "stm32f446")
-    (remedy,) = [each for each in report.remedies if each.name == "int8"]
-    assert remedy.ram < small.sizes.ram and remedy.flash < small.sizes.flash
-    assert remedy.fits(report.on("stm32f446").limits)
-    assert report.to_json()["remedies"][-1]["fits"]
+    assert report.remedies
+    for remedy, told in zip(report.remedies, report.to_json()["remedies"], strict=True):
+        assert remedy.ram < small.sizes.ram
+        assert told["fits"] == remedy.fits(report.on("stm32f446").limits) and told["options"] == remedy.options
+
+
+def test_int8_is_predicted_as_it_is_built_and_left_out_where_it_gains_nothing(cnn: Path, tmp_path: Path):
+    target = get_target("stm32f446")
+    (small,) = api.fit(cnn, [target], search=QUICK).verdicts
+    report = api.fit(cnn, [target], {target.name: Budget(flash=small.sizes.flash // 2)}, search=QUICK)
+    found = in_int8(load(cnn))
+    (remedy,) = [each for each in report.remedies if not each.settings]
+    assert found is not None and in_int8(replace(found, given=None)) is None
+    built = api.compile_imported(found, target, out=tmp_path, search=replace(QUICK, evaluations=12))
+    assert remedy.flash == pytest.approx(built.best.flash, rel=0.1) and built.best.ram <= 1.1 * remedy.ram
 
 
 def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, monkeypatch: pytest.MonkeyPatch):

@@ -22,7 +22,7 @@ def test_it_moves_while_searching_and_while_refining():
     told = []
     found = search(
         to_relax(model), "m", get_target("x86-64"), *port_names(model), strategy="greedy", limits=Limits(6),
-        progress=lambda what, done, best: told.append((what.split(",")[0], done, best)),
+        progress=lambda what, done, best, _: told.append((what.split(",")[0], done, best)),
     )  # fmt: skip
     phases = [what for what, _, _ in told]
     assert sorted(set(phases), key=phases.index) == ["searching", "refining"]
