@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..canonical.folding.evaluate import declare_types
 from ..canonical.node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
 from ..canonical.opset import OLDEST, declare_sets, raise_opset
 from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
@@ -43,7 +44,10 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     if not foreign:
         return model
     norms = any(operator.endswith(("LayerNormalization", "Normalizer")) for operator in foreign)
-    model = raise_opset(model, _OF_BLOCKS if foreign & _NEEDS_BLOCKS else _OF_NORMS if norms else OLDEST)
+    least = _OF_BLOCKS if foreign & _NEEDS_BLOCKS else _OF_NORMS if norms else OLDEST
+    if version < least:  # what vendors' operators make decides how their readers are raised
+        declare_types(model)
+    model = raise_opset(model, least)
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
         refused: list[tuple[onnx.NodeProto, str]] = []

@@ -50,6 +50,18 @@ def test_a_file_need_not_import_the_domain(tmp_path: Path, name: str) -> None:
     assert (found.graph, start) == (declared[0].graph, declared[1])
 
 
+def test_an_old_operator_may_read_what_a_vendors_makes(tmp_path: Path) -> None:
+    """Softmax of set 11 needs the rank of its operand; ONNX knows no type that an operator of a vendor makes."""
+    nodes = [
+        helper.make_node("FastGelu", ["x"], ["g"], domain=VENDOR),
+        helper.make_node("Softmax", ["g"], ["s"], axis=-1),
+        helper.make_node("Relu", ["s"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [2, 3, 4]}, {"y": [2, 3, 4]}, domain=VENDOR, opset=11)
+    x = {"x": np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)}
+    np.testing.assert_allclose(run(import_model(save(model, tmp_path)), x)[0], run(model, x)[0], rtol=1e-5)
+
+
 def test_attention_with_a_cache_is_refused_by_name(tmp_path: Path) -> None:
     node, constants, inputs = CASES["Attention"]
     cached = type(node).FromString(node.SerializeToString())
