@@ -13,7 +13,7 @@ import typer
 
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
-from ..support.latency_limit import LatencyLimit, parse_latency
+from ..params.latency_limit import LatencyLimit, parse_latency
 from ..support.sizes import parse_size
 
 

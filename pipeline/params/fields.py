@@ -18,8 +18,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ..errors import ConfigError, did_you_mean
-from ..support.latency_limit import LatencyLimit, parse_latency
 from ..support.sizes import parse_size
+from .latency_limit import LatencyLimit, parse_latency
 
 
 def _refuse(message: str) -> PydanticCustomError:

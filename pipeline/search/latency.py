@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from ..params.latency_limit import LatencyLimit
 from ..passes.sequence.sequence import Sequence
-from ..support.latency_limit import LatencyLimit
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
 from ..verify.inputs import make_input

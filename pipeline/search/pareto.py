@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 
-from ..support.latency_limit import LatencyLimit
+from ..params.latency_limit import LatencyLimit
 
 
 @dataclass(frozen=True)

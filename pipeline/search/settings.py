@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
-from ..support.latency_limit import LatencyLimit
+from ..params.latency_limit import LatencyLimit
 from ..targets import Target
 
 #: wanted of a library: the least time within the budget, the least ram, or the least flash

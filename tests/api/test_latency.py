@@ -9,8 +9,8 @@ import pytest
 
 import passfit.verify.measure.side_by_side as measuring
 from passfit import api
+from passfit.params.latency_limit import LatencyLimit
 from passfit.passes.sequence.sequence import read_sequence
-from passfit.support.latency_limit import LatencyLimit
 from passfit.targets import get_target, how_to_run
 
 from .test_splitting import stack

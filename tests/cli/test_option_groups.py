@@ -9,9 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 from passfit.cli.option_groups import DeviceOptions, SearchOptions, grouped
+from passfit.params.latency_limit import LatencyLimit
 from passfit.params.params import SearchParams, VerifyParams
 from passfit.search.settings import SearchSettings
-from passfit.support.latency_limit import LatencyLimit
 from passfit.verify.settings import VerifySettings
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tvm")
 
+from passfit.params.latency_limit import LatencyLimit
 from passfit.search.pareto import Point, front
-from passfit.support.latency_limit import LatencyLimit
 
 _POINTS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=8)
 

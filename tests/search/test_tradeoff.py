@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Budget
+from passfit.params.latency_limit import LatencyLimit
 from passfit.search.settings import FASTEST, FLASH, RAM, Aim, SearchSettings, aim_of, objective_of
 from passfit.search.tradeoff import CYCLE_MARGIN, FLASH_MARGIN, CostPoint, choose
-from passfit.support.latency_limit import LatencyLimit
 from passfit.targets import get_target
 
 HUGE = 1 << 40

@@ -6,10 +6,10 @@ import pytest
 
 from passfit import api
 from passfit.memory.footprint import Budget
+from passfit.params.latency_limit import LatencyLimit
 from passfit.params.params import load_params
 from passfit.stages import optimize as stage
 from passfit.stages.optimize import optimize
-from passfit.support.latency_limit import LatencyLimit
 
 
 def searches(monkeypatch) -> list:

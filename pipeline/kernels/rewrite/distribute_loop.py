@@ -24,6 +24,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATIONS, Place, copy_stage, loop_of, stage_block
+from ...support.divisors import divisors
 from ...tir.expressions import loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, int64, reshaped, sequence, statements
@@ -109,7 +110,7 @@ class _Rewriter:
     def plan(self, around: SBlock) -> None:
         """Choose the nests of the loop that ends a block, and of loops inside."""
         before, number, trips, stages = loop_parts(around.body)
-        at_once = next(size for size in range(min(self._trips or trips, trips), 0, -1) if trips % size == 0)
+        at_once = divisors(trips, self._trips or trips)[-1]
         first = nests_first(around, before, stages, number, trips) if at_once > 1 else {}
         if first:
             ways = {nest.target: way for nest, way in first.items()}

@@ -3,7 +3,7 @@
 import pytest
 
 from passfit.errors import ConfigError
-from passfit.support.latency_limit import LatencyLimit, parse_latency
+from passfit.params.latency_limit import LatencyLimit, parse_latency
 
 
 @pytest.mark.parametrize(
