@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,7 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.program import Loop, Program
 from passfit.support.result_store import kept_bytes
+from passfit.targets import toolchain
 from passfit.tir.structural_key import structural_key
 
 #: LLVM without its optimisations, half of the time a kernel takes to build: what is tested here is the kernel. Those of
@@ -68,8 +67,7 @@ def build(kernels: Mapping[str, PrimFunc]) -> tvm.runtime.Module:
 def _shared_library(build_module: Callable[..., tvm.runtime.Module], kernels: Mapping[str, PrimFunc]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         build_module(kernels, HOST).write_to_file(f"{folder}/kernels.o", "o")
-        zig = Path(find_spec("ziglang").origin).with_name("zig")
-        subprocess.run([zig, "ld.lld", "-shared", "kernels.o", "-o", "kernels.so"], cwd=folder, check=True)
+        toolchain._run(["ld.lld", "-shared", "kernels.o", "-o", "kernels.so"], Path(folder))
         return Path(folder, "kernels.so").read_bytes()
 
 
