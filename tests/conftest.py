@@ -45,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
             config.add_cleanup(folder.cleanup)
         os.environ["PASSFIT_STORE"] = folder.name if cache is None else str(cache.mkdir("passfit-store"))
         os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
+        # programs that tests start would compile TVM and MLflow anew, seconds each; see Makefile
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False
         config.pluginmanager.register(Durations(config))
     collect_rarely()  # as the program does
     inspect.stack = _shallow_stack

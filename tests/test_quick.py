@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -65,3 +66,23 @@ def test_the_time_ends_a_session_after_its_faster_files(tmp_path: Path):
     assert session(1, 300) == "0 of 3 0 passed 0 failed", "of files never timed, the first by name comes first"
     assert session(300, 0.2) == "3 of 3 3 passed 0 failed"
     assert session(8, 300) == "2 of 3 2 passed 0 failed", "what took 0.2 s comes after what took none"
+
+
+def test_programs_that_tests_start_keep_what_python_compiles():
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    code = "import os; print('KEPT' if 'PYTHONDONTWRITEBYTECODE' not in os.environ else 'NOT KEPT')"
+    session = f"import pytest; pytest.main(['-q', '--collect-only', 'tests/test_skips.py']); {code}"
+    command = [sys.executable, "-c", session]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "KEPT", done.stdout
+
+
+def test_the_processor_time_of_each_file_is_remembered(tmp_path: Path):
+    (tmp_path / "test_a.py").write_text("import subprocess\ndef test_a(): subprocess.run(['sleep', '0'])\n")
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    command = [sys.executable, "-m", "pytest", "-q", "--rootdir=.", "-p", "no:xdist", "."]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    (kept,) = tmp_path.rglob("processor-seconds-by-file")
+    assert json.loads(kept.read_text()).keys() == {"test_a.py"}

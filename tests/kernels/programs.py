@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax
 from tvm.ir import IRModule
+from tvm.tirx import PrimFunc
 
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.lower import Lowered, lower
@@ -17,6 +22,9 @@ from passfit.memory import ALIGNMENT, plan_arena, validate_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.program import Loop, Program
+from passfit.support.result_store import kept_bytes
+from passfit.targets import toolchain
+from passfit.tir.structural_key import structural_key
 
 #: LLVM without its optimisations, half of the time a kernel takes to build: what is tested here is the kernel. Those of
 #: whole libraries, in tests/api, tests/nodes and tests/fuzz, are optimised as they are delivered
@@ -45,6 +53,24 @@ def lowered(
     return lower(module, "small", [f"x{number}" for number in range(len(shapes))], ["y"])
 
 
+def build(kernels: Mapping[str, PrimFunc]) -> tvm.runtime.Module:
+    """Build kernels for this process, or take what an earlier run built of equal ones by the same code."""
+    asked = repr([(name, structural_key(kernel)) for name, kernel in sorted(kernels.items())])
+    key = hashlib.sha256(f"{asked} {HOST}".encode()).hexdigest()[:32]
+    library = kept_bytes("test-kernels", key, partial(_shared_library, build_module, kernels))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernels.so")
+        file.write_bytes(library)
+        return tvm.runtime.load_module(str(file))
+
+
+def _shared_library(build_module: Callable[..., tvm.runtime.Module], kernels: Mapping[str, PrimFunc]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        build_module(kernels, HOST).write_to_file(f"{folder}/kernels.o", "o")
+        toolchain._run(["ld.lld", "-shared", "kernels.o", "-o", "kernels.so"], Path(folder))
+        return Path(folder, "kernels.so").read_bytes()
+
+
 def weight(*shape: int, seed: int = 0) -> relax.Expr:
     return relax.const(np.random.default_rng(seed).standard_normal(shape).astype("float32"))
 
@@ -62,7 +88,7 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     in the arena or around it.
     """
     lowered = specialise_kernels(lowered)
-    library = build_module(lowered.kernels, HOST)
+    library = build(lowered.kernels)
     program = lowered.program
     plan = plan_arena(program)
     validate_plan(program, plan, ALIGNMENT)

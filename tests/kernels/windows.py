@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import tvm
 
-from passfit.codegen.objects import build_module
 from passfit.kernels.lower.lower import Lowered
 from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
 from passfit.program import Rows
 from passfit.tir.row_window import row_window, rows_of
 
-from .programs import HOST
+from .programs import build
 
 
 class Single:
@@ -27,7 +26,7 @@ class Single:
         self.operands = [generator.uniform(0.5, 9, each.shape).astype(each.dtype) for each in tensors]
         result = self.kernel.params[-1].ty
         self.shape, self.dtype = tuple(map(int, result.shape)), str(result.dtype)
-        self.result = self.run(build_module({"f": self.kernel}, HOST)["f"], self.operands)
+        self.result = self.run(build({"f": self.kernel})["f"], self.operands)
 
     def run(
         self, function, operands: Sequence[np.ndarray], rows: tuple[int, int] | None = None, first: int | None = None
@@ -54,7 +53,7 @@ def check_windows(single: Single) -> None:
     """Compare all row windows with the whole kernel; rows declared unneeded are overwritten with NaN or 99."""
     cases = [(rows, count) for rows in single.rows() for count in {1, max(1, rows.extent // 2)}]
     windows = {f"f{n}": row_window(single.kernel, rows.axis, count) for n, (rows, count) in enumerate(cases)}
-    library = build_module(windows, HOST)
+    library = build(windows)
     for number, (rows, count) in enumerate(cases):
         axis = rows.axis
         for first in range(0, rows.extent - count + 1, count):
@@ -79,7 +78,7 @@ def check_sums(single: Single) -> None:
     found = [partial_sum(single.kernel, *case) for case in cases]
     parts = {f"part{number}": each.part for number, each in enumerate(found)}
     finishes = {f"finish{number}": each.finish for number, each in enumerate(found) if each.finish is not None}
-    library = build_module(parts | finishes, HOST)
+    library = build(parts | finishes)
     for number, (n, axis, count) in enumerate(cases):
         result = np.full(single.shape, np.nan if single.dtype.startswith("float") else 77, single.dtype)
         for first in range(0, single.operands[n].shape[axis], count):
