@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/form_tables.py                        all networks, small ones first
     .venv/bin/python benchmarks/form_tables.py --only circular_conv   those of a name or form; their table is printed
+    .venv/bin/python benchmarks/form_tables.py --only gru_denoiser --page recurrent     write theirs as results/recurrent.md
     .venv/bin/python benchmarks/form_tables.py --tables               write the table of the rows measured so far
 
 A row is kept as soon as it is known, by commit, machine and versions, as in main_tables.py. `passfit compile`, all
@@ -150,6 +151,7 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", help="only networks of this name or form, and print their table; repeatable"
     )
+    parser.add_argument("--page", help="with --only: write their table as a page of results, of this name")
     parser.add_argument("--again", action="store_true", help="measure again what is known at this commit")
     parser.add_argument("--tables", action="store_true", help="measure nothing; write the table of the rows at hand")
     parser.add_argument(
@@ -166,8 +168,10 @@ def main() -> None:
     origin, folder = begin("forms")
     if not arguments.tables:
         measure_missing(chosen, folder, lambda model: measure(model, arguments.limit), _said, arguments.again)
-    text = table(rows_of(chosen, folder), origin.lines(".venv/bin/python benchmarks/form_tables.py"))
-    publish("forms", text, whole=not arguments.only)
+    asked = "".join(f" --only {name}" for name in arguments.only or ())
+    asked += f" --page {arguments.page}" if arguments.page else ""
+    text = table(rows_of(chosen, folder), origin.lines(f".venv/bin/python benchmarks/form_tables.py{asked}"))
+    publish(arguments.page or "forms", text, whole=bool(arguments.page) or not arguments.only)
 
 
 if __name__ == "__main__":
