@@ -5,6 +5,7 @@ Imports TVM: only imported once a remedy is asked for.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +36,7 @@ def in_int8(imported: ImportedModel) -> ImportedModel | None:
     """Return the model in int8 (QDQ), by onnxruntime's quantiser and a random case; None if it cannot, or gains nothing."""
     import numpy as np
     import onnx
+    import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
     from onnxruntime.quantization import CalibrationDataReader, quantize_static
 
@@ -54,11 +56,14 @@ def in_int8(imported: ImportedModel) -> ImportedModel | None:
         def get_next(self) -> dict[str, np.ndarray] | None:
             return self._left.pop() if self._left else None
 
+    onnxruntime.set_default_logger_severity(4)  # the quantiser's sessions have no options of their own
     prepared = onnx.ModelProto()
     prepared.CopyFrom(model)
     onnx.helper.set_model_props(prepared, dict([_PREPARED]))
     with scratch_folder() as folder:
         file = Path(folder) / f"{imported.name}.onnx"
+        disabled = logging.root.manager.disable
+        logging.disable(logging.WARNING)  # what it leaves alone is no fault of the user's model
         try:
             quantize_static(prepared, file, OneCase(), per_channel=True)
             return load(file)
@@ -67,6 +72,8 @@ def in_int8(imported: ImportedModel) -> ImportedModel | None:
             ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
         ):  # fmt: skip
             return None
+        finally:
+            logging.disable(disabled)
 
 
 def int8_remedy(

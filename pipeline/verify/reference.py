@@ -42,7 +42,7 @@ class Reference:
         """
         own = [value.name for value in model.graph.output]
         with _failures_named():
-            content = _with_outputs(_accurate(equalise_signs(model)), also).SerializeToString()
+            content = _with_outputs(_determined(equalise_signs(model)), also).SerializeToString()
             self._session = open_session(content, optimized=optimized)
         kinds = {each.name: each.type.removeprefix("tensor(").rstrip(")") for each in self._session.get_outputs()}
         self.dtypes = {name: np.dtype(_DTYPES[kind]) for name, kind in kinds.items() if kind in _DTYPES}
@@ -69,16 +69,18 @@ def _with_outputs(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelP
     return wider
 
 
-def _accurate(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without permissions to compute products less accurately: with these, ONNX Runtime quantises floats."""
-    if not any(node.op_type == "MatMulNBits" for node in all_nodes(model.graph)):
+#: attributes that let an evaluator choose: with the first, ONNX Runtime quantises floats; the second leaves rows in any order
+_FREEDOMS = {"MatMulNBits": "accuracy_level", "TopK": "sorted"}
+
+
+def _determined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without `_FREEDOMS`, of which the library uses none."""
+    if _FREEDOMS.keys().isdisjoint(node.op_type for node in all_nodes(model.graph)):
         return model
     copied = type(model)()
     copied.CopyFrom(model)
     for node in all_nodes(copied.graph):
-        if node.op_type != "MatMulNBits":
-            continue
-        kept = [each for each in node.attribute if each.name != "accuracy_level"]
+        kept = [each for each in node.attribute if each.name != _FREEDOMS.get(node.op_type)]
         del node.attribute[:]
         node.attribute.extend(kept)
     return copied

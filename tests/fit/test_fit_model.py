@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import helper
 
 from passfit import api
 from passfit.errors import ConfigError, ModelError
@@ -17,6 +19,8 @@ from passfit.memory.footprint import Budget
 from passfit.passes.sequence.sequence import Sequence, write_sequence
 from passfit.targets import Target, get_target
 from passfit.targets.catalogue import load_catalogue
+
+from ..models import model_of, save
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 QUICK = api.SearchSettings(seconds=1.0, workers=0)
@@ -93,3 +97,10 @@ def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, 
 def test_without_a_target_there_is_nothing_to_fit(cnn: Path):
     with pytest.raises(ConfigError):
         api.fit(cnn, [])
+
+
+def test_what_the_quantiser_says_of_its_work_is_not_said_to_users(tmp_path: Path, caplog, capfd):
+    scales = {name: np.ones(3, np.float32) for name in "sb"}
+    nodes = [helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])]
+    assert in_int8(load(save(model_of(nodes, {"x": [4, 3]}, ["y"], scales), tmp_path))) is not None
+    assert caplog.messages == [] and capfd.readouterr().err == ""

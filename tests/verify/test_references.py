@@ -51,6 +51,15 @@ def test_a_file_that_onnx_runtime_cannot_run_is_evaluated_by_onnx() -> None:
     np.testing.assert_allclose(case.expected["y"][0, 0, 0], case.inputs["x"][0, :, :3].sum())
 
 
+def test_a_result_that_may_have_any_order_is_sorted_by_library_and_reference(tmp_path: Path) -> None:
+    nodes = [helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=0, sorted=0)]
+    given = model_of(nodes, {"x": [20, 3]}, ["y"], {"k": np.array([5])})
+    (node,) = import_model(save(given, tmp_path)).graph.node
+    assert "sorted" not in {each.name for each in node.attribute}
+    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    np.testing.assert_array_equal(Reference(given)({"x": x})["y"], -np.sort(-x, axis=0)[:5])
+
+
 def test_outputs_of_onnxs_evaluator_have_their_dtypes() -> None:
     x = {"x": np.float32(np.arange(16)).reshape(1, 2, 8)}
     found = OnnxReference(lines())(x)["y"]

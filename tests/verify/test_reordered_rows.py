@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from passfit.errors import NumericError
 from passfit.memory.footprint import Measured
 from passfit.memory.measured import ReorderedRows
 from passfit.verify.compare import compare, match_rows
@@ -69,6 +71,20 @@ def test_a_comparison_says_that_only_the_order_differs() -> None:
     assert difference.relative > 0.1 and difference.reordered == ReorderedRows(2, 6, 0.0)
     same = compare([wanted], [SimpleNamespace(**{**vars(case), "double": None})], TOLERANCE)
     assert same.reordered is None
+
+
+def test_integers_move_with_the_rows_of_floats_and_never_alone() -> None:
+    wanted = detections(6, 1)
+    found = order(wanted, [1, 0, 2, 3, 4, 5])
+    wanted["classes"], found["classes"] = np.arange(6), np.asarray([1, 0, 2, 3, 4, 5])
+    case = SimpleNamespace(
+        expected=wanted, optimized=wanted, double=found, plain=None, witnesses=(), units=0, scales={}
+    )  # fmt: skip
+    assert compare([found], [case], TOLERANCE).reordered == ReorderedRows(2, 6, 0.0)
+    for wrong in ({**wanted, "classes": found["classes"]}, {**found, "classes": np.asarray([1, 0, 2, 3, 4, 4])}):
+        with pytest.raises(NumericError, match="'classes' of case 0, element"):
+            compare([wrong], [case], TOLERANCE)
+    assert match_rows([{"classes": found["classes"]}], [{"classes": wanted["classes"]}], {}, TOLERANCE) is None
 
 
 def test_the_error_is_said_with_the_rows_that_were_matched_for_it() -> None:

@@ -157,6 +157,13 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
     build.node("Where", hit, on, off, result=node.output[0])
 
 
+def _top_k(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Sort the result of a TopK that leaves its order open, a form that TVM refuses."""
+    if not attributes.pop("sorted", 1):
+        build.many("TopK", list(node.input), len(node.output), **attributes)
+        build.nodes[-1].output[:] = node.output
+
+
 #: operators of float16 that TVM computes in float16, losing digits, or not at all
 _SINGLE = ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Einsum", "GlobalLpPool", "Mish", "Sinh")
 _RULES: dict[str, Rule] = {
@@ -195,6 +202,7 @@ _RULES: dict[str, Rule] = {
     "Softplus": activations.softplus,
     "Sum": _sum,
     "ThresholdedRelu": activations.thresholded_relu,
+    "TopK": _top_k,
     **dict.fromkeys(_SINGLE, _multiply_in_single),
     **dict.fromkeys(("ArgMax", "ArgMin"), last_extreme),
     **dict.fromkeys(("LogSoftmax", "Softmax"), softmax_of_one),

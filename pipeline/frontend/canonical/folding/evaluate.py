@@ -52,6 +52,7 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
         session = open_session(model.SerializeToString())
     except failures as error:
         return first_line(error)
+    kinds = [each.type for each in session.get_outputs()]
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | str:
         try:
@@ -60,6 +61,8 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
             return first_line(error)
         if not all(isinstance(value, (np.ndarray, np.generic)) for value in results):
             return "a result is not a tensor"
+        if any(value.dtype == np.uint8 and kind != "tensor(uint8)" for value, kind in zip(results, kinds, strict=True)):
+            return "a result has a dtype that comes as bytes"
         return [np.asarray(value) for value in results]
 
     return run

@@ -112,3 +112,12 @@ def test_strings_that_are_constants_fold(tmp_path: Path) -> None:
 def test_what_cannot_be_computed_has_a_reason(made: onnx.NodeProto, constants: dict[str, np.ndarray]) -> None:
     reason = evaluate(made, [numpy_helper.from_array(value, name) for name, value in constants.items()], 13)
     assert isinstance(reason, str) and reason
+
+
+@pytest.mark.parametrize("name", ["FLOAT8E4M3FN", "FLOAT8E5M2", "BFLOAT16"])
+def test_numbers_of_a_dtype_that_numpy_lacks_are_not_taken_for_bytes(name: str, tmp_path: Path) -> None:
+    narrow = onnx.TensorProto.DataType.Value(name)
+    nodes = [node("Cast", ["k"], ["n"], to=narrow), node("Cast", ["n"], ["c"], to=1), node("Add", ["x", "c"], ["y"])]
+    model = model_of(nodes, {"x": [2, 3]}, ["y"], {"k": floats(2, 3)}, opset=21)
+    with pytest.raises(ModelError, match=f"'n' holds {name.lower()} numbers"):
+        import_model(save(model, tmp_path))
