@@ -15,7 +15,7 @@ from ..errors import PassfitError
 from ..frontend.imported_model import ImportedModel, load
 from ..frontend.quantised.float_twin import has_numbers
 from ..memory.footprint import Budget, Footprint
-from ..search.settings import FLASH, SearchSettings, aim_of
+from ..search.settings import SearchSettings, aim_of
 from ..support.progress import silent
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
@@ -106,35 +106,20 @@ def _failures_skipped() -> Iterator[None]:
             raise
 
 
-def flash_remedies(
-    imported: ImportedModel,
-    target: Target,
-    budget: Budget,
-    settings: SearchSettings,
-    passes: tuple[str, ...],
-    best: Footprint,
-) -> Iterator[Remedy]:
-    """Yield other settings that lower the flash of a library of these passes, with the footprint `best`: `opt`, the objective."""
+def smaller_code(imported: ImportedModel, target: Target, passes: tuple[str, ...], best: Footprint) -> Iterator[Remedy]:
+    """Yield `opt: size`, if it lowers the flash of a library of these passes, with the footprint `best`."""
 
-    def sizes(plan: tuple[str, ...], device: Target) -> Sizes:
-        return SizePredictor(imported, QuickPlan(plan, 0, 0, 0, 0.0, 0.0), device).own_sizes(device)
+    def sizes(device: Target) -> Sizes:
+        return SizePredictor(imported, QuickPlan(passes, 0, 0, 0, 0.0, 0.0), device).own_sizes(device)
 
-    def remedy(name: str, setting: Setting, found: Sizes) -> Iterator[Remedy]:
-        flash = best.flash - now.flash + found.flash
-        if flash < (1 - _LEAST) * best.flash:
-            yield Remedy(name, (setting,), best.ram - now.ram + found.ram, flash)
-
-    if imported.onnx.ByteSize() > _LARGEST:
+    if imported.onnx.ByteSize() > _LARGEST or target.opt == "size":
         return
     with _failures_skipped():
-        now = sizes(passes, target)
-        if target.opt != "size":
-            compact = sizes(passes, target.with_opt("size"))
-            yield from remedy("smaller code", Setting(f"targets.{target.name}", "opt", "size"), compact)
-        if settings.objective != FLASH and settings.max_latency is None:
-            aim = aim_of(replace(settings, objective=FLASH), budget, target)
-            plan = quick_plans(imported, target, settings, silent).plan(aim)
-            yield from remedy("less flash", Setting("search", "objective", FLASH), sizes(plan.passes, target))
+        now, compact = sizes(target), sizes(target.with_opt("size"))
+        flash = best.flash - now.flash + compact.flash
+        if flash < (1 - _LEAST) * best.flash:
+            setting = Setting(f"targets.{target.name}", "opt", "size")
+            yield Remedy("smaller code", (setting,), best.ram - now.ram + compact.ram, flash)
 
 
 def timed_remedies(

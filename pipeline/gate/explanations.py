@@ -161,7 +161,7 @@ def _remedies(
     file, given = repo / canonical_model(model), repo / given_model(model)
     if result.passes is None or not file.is_file():
         return
-    from ..fit.predicted_remedies import flash_remedies, int8_remedy, timed_remedies
+    from ..fit.predicted_remedies import int8_remedy, smaller_code, timed_remedies
     from ..frontend.imported_model import load
 
     try:
@@ -169,7 +169,7 @@ def _remedies(
     except PassfitError:
         return
     if quantity == "flash":
-        yield from flash_remedies(imported, device, budget, settings, result.passes, best)
+        yield from smaller_code(imported, device, result.passes, best)
     if quantity in ("ram", "flash"):
         yield from int8_remedy(imported, device, budget, settings, best.stack)
     else:

@@ -163,7 +163,7 @@ CASES = [
         "convolutions",
         "rpi4",
         {"flash": "9KiB"},
-        ["opt: size under targets.rpi4", "objective: flash under search", INT8],
+        ["opt: size under targets.rpi4", INT8],
     ),
     ("convolutions", "rpi4", {"instructions": 1000}, [FASTEST]),
     ("dense", "rpi4", {"ram": "600B"}, [INT8]),

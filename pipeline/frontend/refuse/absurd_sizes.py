@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: bytes of an input or output at most: static data of a program are addressed by signed 32-bit offsets
 PORT_LIMIT = (1 << 31) - 1
-#: bytes of any other tensor at most; fusion may remove it, but ONNX Runtime has to hold it for the comparison
-TENSOR_LIMIT = 1 << 33
+#: bytes of any other tensor at most: fusion may remove it, but two processes hold it, and copies of it, for the comparison
+TENSOR_LIMIT = 1 << 31
 _SMALLER = "Give smaller shapes (--shape), or cut the model into parts."
 
 

@@ -110,6 +110,7 @@ def test_all_that_unfolds_links_and_scrolls_is_reached_by_the_keyboard(browser, 
 
 def test_enter_folds_a_result_and_a_link_opens_one(browser, file: Path):
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
 
     show(browser, file, NARROW, "light")
     summary = browser.find_element("css selector", "#result-2 > summary")
@@ -117,7 +118,8 @@ def test_enter_folds_a_result_and_a_link_opens_one(browser, file: Path):
     opened = "return document.getElementById('result-2').open"
     assert browser.execute_script(opened) is False
     browser.find_element("css selector", "a[href='#result-2']").send_keys(Keys.ENTER)
-    assert browser.execute_script(opened) is True
+    # the page hears of it by an event
+    WebDriverWait(browser, 10).until(lambda _: browser.execute_script(opened) is True)
 
 
 def test_pointing_at_a_buffer_tells_its_kernel_and_onnx_nodes(browser, file: Path):
