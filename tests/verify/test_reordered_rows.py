@@ -85,6 +85,12 @@ def test_integers_move_with_the_rows_of_floats_and_never_alone() -> None:
         with pytest.raises(NumericError, match="'classes' of case 0, element"):
             compare([wrong], [case], TOLERANCE)
     assert match_rows([{"classes": found["classes"]}], [{"classes": wanted["classes"]}], {}, TOLERANCE) is None
+    # rows of equal floats have an order: their own
+    same = {"scores": np.ones(6, np.float32)}
+    numbers = [{**same, "classes": each["classes"]} for each in (found, wanted)]
+    assert match_rows(numbers[:1], numbers[1:], {"scores": 1.0}, TOLERANCE) is None
+    near = {"scores": np.float32([1 - 1e-7, 1, 1, 1, 1, 1]), "classes": found["classes"]}
+    assert match_rows([near], numbers[1:], {"scores": 1.0}, TOLERANCE) is not None
 
 
 def test_the_error_is_said_with_the_rows_that_were_matched_for_it() -> None:
