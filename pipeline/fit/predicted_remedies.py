@@ -1,4 +1,4 @@
-"""Predict what other settings of a target, or a model in int8, would give; each is lowered and compiled, none is linked.
+"""Predict the footprint of other settings of a target, or of the model in int8; each is lowered and compiled, none is linked.
 
 Imports TVM: only imported once a remedy is asked for.
 """

@@ -55,7 +55,7 @@ class QuickPlans:
     max_slowdown: float | None
 
     def search(self, aim: Aim | None) -> dict[str, Any]:
-        """Return what search.json would tell of a search for `aim`; None is the least ram at any price."""
+        """Return the content of search.json for `aim`; None is the least ram at any price."""
         _, tradeoff = self._choose(aim)
         asked = {"max-slowdown": self.max_slowdown}
         return {"tradeoff": asdict(tradeoff), "levers": [asdict(each) for each in self.levers], "made_from": asked}

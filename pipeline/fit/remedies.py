@@ -1,4 +1,4 @@
-"""Find what would lower ram or time: other settings of a search, tried on the candidates that it left.
+"""Find remedies for ram or time: other settings of a search, tried on the candidates that it left.
 
 search.json: candidates with ram and cycles ─► what other settings choose among them ─► those that gain
 
@@ -85,7 +85,7 @@ class Remedy:
         return 0 < self.time < 1 - _LEAST
 
     def say(self, ram: int, flash: int, in_params: bool = False) -> str:
-        """Say what to change, and what becomes of `ram` and `flash` in bytes, and of the time."""
+        """Name the change, and its effect on `ram` and `flash` in bytes, and of the time."""
         how = self.options
         if in_params and self.settings:
             how = f"{self.entries} in params.yaml"

@@ -1,4 +1,4 @@
-"""Name the ONNX node behind an exceeded limit, and what lowers it: `passfit gate --explain`."""
+"""Name the ONNX node behind an exceeded limit, and its remedies: `passfit gate --explain`."""
 
 from __future__ import annotations
 

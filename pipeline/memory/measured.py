@@ -1,4 +1,4 @@
-"""Describe what was measured of a library that ran, as footprint.json holds it. All sizes are bytes."""
+"""Describe the measurements of a library that ran, as footprint.json holds it. All sizes are bytes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ImportGraph:
         return frozenset(found)
 
     def files(self, *modules: str) -> frozenset[Path]:
-        """Return the files of `closure`, and what is not Python in their folders: templates and tables."""
+        """Return the files of `closure`, and other files in their folders: templates and tables."""
         sources = {file for module in self.closure(*modules) if (file := self.file_of(module))}
         return frozenset(sources.union(*(_data_of(folder) for folder in {file.parent for file in sources})))
 

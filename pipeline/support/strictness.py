@@ -1,4 +1,4 @@
-"""Choose whether a defect of passfit ends a run, as in CI, or costs one plan, or a part that a result can do without."""
+"""Let a defect of passfit end a run, as in CI, or cost one plan, or one dispensable part."""
 
 from __future__ import annotations
 

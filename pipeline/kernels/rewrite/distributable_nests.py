@@ -1,4 +1,4 @@
-"""Choose the loop nests of a Scan's body that may run for many trips at once, before the others, and are worth it."""
+"""Choose the loop nests of a Scan to run for many trips at once, before the others: legal and worth it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def slice_index(number: Var, trips: int, direction: int) -> Expr:
 def nests_first(
     around: SBlock, before: Sequence[SBlock], stages: Sequence[SBlock], number: Var, trips: int
 ) -> dict[Nest, int]:
-    """Choose the nests worth running for many trips at once, with those they read: each by the direction of its slices."""
+    """Choose the nests to run for many trips at once, with their producers, each by the direction of its slices."""
     changed = {buffer for stage in (*before, *stages) for buffer in (*buffers_written(stage), *stage.alloc_buffers)}
     single = _values_of_one_nest(around, before, stages)
     ways: dict[Nest, int] = {}

@@ -139,7 +139,7 @@ class _Rewriter:
                 raise Unknown("two loops divide a buffer in different ways")
 
     def rewrite(self, block: SBlock) -> tuple[Stmt, list[Var]]:
-        """Rewrite what is inside a block; return that, and the buffers of the block."""
+        """Rewrite the content of a block; return it with the buffers of the block."""
         own = [self.buffers.get(each, each) for each in block.alloc_buffers]
         if not is_loop_body(block.body):
             return sequence([self._bind(each) for each in statements(block.body)]), own

@@ -108,7 +108,7 @@ def _guarded(
     body: onnx.GraphProto, condition: str, holds: bool, outer: Mapping[str, onnx.TypeProto], constants: Container[str],
     new: Callable[[str], str],
 ) -> Iterator[onnx.NodeProto]:  # fmt: skip
-    """Yield the nodes of a branch, and of graphs in it, which take all operands they have where `condition` is not `holds`."""
+    """Yield the nodes of a branch, guarded: their operands are allowed ones unless `condition` is `holds`."""
     from onnx import TensorProto, helper
 
     types = {**outer, **value_types(body)}
