@@ -77,7 +77,7 @@ def test_the_digest_of_code_is_that_of_its_closure():
 
 
 _WATCH = """
-import json, sys
+import gc, json, sys
 from pathlib import Path
 from passfit.support import result_store
 from passfit.support.import_closure import own_imports
@@ -91,11 +91,13 @@ def watched(make):
         def note(frame, event, _):
             if event == "call":
                 ran.add(frame.f_globals.get("__name__", ""))
+        gc.disable()  # a generator of other code that is collected meanwhile runs to its end
         sys.setprofile(note)
         try:
             return make()
         finally:
             sys.setprofile(before)
+            gc.enable()
             outside = sorted(each for each in ran if each.startswith("passfit.") and each not in closure)
             with seen.open("a") as file:
                 file.write(json.dumps([result_store.modules_of(make), len(ran), outside]) + "\\n")
