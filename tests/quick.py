@@ -21,6 +21,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from _pytest.tmpdir import tmppath_result_key
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 50.0  # of a minute, which ends when pytest has said what failed
@@ -92,7 +93,9 @@ class TimeLimit:
             self._finished.set()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        # the teardown of tmp_path reads this, which an interrupt of a later fixture keeps pytest from writing
+        item.stash.setdefault(tmppath_result_key, {})
         self._in_test = True
         try:
             return (yield)

@@ -68,6 +68,16 @@ def test_the_time_ends_a_session_after_its_faster_files(tmp_path: Path):
     assert session(8, 300) == "2 of 3 2 passed 0 failed", "what took 0.2 s comes after what took none"
 
 
+def test_an_interrupt_of_a_fixture_ends_the_session_as_well(tmp_path: Path):
+    (tmp_path / "test_a.py").write_text(
+        "import pytest, time\n@pytest.fixture\ndef slow(tmp_path): time.sleep(300)\ndef test_a(slow): pass\n"
+    )
+    command = [sys.executable, "-c", _SESSION, "1"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "0 of 1 0 passed 0 failed", done.stderr
+
+
 def test_programs_that_tests_start_keep_what_python_compiles():
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     code = "import os; print('KEPT' if 'PYTHONDONTWRITEBYTECODE' not in os.environ else 'NOT KEPT')"
