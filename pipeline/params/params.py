@@ -187,7 +187,7 @@ class Params(Table):
 
 
 def _merge(common: _Settings, own: _Settings, given: Iterable[str]) -> _Settings:
-    """Return common settings with those of its own that were given."""
+    """Merge the given settings of a target over the common ones."""
     return common.model_copy(update={name: getattr(own, name) for name in given})
 
 

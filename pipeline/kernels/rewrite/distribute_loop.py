@@ -177,10 +177,10 @@ class _Rewriter:
     def _divide(self, stage: SBlock, loop: _Loop) -> tuple[Stmt | None, SBlock | None, list[Var]]:
         """Return the part of a stage that runs first, rewritten, the part left, and the buffers between them."""
         nests = statements(stage.body)
-        first = [nest for number, nest in enumerate(nests) if Nest(stage, number) in loop.first]
-        if not first:
+        moves = [Nest(stage, number) in loop.first for number in range(len(nests))]
+        if not any(moves):
             return None, stage, []
-        left = [nest for nest in nests if nest not in first]
+        first, left = ([nest for nest, moved in zip(nests, moves) if moved is wanted] for wanted in (True, False))
         read = {each.source for nest in left for each in loads(nest)}
         moved = {each: self.buffers[each] for each in stage.alloc_buffers if each in loop.directions}
         own, between = ([new for each, new in moved.items() if (each in read) is wanted] for wanted in (False, True))
