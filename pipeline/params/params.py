@@ -11,7 +11,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
 
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
@@ -27,11 +35,18 @@ MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
 
 
+def _data(value: object) -> object:
+    """Read samples given by their source alone."""
+    return {"source": value} if isinstance(value, str) else value
+
+
 class BudgetParams(Table):
     """Budget, `budget: {ram: 1MiB, flash: 4MiB, regions: {dtcm: 64KiB}}`; None: no limit. Sizes are in bytes.
 
     `regions` are memories of a device without an operating system, by name: plans keep to them; 0 leaves one out.
     The gate alone reads `latency` (milliseconds of a run, `20ms`), `instructions` (of a run under an emulator) and `stack`.
+    It reads limits of accuracy as well, on the samples of the model's `data`: the least value of its metric (the largest, of an
+    error), the largest loss against the file given, and the least fraction of decisions that agree with it.
     """
 
     ram: Size | None = None
@@ -39,6 +54,9 @@ class BudgetParams(Table):
     latency: Duration | None = None
     instructions: PositiveInt | None = None
     stack: Size | None = None
+    accuracy: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    max_accuracy_loss: Fraction | None = Field(None, alias="max-accuracy-loss")
+    min_agreement: Annotated[float, Field(ge=0, le=1)] | None = Field(None, alias="min-agreement")
     regions: Annotated[dict[str, Room | None], Section] = Field(default_factory=dict)
 
 
@@ -50,11 +68,38 @@ class AcceptedGrowth(Table):
     reason: Text
 
 
+class DataParams(Table):
+    """Samples of a model: an .npz, .npy, folder or `FILE.py:function`, and the metric over them.
+
+    `metric` is a name of `data.metrics`, or `FILE.py:function`. `emulated` is the most samples that run under an emulator.
+    `calibration` is other samples for quantisation; none: these.
+    """
+
+    source: Text
+    metric: Text | None = None
+    emulated: PositiveInt = 64
+    calibration: Text | None = None
+
+
+class QuantizeParams(Table):
+    """Quantisation of a model by its samples: numbers, calibration, and the largest loss of its metric.
+
+    `form` names what becomes integers or halves: layers and weights (`int8`), or weights alone. `io` is the form of inputs and outputs.
+    """
+
+    form: Literal["int8", "float16", "int8-weights", "int4-weights"] = "int8"
+    method: Literal["minmax", "entropy", "percentile"] = "minmax"
+    samples: PositiveInt = 128
+    max_accuracy_loss: Fraction = Field(0.01, alias="max-accuracy-loss")
+    io: Literal["float", "int8"] = "float"
+
+
 class ModelParams(Table):
     """Model: its source, and the sizes that make its shapes static.
 
     `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order; none: all. `licence` names the licence
-    of the model, as an SPDX expression where there is one.
+    of the model, as an SPDX expression where there is one. `data` are samples of it, a source alone or a table; `quantize` makes
+    a quantised model of the file first; none: the file as given.
     """
 
     source: Text
@@ -62,6 +107,8 @@ class ModelParams(Table):
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
     outputs: Names = ()
+    data: Annotated[DataParams, BeforeValidator(_data)] | None = None
+    quantize: Annotated[QuantizeParams, Section] | None = None
 
 
 class TuneParams(Table):

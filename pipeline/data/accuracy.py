@@ -1,0 +1,118 @@
+"""Describe the accuracy of one model on one target, as accuracy.json holds it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import ConfigError
+from ..support.text_files import decode
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """Samples that were evaluated: where they come from, the sha256 of their content, and how many have labels."""
+
+    source: str
+    digest: str
+    samples: int
+    labelled: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """Metric over `samples` samples; None without labels."""
+
+    samples: int
+    value: float | None
+
+
+@dataclass(frozen=True)
+class LibraryScore:
+    """Metric of the executed library, next to that of the reference on the same samples.
+
+    `how` says where it ran: native, or the emulator. `agreement` is the fraction of samples with the reference's decision,
+    `max_rel_error` the largest difference of an output relative to its range, `within` whether every sample is within the
+    bound of verification.
+    """
+
+    how: str
+    samples: int
+    value: float | None
+    reference: float | None
+    agreement: float
+    max_rel_error: float
+    within: bool
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """Fraction of right decisions on the samples of one class."""
+
+    name: str
+    samples: int
+    reference: float
+    library: float
+
+
+@dataclass(frozen=True)
+class WorstSample:
+    """Sample on which library and label, or library and reference, differ most; `sample` is its name or number."""
+
+    sample: str
+    label: str
+    reference: str
+    library: str
+    error: float
+
+
+@dataclass(frozen=True)
+class AccuracyReport:
+    """Accuracy of a model on a target.
+
+    `metric` is its name, `higher_is_better` its direction. `original` is the float file behind a quantised one, `reference` the
+    file that the library is made of, both in ONNX Runtime on all samples.
+    """
+
+    model: str
+    target: str
+    metric: str
+    higher_is_better: bool
+    data: DataRecord
+    reference: Score
+    library: LibraryScore
+    original: Score | None = None
+    classes: tuple[ClassScore, ...] = ()
+    worst: tuple[WorstSample, ...] = ()
+
+    @property
+    def loss(self) -> float | None:
+        """Return how much worse the library is than the original file on its samples; None without labels."""
+        before = self.original or self.reference
+        if before.value is None or self.library.value is None:
+            return None
+        lost = before.value - self.library.value
+        return lost if self.higher_is_better else -lost
+
+
+def report_fields(report: AccuracyReport) -> dict[str, Any]:
+    """Return the fields of accuracy.json."""
+    return asdict(report)
+
+
+def parse_accuracy(text: str, place: str, hint: str) -> AccuracyReport:
+    """Read an accuracy.json; `place` is how messages call it. Raises ConfigError with `hint`."""
+    found = decode(dict, text, place, hint)
+    try:
+        original = found.pop("original", None)
+        return AccuracyReport(
+            data=DataRecord(**found.pop("data")),
+            reference=Score(**found.pop("reference")),
+            library=LibraryScore(**found.pop("library")),
+            original=None if original is None else Score(**original),
+            classes=tuple(ClassScore(**each) for each in found.pop("classes", ())),
+            worst=tuple(WorstSample(**each) for each in found.pop("worst", ())),
+            **found,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"'{place}': is not an accuracy.json: {error}.", hint) from None
