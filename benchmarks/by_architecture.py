@@ -44,7 +44,7 @@ def search(name: str, strategy: str) -> dict[str, object]:
     source, family = model.source or str(model.file()), _relatives(name)
     known = Knowledge(tuple(record for record in load_knowledge().records if _relatives(record.model) != family))
     passfit.search.knowledge.load_knowledge = lambda extra=None: known
-    imported = api.load(source, name, model.shapes, model.fix)
+    imported = api.load(source, name, shapes=model.shapes, fix=model.fix)
     started, spent = time.monotonic(), _processor()
     found, _ = find_sequence(imported, get_target("x86-64"), None, api.SearchSettings(strategy), silent)
     return {

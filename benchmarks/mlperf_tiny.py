@@ -25,6 +25,7 @@ from timing import fastest
 from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import import_onnx
 from passfit.frontend.quantised.float_twin import float_twin
+from passfit.frontend.source.import_options import ImportOptions
 
 FOLDER = HERE.parents[1] / "shared" / "mlperf_tiny"
 TARGETS = ("x86-64", "rpi4", "beaglebone", "visionfive2")
@@ -67,7 +68,7 @@ def measure(file: Path) -> dict:
 def twin_instructions(model: Model, scratch: Path) -> int | None:
     """Count the instructions of a model's float twin on COUNTED; None if it does not compile."""
     twin, out = scratch / "twin.onnx", scratch / "twin"
-    onnx.save(canonicalize(float_twin(import_onnx(model.file(), model.shapes)[0])), twin)
+    onnx.save(canonicalize(float_twin(import_onnx(model.file(), ImportOptions(model.shapes))[0])), twin)
     failed, _ = run_passfit(["compile", str(twin), f"--target={COUNTED}", f"--out={out}"], scratch, LIMIT)
     return (
         None if failed else json.loads((out / "footprint.json").read_text(encoding="utf-8"))["measured"]["instructions"]

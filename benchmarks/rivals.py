@@ -79,7 +79,7 @@ def measure(file: Path, level: str, model: Path) -> dict:
     """Link a tool's C, or its library, and run it once. Returns its row; one with `failed` gives the reason."""
     board = get_target(BOARD)
     shapes = {onnx.load(model).graph.input[0].name: [1, *INPUTS[model.stem.partition("-")[0]]]}
-    imported = api.load(str(model), None, shapes, None)
+    imported = api.load(str(model), shapes=shapes)
     (case,), (expected,) = _case(imported.onnx, model)
     program = _program(imported.onnx)
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:

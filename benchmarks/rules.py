@@ -122,7 +122,10 @@ def main() -> None:
     graphs = []
     for load in (
         *(lambda file=file: api.load(file, file.stem) for file in sorted(arguments.folder.glob("*.onnx"))),
-        *(lambda model=known[name]: api.load(model.file(), model.name, model.shapes, model.fix) for name in chosen),
+        *(
+            lambda model=known[name]: api.load(model.file(), model.name, shapes=model.shapes, fix=model.fix)
+            for name in chosen
+        ),
     ):
         graphs.append(measured(load()))
         sys.stdout.write(

@@ -141,7 +141,7 @@ def measure(model: Model, limit: float = LIMIT) -> dict:
             )
             if failed:
                 return {"failed": failed}
-            imported = api.load(str(model.file()), model.name, model.shapes, model.fix)
+            imported = api.load(str(model.file()), model.name, shapes=model.shapes, fix=model.fix)
             settings = VerifySettings()
             cases = stored_cases(imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given)
             lowered = _lowered(imported, read_sequence(out / "sequence.json"), target)

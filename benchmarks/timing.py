@@ -14,6 +14,7 @@ import onnxruntime
 from models import Model
 
 from passfit import api
+from passfit.frontend.source.import_options import ImportOptions
 
 #: turns of each, seconds of a turn, least and most runs of a turn
 TURNS, SECONDS, LEAST, MOST = 5, 0.5, 3, 2000
@@ -88,7 +89,7 @@ def _sessions(model: Model, folder: Path) -> dict[str, Callable[[], object]]:
     options.log_severity_level = 4
     io = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["io"]
     values = {port["name"]: made(port["name"], tuple(port["shape"]), port["dtype"]) for port in io["inputs"]}
-    imported = api.import_onnx(model.file(), model.shapes, model.fix)[0].SerializeToString()
+    imported = api.import_onnx(model.file(), ImportOptions(model.shapes, model.fix))[0].SerializeToString()
     runs: dict[str, Callable[[], object]] = {}
     refused = ""
     for name, source in (("shipped", str(model.file())), ("imported", imported)):

@@ -22,8 +22,9 @@ from .artifacts.write import (
 )
 from .errors import ConfigError
 from .fit.fit_model import fit as fit
-from .frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load, port_names
+from .frontend.imported_model import ImportedModel, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
+from .frontend.source.import_options import ImportKeywords
 from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
@@ -42,6 +43,8 @@ from .verify.blame_import import blame_import
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
@@ -56,18 +59,16 @@ def profile(
     out: Path,
     *,
     name: str | None = None,
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     progress: Progress = silent,
     clock: dict[str, float] | None = None,
+    **options: Unpack[ImportKeywords],
 ) -> dict:
     """Measure every pass alone and after every other; write effects.json to `out`.
 
     Returns the content of effects.json; `clock` receives the seconds of each pass alone. Raises ModelError, OutputError.
     """
     check_file_place(out)
-    imported = load(model, name, shapes, fix, outputs=outputs)
+    imported = load(model, name, **options)
     from .search.effects.effects import effects
 
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress, clock=clock)
@@ -81,11 +82,9 @@ def learn(
     out: Path,
     *,
     name: str | None = None,
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     evaluations: int = 256,
     progress: Progress = silent,
+    **options: Unpack[ImportKeywords],
 ) -> Knowledge:
     """Explore and search models, and add the results to the knowledge file `out`; create it if missing.
 
@@ -101,9 +100,7 @@ def learn(
     known = read_records(out) if out.exists() else ()
     from .search.learn import learn_models
 
-    known = learn_models(
-        [load(model, name, shapes, fix, outputs=outputs) for model in models], target, known, evaluations, progress
-    )
+    known = learn_models([load(model, name, **options) for model in models], target, known, evaluations, progress)
     write_records(known, out)
     return Knowledge(known)
 
@@ -116,11 +113,9 @@ def optimize(
     out: Path,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     progress: Progress = silent,
     compiled_next: bool = False,
+    **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
@@ -129,7 +124,7 @@ def optimize(
     the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
-        imported = load(model, name, shapes, fix, outputs=outputs)
+        imported = load(model, name, **options)
         from .search.evaluate.tvm_default_code import default_code_task
 
         graph, ports = imported.graph, port_names(imported.onnx)
@@ -155,12 +150,10 @@ def compile_model(
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
     verify: VerifySettings = VerifySettings(),
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     given: Path | None = None,
     origin: Provenance | None = None,
     progress: Progress = silent,
+    **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
@@ -177,7 +170,7 @@ def compile_model(
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
-        imported = load(model, name, shapes, fix, given, outputs=outputs, origin=origin)
+        imported = load(model, name, given=given, origin=origin, **options)
     return compile_imported(
         imported,
         target,
@@ -274,10 +267,8 @@ def tune(
     settings: TuneSettings = TuneSettings(),
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     progress: Progress = silent,
+    **options: Unpack[ImportKeywords],
 ) -> Database:
     """Tune the layouts, then the schedules, of a model's kernels; write tuning.json to `out`.
 
@@ -296,7 +287,7 @@ def tune(
         return found
     check_measurable(target)
     chosen = None if sequence is None else read_sequence(sequence)
-    imported = load(model, name, shapes, fix, outputs=outputs)
+    imported = load(model, name, **options)
     chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
     with patient(_SAVING_SECONDS):
         found = find_tuning(imported, chosen, target, settings, progress)
@@ -313,10 +304,8 @@ def profile_kernels(
     tuning: Path | None = None,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     progress: Progress = silent,
+    **options: Unpack[ImportKeywords],
 ) -> dict:
     """Time every kernel inside the library, next to its roofline; write kernels.json to `out`, and return its content.
 
@@ -331,7 +320,7 @@ def profile_kernels(
     kernels.check_native(target)
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
-    imported = load(model, name, shapes, fix, outputs=outputs)
+    imported = load(model, name, **options)
     chosen = chosen or find_sequence(imported, target, None, search, progress)[0].sequence
     found = kernels.profile_kernels(imported, chosen, target, progress, tuned)
     write_text(out, json_lines(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from passfit import api
+from passfit.artifacts.origin import import_options
 from passfit.artifacts.places import canonical_model
 from passfit.errors import ConfigError
 from passfit.frontend.source.source import is_package
@@ -30,9 +31,7 @@ def import_model(params: Params, model: str, file: str) -> str:
         check_watched(model, declared.source, Path("dvc.yaml"))
     package = declared.source if is_package(declared.source) else ""
     out = canonical_model(model)
-    return import_line(
-        model, api.import_model_file(file, declared.shapes, declared.fix, out, package, declared.outputs)
-    )
+    return import_line(model, api.import_model_file(file, out, import_options(declared), package))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..frontend.given_model import given_bytes
-from ..frontend.imported_model import Fixed, Outputs, Shapes, import_onnx
+from ..frontend.imported_model import import_onnx
+from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
 from ..support.result_folder import result_folder
@@ -20,23 +21,21 @@ if TYPE_CHECKING:
 
 def import_model_file(
     source: str | Path,
-    shapes: Shapes | None,
-    fix: Fixed | None,
     out: Path,
+    options: ImportOptions = ImportOptions(),
     package: str = "",
-    outputs: Outputs = (),
 ) -> onnx.ModelProto:
     """Write the canonical ONNX of a model to `out`; next to it the model as given, and its origin to origin.json.
 
     `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
     """
-    canonical, _ = import_onnx(source, shapes, fix, outputs)
+    canonical, _ = import_onnx(source, options)
     file = resolve_source(str(source))
     data = canonical.SerializeToString(deterministic=True)
-    record = model_record(file, package or str(source), shapes, fix, outputs)
+    record = model_record(file, package or str(source), options)
     with result_folder(out.parent) as folder:
         (folder / out.name).write_bytes(data)
-        (folder / GIVEN).write_bytes(given_bytes(file, shapes, fix, outputs))
+        (folder / GIVEN).write_bytes(given_bytes(file, options))
         origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
         write_text(folder / ORIGIN, json_lines(origin))
     return canonical

@@ -16,9 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.provenance import Provenance, provenance
 from ..memory.footprint import Budget
-from ..params.params import Params
+from ..params.params import ModelParams, Params
 from ..search.settings import SearchSettings, aim_of, goal_of
 from ..support.digests import OriginRecord, digest_of, json_values
 from ..targets import Target
@@ -29,6 +30,11 @@ PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "z
 #: facts of a target read by no step before the footprint: prose, capacities, which only a goal reads, and choices that
 #: only the library and its run depend on
 _UNREAD = ("description", "source", "ram", "flash", "index_checks", "runner")
+
+
+def import_options(declared: ModelParams) -> ImportOptions:
+    """Return the choices of an import that params.yaml declares for a model."""
+    return ImportOptions(declared.shapes, declared.fix, declared.outputs)
 
 
 def search_settings(params: Params) -> SearchSettings:

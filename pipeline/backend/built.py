@@ -109,11 +109,12 @@ def imported(
     import onnx
 
     from ..frontend.canonicalise import import_model
+    from ..frontend.source.import_options import ImportOptions
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         file = Path(place) / "model.onnx"
         onnx.save(model, file)
-        return import_model(file, shapes, fix)
+        return import_model(file, ImportOptions(shapes, fix))
 
 
 @lru_cache(1)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, ModelError
-from ..frontend.imported_model import Fixed, ImportedModel, Outputs, Shapes, load
+from ..frontend.imported_model import ImportedModel, load
+from ..frontend.source.import_options import ImportKeywords
 from ..memory.footprint import Budget, Footprint
 from ..search.settings import SearchSettings, aim_of
 from ..support.interrupts import step_limit
@@ -17,6 +19,9 @@ from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlans, quick_plans
 from .remedies import Remedy, remedies_of_search
 from .verdict import FitVerdict, Sizes, TargetLimits, next_smaller, smallest_first, smallest_that_fits
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: part of estimated sizes that might turn a verdict: sizes are computed then
 _CLOSE = 0.1
@@ -65,11 +70,9 @@ def fit(
     *,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
-    outputs: Outputs = (),
     exact: bool = False,
     progress: Progress = silent,
+    **options: Unpack[ImportKeywords],
 ) -> FitReport:
     """Predict in seconds which of `targets` a model fits; nothing is linked to a library or run.
 
@@ -77,7 +80,7 @@ def fit(
     """
     if not targets:
         raise ConfigError("There is no target to fit.", "`passfit targets` lists them.")
-    imported = load(model, name, shapes, fix, outputs=outputs)
+    imported = load(model, name, **options)
     return fit_model(imported, targets, budgets or {}, search, exact=exact, progress=progress)
 
 

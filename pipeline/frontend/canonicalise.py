@@ -20,7 +20,6 @@ Python.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +57,7 @@ from .refuse.importer_limits import refuse_wrong_forms
 from .refuse.operators import refuse_foreign_domains, refuse_unsupported
 from .refuse.wrong_attributes import refuse_wrong_attributes
 from .refuse.wrong_quantisation import refuse_wrong_quantisation
+from .source.import_options import ImportOptions
 
 if TYPE_CHECKING:
     import onnx
@@ -65,21 +65,18 @@ if TYPE_CHECKING:
 
 def import_model(
     path: Path,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    fix: Mapping[str, object] | None = None,
-    outputs: Collection[str] = (),
+    options: ImportOptions = ImportOptions(),
 ) -> onnx.ModelProto:
     """Import the model in the file `path` in canonical form; equal arguments give equal bytes.
 
-    `shapes` gives the sizes of inputs with open shapes in the file, `fix` freezes inputs to constants,
-    `outputs` names those to keep; none: all. Inputs and outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
+    Inputs and outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
     next step.
     """
-    model = read_model(path, outputs)
+    model = read_model(path, options.outputs)
     declare_sets(model)
     refuse_wrong_attributes(model)
     name_unnamed(model)
-    for assumed in bind_inputs(model, shapes or {}, fix or {}):
+    for assumed in bind_inputs(model, options.shapes, options.fix):
         logging.getLogger("passfit").warning("the input %s.", assumed)
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from .canonical.bind_shapes import bind_inputs
 from .canonical.opset import declare_sets
 from .canonical.read_onnx import CLASSICAL, all_nodes, read_model
 from .canonical.static_metric import is_marked
+from .source.import_options import ImportOptions
 from .source.side_files import side_files
 
 if TYPE_CHECKING:
@@ -18,19 +18,17 @@ if TYPE_CHECKING:
 
 def given_model(
     path: Path,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    fix: Mapping[str, object] | None = None,
-    outputs: Collection[str] = (),
+    options: ImportOptions = ImportOptions(),
 ) -> onnx.ModelProto | None:
-    """Read the file `path` with `shapes` and `fix` bound, and of all outputs, or of `outputs`; None for the canonical model of an import.
+    """Read the file `path` with the choices of an import bound; None for the canonical model of an import.
 
     Raises ModelError as an import does.
     """
-    model = read_model(path, outputs)
+    model = read_model(path, options.outputs)
     if is_marked({entry.key: entry.value for entry in model.metadata_props}):
         return None
     declare_sets(model)
-    bind_inputs(model, shapes or {}, fix or {})
+    bind_inputs(model, options.shapes, options.fix)
     _answer_unknown(model)
     return model
 
@@ -46,15 +44,13 @@ def _answer_unknown(model: onnx.ModelProto) -> None:
 
 def given_bytes(
     path: Path,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    fix: Mapping[str, object] | None = None,
-    outputs: Collection[str] = (),
+    options: ImportOptions = ImportOptions(),
 ) -> bytes:
     """Return the given model as one file; the bytes of `path` themselves where nothing is bound, dropped or loaded.
 
     Equal bytes take no more room in a cache that holds the file already. Raises ModelError as an import does.
     """
-    model, content = given_model(path, shapes, fix, outputs), path.read_bytes()
-    if model is None or not (shapes or fix or outputs or side_files(path)):
+    model, content = given_model(path, options), path.read_bytes()
+    if model is None or not (options.given or side_files(path)):
         return content
     return model.SerializeToString(deterministic=True)

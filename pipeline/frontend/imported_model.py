@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from ..memory.footprint import Start
 from ..support.digests import digest_of
 from ..support.result_store import shared_store
+from .source.import_options import ImportKeywords, ImportOptions
 from .source.model_record import model_record
 from .source.provenance import Provenance, add_metadata, provenance
 from .source.side_files import side_files
@@ -21,11 +22,7 @@ from .source.source import resolve_source
 if TYPE_CHECKING:
     import onnx
     from tvm.ir import IRModule
-
-Shapes = Mapping[str, Sequence[int]]
-Fixed = Mapping[str, object]
-#: names of the outputs to keep; none: all
-Outputs = Collection[str]
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,7 @@ class ImportedModel:
         return self.onnx if self.given is None else self.given
 
 
-def import_onnx(
-    model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None, outputs: Outputs = ()
-) -> tuple[onnx.ModelProto, Start]:
+def import_onnx(model: str | Path, options: ImportOptions = ImportOptions()) -> tuple[onnx.ModelProto, Start]:
     """Import a model by path or source: its canonical form, and the metric of the file as given.
 
     Raises ModelError for a model that cannot be read or compiled.
@@ -61,8 +56,8 @@ def import_onnx(
     from .canonical.static_metric import start_of
 
     path = resolve_source(str(model))
-    if shapes or fix or outputs or not (path.is_file() and os.access(path, os.R_OK)) or side_files(path):
-        return _imported(path, shapes, fix, outputs)
+    if options.given or not (path.is_file() and os.access(path, os.R_OK)) or side_files(path):
+        return _imported(path, options)
     fresh: list[tuple[onnx.ModelProto, Start]] = []
 
     def changes_nothing() -> bool:
@@ -74,18 +69,16 @@ def import_onnx(
     # the stages of a pipeline import a canonical file again: known as such, it is read alone
     versions = map(importlib.metadata.version, ("onnx", "onnx-ir", "onnxscript"))
     if shared_store().get_or_make(f"canonical {digest_of(path)} {' '.join(versions)}", changes_nothing):
-        return fresh[0] if fresh else (read_model(path), start_of(path, {}, {}))
+        return fresh[0] if fresh else (read_model(path), start_of(path))
     return fresh[0] if fresh else _imported(path)
 
 
-def _imported(
-    path: Path, shapes: Shapes | None = None, fix: Fixed | None = None, outputs: Outputs = ()
-) -> tuple[onnx.ModelProto, Start]:
+def _imported(path: Path, options: ImportOptions = ImportOptions()) -> tuple[onnx.ModelProto, Start]:
     from .canonical.static_metric import mark_start, start_of
     from .canonicalise import import_model
 
-    canonical = import_model(path, shapes, fix, outputs)
-    start = start_of(path, shapes or {}, fix or {}, outputs)
+    canonical = import_model(path, options)
+    start = start_of(path, options)
     mark_start(canonical, start)
     return canonical, start
 
@@ -93,11 +86,10 @@ def _imported(
 def load(
     model: str | Path,
     name: str | None = None,
-    shapes: Shapes | None = None,
-    fix: Fixed | None = None,
+    *,
     given: Path | None = None,
-    outputs: Outputs = (),
     origin: Provenance | None = None,
+    **options: Unpack[ImportKeywords],
 ) -> ImportedModel:
     """Import a model; `name` defaults to that of its file.
 
@@ -109,11 +101,12 @@ def load(
     from .given_model import given_model
     from .relax.to_relax import to_relax
 
-    canonical, start = import_onnx(model, shapes, fix, outputs)
+    chosen = ImportOptions(**options)
+    canonical, start = import_onnx(model, chosen)
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: the file read is a cached copy
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
-    record = model_record(resolve_source(str(model)), str(model), shapes, fix, outputs)
-    reference = given_model(resolve_source(str(model)), shapes, fix, outputs) if given is None else given_model(given)
+    record = model_record(resolve_source(str(model)), str(model), chosen)
+    reference = given_model(resolve_source(str(model)), chosen) if given is None else given_model(given)
     origin = add_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
     return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference, origin)
 

@@ -7,7 +7,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..artifacts.origin import changes, search_record, search_settings, tune_record, verify_record, verify_settings
+from ..artifacts.origin import (
+    changes,
+    import_options,
+    search_record,
+    search_settings,
+    tune_record,
+    verify_record,
+    verify_settings,
+)
 from ..artifacts.places import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
 from ..errors import ConfigError
 from ..frontend.source.side_files import model_digest
@@ -43,11 +51,7 @@ def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | N
 
 def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | None:
     """Compare the model of a library with params.yaml: directly, or through the canonical model."""
-    now: dict[str, object] = {
-        "shapes": _json(declared.shapes),
-        "fix": _json(declared.fix),
-        "outputs": sorted(set(declared.outputs)),
-    }
+    now: dict[str, object] = {**import_options(declared).record()}
     if is_package(declared.source):
         now["source"] = declared.source
     else:
@@ -142,10 +146,6 @@ def _read(file: Path) -> Table | None:
 def _table(data: Table | None, key: str) -> Table | None:
     value = None if data is None else data.get(key)
     return value if isinstance(value, dict) else None
-
-
-def _json(value: object) -> object:
-    return json.loads(json.dumps(value))
 
 
 def _said(repo: Path, file: Path) -> str:

@@ -10,6 +10,7 @@ from ..artifacts.git import git
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
+from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.source import resolve_source
 from ..params.params import ModelParams
 from .render import is_fetched
@@ -70,7 +71,7 @@ def declare(
         own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
         inputs |= own.keys()
         try:
-            import_onnx(file, own, outputs=chosen)
+            import_onnx(file, ImportOptions(own, outputs=chosen))
         except ModelError as error:
             raise ModelError(f"{source}: {error.what}", error.hint) from error
         declared[name] = ModelParams(source=source, shapes=own, outputs=chosen)

@@ -232,8 +232,8 @@ def test_a_name_of_its_own(cnn: Path, tmp_path: Path):
 
 
 def test_a_canonical_model_imports_to_itself_and_keeps_where_it_started(cnn: Path, tmp_path: Path):
-    api.import_model_file(cnn, None, None, tmp_path / "once" / "m.onnx")
-    api.import_model_file(tmp_path / "once" / "m.onnx", None, None, tmp_path / "twice" / "m.onnx")
+    api.import_model_file(cnn, tmp_path / "once" / "m.onnx")
+    api.import_model_file(tmp_path / "once" / "m.onnx", tmp_path / "twice" / "m.onnx")
     once, twice = (tmp_path / folder / "m.onnx" for folder in ("once", "twice"))
     assert once.read_bytes() == twice.read_bytes()
     assert api.import_onnx(twice)[1] == api.import_onnx(cnn)[1]
@@ -281,7 +281,7 @@ def test_a_search_that_is_interrupted_leaves_a_verified_library(
         if "first library" in found:
             raise KeyboardInterrupt
 
-    imported = api.load(cnn, None, None, None)
+    imported = api.load(cnn)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "search.json").write_text("of another model")
     found = find_sequence.find_sequence

@@ -16,6 +16,7 @@ from onnx import numpy_helper
 
 from passfit.backend.built import LoadedLibrary, build
 from passfit.frontend.given_model import given_model
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.targets import how_to_run
 
 from ..frontend.onnx_nodes import NodeCase
@@ -86,7 +87,7 @@ def test_a_region_between_integers_and_floats_computes_what_the_file_means(split
     found = LoadedLibrary(
         build(onnx.load(str(file)), shapes, {}, tmp_path, [*SEQUENCE, *splits, "order{by=given}"])
     ).run(x)
-    given = given_model(file, shapes)
+    given = given_model(file, ImportOptions(shapes))
     assert given is not None
     for (name, value), expected in zip(found.items(), run(given, x), strict=True):
         compare_output(name, value, expected, 0.02)

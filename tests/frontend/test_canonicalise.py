@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.source.import_options import ImportOptions
 
 from ..models import FLOAT, model_of, run, save, shape_of
 from ..profiles import examples
@@ -41,7 +42,7 @@ def flattened() -> onnx.ModelProto:
 
 def test_shape_arithmetic_is_folded_and_ports_are_kept(tmp_path: Path) -> None:
     path = save(flattened(), tmp_path)
-    model = import_model(path, {"x": (2, 3, 5, 4)})
+    model = import_model(path, ImportOptions({"x": (2, 3, 5, 4)}))
     assert [each.op_type for each in model.graph.node] == ["Reshape"]
     assert [value.name for value in model.graph.input] == ["x"]
     assert [(value.name, shape_of(value)) for value in model.graph.output] == [("y", (2, 60))]
@@ -51,12 +52,14 @@ def test_shape_arithmetic_is_folded_and_ports_are_kept(tmp_path: Path) -> None:
 
 def test_the_same_file_gives_the_same_bytes(tmp_path: Path) -> None:
     path = save(flattened(), tmp_path)
-    first, second = (import_model(path, {"x": (1, 3, 5, 4)}).SerializeToString(deterministic=True) for _ in range(2))
+    first, second = (
+        import_model(path, ImportOptions({"x": (1, 3, 5, 4)})).SerializeToString(deterministic=True) for _ in range(2)
+    )
     assert first == second
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
-    once = import_model(save(flattened(), tmp_path), {"x": (1, 3, 5, 4)})
+    once = import_model(save(flattened(), tmp_path), ImportOptions({"x": (1, 3, 5, 4)}))
     again = import_model(save(once, tmp_path, "again.onnx"))
     assert again.SerializeToString(deterministic=True) == once.SerializeToString(deterministic=True)
 
@@ -76,7 +79,7 @@ def test_a_truncated_model_is_refused(tmp_path: Path) -> None:
     path = save(flattened(), tmp_path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ModelError):
-        import_model(path, {"x": (1, 3, 5, 4)})
+        import_model(path, ImportOptions({"x": (1, 3, 5, 4)}))
 
 
 @settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -125,18 +128,18 @@ def test_a_missing_side_file_is_named(tmp_path: Path) -> None:
 )
 def test_shapes_that_do_not_fit_are_refused(tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str) -> None:
     with pytest.raises(ModelError, match=said):
-        import_model(save(flattened(), tmp_path), shapes)
+        import_model(save(flattened(), tmp_path), ImportOptions(shapes))
 
 
 def test_a_named_dimension_is_the_same_everywhere(tmp_path: Path) -> None:
     model = model_of([node("Add", ["a", "b"], ["y"])], {"a": ["n", 4], "b": ["n", 4]}, ["y"])
-    assert shape_of(import_model(save(model, tmp_path), {"a": (3, 4)}).graph.input[1]) == (3, 4)
+    assert shape_of(import_model(save(model, tmp_path), ImportOptions({"a": (3, 4)})).graph.input[1]) == (3, 4)
 
 
 def test_dimensions_called_unknown_need_not_be_equal(tmp_path: Path) -> None:
     model = model_of([node("Add", ["a", "b"], ["y"])], {"a": [4, "?"], "b": [4, "?"]}, ["y"])
     with pytest.raises(ModelError, match="'b'"):
-        import_model(save(model, tmp_path), {"a": (4, 3)})
+        import_model(save(model, tmp_path), ImportOptions({"a": (4, 3)}))
 
 
 def branching() -> onnx.ModelProto:
@@ -153,7 +156,7 @@ def branching() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("flag", [True, False])
 def test_a_frozen_condition_leaves_one_branch(tmp_path: Path, flag: bool) -> None:
-    model = import_model(save(branching(), tmp_path), fix={"flag": flag})
+    model = import_model(save(branching(), tmp_path), ImportOptions(fix={"flag": flag}))
     assert [each.op_type for each in model.graph.node] == ["Add" if flag else "Mul"]
     assert [value.name for value in model.graph.input] == ["x"]
     x = np.asarray([1, 2, 3], np.float32)
@@ -171,7 +174,7 @@ def test_an_open_condition_chooses_between_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("value", "said"), [("high", "cannot be frozen"), ([1, 2], "cannot be frozen")])
 def test_values_that_do_not_fit_an_input_are_refused(tmp_path: Path, value: object, said: str) -> None:
     with pytest.raises(ModelError, match=said):
-        import_model(save(branching(), tmp_path), fix={"flag": value})
+        import_model(save(branching(), tmp_path), ImportOptions(fix={"flag": value}))
 
 
 def test_foreign_domains_are_refused_by_node(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from passfit.codegen import c_identifier
 from passfit.errors import ConfigError, ModelError
 from passfit.frontend import canonicalise, imported_model
 from passfit.frontend.imported_model import import_onnx, load
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.support.result_store import ResultStore
 
 
@@ -47,7 +48,7 @@ def test_a_canonical_file_with_a_value_to_fix_is_imported(given: Path):
     canonical = _canonical(given)
     import_onnx(canonical)
     with pytest.raises(ModelError, match="nosuch"):
-        import_onnx(canonical, {"nosuch": [1]})
+        import_onnx(canonical, ImportOptions({"nosuch": [1]}))
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a\\b", "..", "_", "a\n", "\udcff", "/"])

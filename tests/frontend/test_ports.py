@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.source.import_options import ImportOptions
 
 from ..models import model_of, run, save, shape_of
 from ..profiles import examples
@@ -40,20 +41,20 @@ def test_ports_keep_their_names_and_values(tmp_path: Path, outputs: list[str]) -
 
 def test_an_input_that_is_an_output_gets_its_shape(tmp_path: Path) -> None:
     made = model_of([node("Relu", ["x"], ["y"])], {"x": ["n", 3]}, ["x", "y"])
-    graph = import_model(save(made, tmp_path), {"x": (4, 3)}).graph
+    graph = import_model(save(made, tmp_path), ImportOptions({"x": (4, 3)})).graph
     assert [shape_of(value) for value in (*graph.input, *graph.output)] == [(4, 3)] * 3
 
 
 def test_a_frozen_input_of_open_shape_that_is_an_output_gets_its_shape(tmp_path: Path) -> None:
     made = model_of([node("Relu", ["x"], ["y"])], {"x": ["n", 3]}, ["x", "y"])
-    graph = import_model(save(made, tmp_path), None, {"x": [[1, 2, 3]]}).graph
+    graph = import_model(save(made, tmp_path), ImportOptions(fix={"x": [[1, 2, 3]]})).graph
     assert [shape_of(value) for value in graph.output] == [(1, 3)] * 2
 
 
 @pytest.mark.parametrize("outputs", [["x", "y"], ["y", "x"]])
 def test_a_frozen_input_may_be_an_output(outputs: list[str], tmp_path: Path) -> None:
     made = model_of([node("Neg", ["x"], ["y"])], {"x": [3]}, outputs)
-    imported = import_model(save(made, tmp_path), None, {"x": [1, 2, 3]})
+    imported = import_model(save(made, tmp_path), ImportOptions(fix={"x": [1, 2, 3]}))
     found = dict(zip(outputs, run(imported, {}), strict=True))
     assert found["x"].tolist() == [1, 2, 3] and found["y"].tolist() == [-1, -2, -3]
     assert isinstance(imported, onnx.ModelProto) and not imported.graph.input

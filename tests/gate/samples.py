@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from passfit.artifacts import origin
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.frontend.source.model_record import model_record
 from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
 from passfit.params.params import load_params
@@ -37,7 +38,7 @@ def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
     """Return the records of a search and a compilation with the params in `repo`, of its model file."""
     params = load_params(repo / "params.yaml")
     declared, device = params.models[model], get_target(target, repo).with_threads(params.targets[target].threads)
-    of_model = model_record(repo / declared.source, declared.source, declared.shapes, declared.fix)
+    of_model = model_record(repo / declared.source, declared.source, ImportOptions(declared.shapes, declared.fix))
     search = origin.search_record(origin.search_settings(params), params.budget(model, target), device, repo)
     return of_model | search, of_model | origin.verify_record(origin.verify_settings(params), False, device)
 

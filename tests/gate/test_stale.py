@@ -31,7 +31,7 @@ def in_dvc(repo: Repo) -> None:
     source = repo.path / "a.onnx"
     (repo.path / "dvc.yaml").write_text("stages: {}\n")
     canonical = hashlib.sha256(b"canonical").hexdigest()
-    record = model_record(source, "a.onnx", {}, {})
+    record = model_record(source, "a.onnx")
     repo.write(repo.path / "out/models/a/origin.json", {"canonical": canonical, "made_from": record})
     for file in ("search.json", "manifest.json"):
         data = json.loads((folder / file).read_text())

@@ -13,6 +13,7 @@ from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_bytes, given_model
 from passfit.frontend.imported_model import load
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.verify.blame_import import blame_import
 from passfit.verify.cases import add_plain_sums, choose_cases
 from passfit.verify.reference import NoReference, OnnxReference, Reference
@@ -94,7 +95,7 @@ def test_side_files_and_shapes_are_inside_the_model_as_given(tmp_path: Path) -> 
     plain = save(model, tmp_path, "plain.onnx")
     onnx.save(model, tmp_path / "large.onnx", save_as_external_data=True, location="large.bin", size_threshold=0)
     for path in (plain, tmp_path / "large.onnx"):
-        given = onnx.load_from_string(given_bytes(path, {"x": [2, 300]}))
+        given = onnx.load_from_string(given_bytes(path, ImportOptions({"x": [2, 300]})))
         assert given.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
         assert numpy_helper.to_array(given.graph.initializer[0]).sum() == 300
     static = save(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"]), tmp_path, "static.onnx")
@@ -105,7 +106,7 @@ def test_a_canonical_file_is_compared_with_the_file_it_was_made_from(tmp_path: P
     from passfit import api
 
     file = save(lines(), tmp_path)
-    api.import_model_file(file, None, None, tmp_path / "models" / "model.onnx")
+    api.import_model_file(file, tmp_path / "models" / "model.onnx")
     assert given_model(tmp_path / "models" / "model.onnx") is None
     assert load(tmp_path / "models" / "model.onnx").given is None
     imported = load(tmp_path / "models" / "model.onnx", given=tmp_path / "models" / "given.onnx")

@@ -7,13 +7,14 @@ nodes, so the figures of the original file travel with it, in its metadata.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ...memory.footprint import Start
+from ..source.import_options import ImportOptions
 from .bind_shapes import bind_inputs
 from .opset import declare_sets
 from .read_onnx import read_model
@@ -38,19 +39,17 @@ def is_marked(metadata: Mapping[str, str]) -> bool:
     return metadata.get(_SUM, "").isdigit() and metadata.get(_KERNELS, "").isdigit()
 
 
-def start_of(
-    path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object], outputs: Collection[str] = ()
-) -> Start:
-    """Return the metric of the file `path` with static inputs and the chosen `outputs`, if any; of a canonical model, its origin's.
+def start_of(path: Path, options: ImportOptions = ImportOptions()) -> Start:
+    """Return the metric of the file `path` with the choices of an import; of a canonical model, its origin's.
 
     Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
-    model = read_model(path, outputs)
+    model = read_model(path, options.outputs)
     kept = {entry.key: entry.value for entry in model.metadata_props}
     if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
     declare_sets(model)
-    bind_inputs(model, shapes, fix)
+    bind_inputs(model, options.shapes, options.fix)
     with suppress(ModelError):
         infer_what_is_open(model)
     graph = model.graph

@@ -33,7 +33,7 @@ def built(folder, mode: str):
     ]
     rows = {"w": np.arange(80, dtype=np.float32).reshape(20, 4), "v": np.ones((10, 4), np.float32)}
     model = model_of(nodes, {"i": (3,)}, {"y": (3, 4)}, rows, dtypes={"i": 7})
-    imported = load(save(model, folder), "two-tables", None, None)
+    imported = load(save(model, folder), "two-tables")
     target = HOST.with_index_checks(mode)
     passes = Sequence.parse(["legalize", "fold-constant", "fuse-operators"])
     lowered, workspace = replay(passes, imported.graph, imported.onnx, "two-tables", target.machine)

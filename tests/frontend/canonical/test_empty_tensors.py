@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from passfit.errors import ModelError
 from passfit.frontend.canonical.shapes import static_shape, value_types
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.source.import_options import ImportOptions
 
 from ...models import model_of, run, save
 
@@ -156,4 +157,4 @@ def test_an_output_that_is_a_sequence_is_refused_and_can_be_dropped(tmp_path: Pa
     made.graph.output.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
     with pytest.raises(ModelError, match="'s' is a sequence.*--output"):
         import_model(path := save(made, tmp_path))
-    assert [each.op_type for each in import_model(path, outputs=["y"]).graph.node] == ["Relu"]
+    assert [each.op_type for each in import_model(path, ImportOptions(outputs=["y"])).graph.node] == ["Relu"]

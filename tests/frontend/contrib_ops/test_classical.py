@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_model
+from passfit.frontend.source.import_options import ImportOptions
 
 from ...models import model_of, run, save
 from ...profiles import examples
@@ -77,7 +78,7 @@ ESTIMATORS = {
 
 def same(model: onnx.ModelProto, folder: Path, rows: np.ndarray, name: str = "X") -> None:
     """Compare the import of a model with the model: dtypes, shapes, integers exactly."""
-    imported = import_model(save(model, folder), {name: rows.shape})
+    imported = import_model(save(model, folder), ImportOptions({name: rows.shape}))
     assert {each.domain for each in imported.graph.node} == {""}
     for found, expected in zip(run(imported, {name: rows}), run(model, {name: rows}), strict=True):
         if isinstance(expected, list):  # of maps, from class to probability
@@ -118,7 +119,7 @@ def test_an_estimator_computes_the_same_in_onnx(tmp_path: Path, name: str) -> No
 def test_others_are_refused_with_the_estimators_there_are(tmp_path: Path, estimator, target, said: str) -> None:
     model = to_onnx(estimator.fit(X, target), X[:1])
     with pytest.raises(ModelError, match=said) as refused:
-        import_model(save(model, tmp_path), {"X": (1, 4)})
+        import_model(save(model, tmp_path), ImportOptions({"X": (1, 4)}))
     assert "trees and forests" in refused.value.hint and "numbers as categories and classes" in refused.value.hint
 
 
@@ -128,7 +129,7 @@ def test_others_are_refused_with_the_estimators_there_are(tmp_path: Path, estima
 def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
     model = to_onnx(estimator.fit(X, np.array(["a", "b", "ü"])[Y]), X[:1])
     path, (_, chosen) = save(model, tmp_path), (value.name for value in model.graph.output)
-    (found,) = run(import_model(path, {"X": X.shape}, outputs=[chosen]), {"X": X})
+    (found,) = run(import_model(path, ImportOptions({"X": X.shape}, outputs=[chosen])), {"X": X})
     expected = np.asarray([list(each.values()) for each in run(model, {"X": X})[1]], np.float32)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -229,7 +230,10 @@ def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path, operator
 def test_libraries_and_their_reference_answer_categories_that_are_not_known(tmp_path: Path) -> None:
     path = save(to_onnx(OneHotEncoder().fit(CATEGORIES), CATEGORIES[:1]), tmp_path)
     rows = CATEGORIES[:3] + np.int64([[0], [0], [99]])
-    reference, imported = given_model(path, {"X": rows.shape}), import_model(path, {"X": rows.shape})
+    reference, imported = (
+        given_model(path, ImportOptions({"X": rows.shape})),
+        import_model(path, ImportOptions({"X": rows.shape})),
+    )
     assert reference is not None
     (expected,), (found,) = run(reference, {"X": rows}), run(imported, {"X": rows})
     np.testing.assert_array_equal(found, expected)

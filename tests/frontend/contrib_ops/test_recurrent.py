@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.verify.equal_signs import equalise_signs
 
 from ...models import model_of, run, save
@@ -89,7 +90,7 @@ def test_weights_are_kept_once_for_all_steps(tmp_path: Path) -> None:
 
 def test_open_shapes_are_bound_first(tmp_path: Path) -> None:
     model, inputs = lstm(open_shape=True)
-    imported = import_model(save(model, tmp_path), {"x": [STEPS, 1, INPUTS]})
+    imported = import_model(save(model, tmp_path), ImportOptions({"x": [STEPS, 1, INPUTS]}))
     np.testing.assert_allclose(run(equalise_signs(imported), inputs)[0], run(model, inputs)[0], atol=2e-6)
 
 

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.verify.equal_signs import equalise_signs
 
 from ...models import run, shape_of
@@ -38,7 +39,7 @@ def test_a_model_of_mlperf_tiny_is_one_of_integer_layers(name: str) -> None:
     file = SHARED / f"{name}.onnx"
     given = onnx.load(file)
     (port,) = given.graph.input
-    imported = import_model(file, {port.name: SHAPES[name]})
+    imported = import_model(file, ImportOptions({port.name: SHAPES[name]}))
     operators = _operators(imported)
     layers = sum(node.op_type in FLOAT_LAYERS for node in given.graph.node)
     assert operators["QLinearConv"] + operators["QLinearMatMul"] == layers

@@ -101,11 +101,11 @@ def test_tensors_share_a_file_by_offset_and_length(tmp_path: Path):
 @pytest.mark.parametrize("location", ["m.onnx.data", "weights/of this/w", "ünï.bin"])
 def test_other_weights_are_another_model_wherever_they_are_kept(tmp_path: Path, location: str):
     model = save_split(tmp_path / "m.onnx", 1.0, location)
-    first, record = model_digest(model), model_record(model, "m.onnx", None, None)
+    first, record = model_digest(model), model_record(model, "m.onnx")
     assert side_files(model) == (location,) and record["model"] == first
     imported = import_onnx(model)[0].SerializeToString(deterministic=True)
     save_split(model, 2.0, location)
-    assert model_digest(model) != first and model_record(model, "m.onnx", None, None) != record
+    assert model_digest(model) != first and model_record(model, "m.onnx") != record
     assert import_onnx(model)[0].SerializeToString(deterministic=True) != imported
     save_split(model, 1.0, location)
     assert model_digest(model) == first

@@ -33,7 +33,7 @@ def test_the_rows_are_those_of_the_whole(tmp_path: Path, rows: int, in_place: in
     x = build.node("ConvTranspose", x, build.weight(24, 24, 2, 2), strides=[2, 2])
     x = swish(build.node("Conv", x, build.weight(24, 24, 3, 3), pads=[1, 1, 1, 1]))
     x = swish(build.node("Conv", x, build.weight(8, 24, 1, 1)))
-    model = api.load(save(build.model([1, 8, 20, 16], x), tmp_path), None, None, None)
+    model = api.load(save(build.model([1, 8, 20, 16], x), tmp_path))
 
     def lowered(*more):
         return replay(
