@@ -115,7 +115,11 @@ def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:
 def read_accuracy(repo: Path, model: str, target: str) -> AccuracyReport | None:
     """Return the accuracy of `model` on `target`; None if it was not evaluated. Errors: see `parse_accuracy_of`."""
     place = accuracy_file(model, target)
-    return parse_accuracy_of(read_text(repo / place, REMAKE), str(place), model, target) if (repo / place).is_file() else None
+    return (
+        parse_accuracy_of(read_text(repo / place, REMAKE), str(place), model, target)
+        if (repo / place).is_file()
+        else None
+    )
 
 
 def parse_accuracy_of(text: str, place: str, model: str, target: str) -> AccuracyReport:
