@@ -119,3 +119,9 @@ def open_source(source: str, inputs: Sequence[InputForm]) -> Source:
 
 def _named(values: Mapping[str, object]) -> str:
     return ", ".join(f"'{name}'" for name in values) or "nothing"
+
+
+def spread(count: int, most: int | None) -> list[int]:
+    """Return the numbers of at most so many samples, evenly spread over all: files may be ordered by class."""
+    chosen = count if most is None else min(count, most)
+    return [number * count // chosen for number in range(chosen)]

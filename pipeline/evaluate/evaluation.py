@@ -20,7 +20,7 @@ from ..data.accuracy import AccuracyReport, ClassScore, DataRecord, LibraryScore
 from ..data.boxes import read_detections, same_top_box
 from ..data.decisions import Task, find_task
 from ..data.metrics import check_metric, find_metric, flat_labels, pick
-from ..data.samples import Samples
+from ..data.samples import Samples, spread
 from ..data.user_function import is_function
 from ..errors import ConfigError
 from ..support.progress import Progress
@@ -31,7 +31,7 @@ from ..verify.integers.given_outputs import unit_of
 from ..verify.runner import link
 from .bound import outside_bound
 from .open_result import OpenedResult
-from .run_samples import Tensors, run_library, run_model, spread
+from .run_samples import Tensors, run_library, run_model
 from .settings import EvaluateSettings
 from .worst import worst_samples
 
