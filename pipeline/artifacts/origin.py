@@ -99,6 +99,22 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Orig
     )
 
 
+def evaluate_record(params: Params, model: str) -> OriginRecord:
+    """Return the inputs of an evaluation on a model's samples besides these, the library and the file."""
+    data = params.models[model].data
+    asked = {} if data is None else data.model_dump(exclude={"calibration"})
+    bound = {"max-error": float(params.search.max_error)} if params.search.lossy else {}
+    return json_values({**asked, "tolerance": float(params.verify.tolerance), **bound})
+
+
+def quantize_record(params: Params, model: str) -> OriginRecord:
+    """Return the inputs of a quantisation besides the file and the samples."""
+    declared = params.models[model]
+    asked = {} if declared.quantize is None else declared.quantize.model_dump(by_alias=True)
+    data = {} if declared.data is None else declared.data.model_dump(exclude={"emulated"})
+    return json_values({**asked, "data": data})
+
+
 def provenance_of(params: Params, model: str, sha256: str = "") -> Provenance:
     """Return the provenance of a model of params.yaml, whose files have that sha256."""
     declared = params.models[model]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +30,9 @@ KERNELS = "kernels.json"
 ASKED = "asked.json"
 
 
-def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the next step for missing results of models and targets: git's copy tells that others made them."""
-    if any((repo / kept_footprint(*pair)).is_file() for pair in pairs):
+def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]], kept: Callable[[str, str], Path] | None = None) -> str:
+    """Return the next step for missing results of models and targets: git's copy `kept` tells that others made them."""
+    if any((repo / (kept or kept_footprint)(*pair)).is_file() for pair in pairs):
         return "Get it with `dvc pull`; without a remote, run `dvc repro`."
     return REMAKE
 
@@ -115,7 +115,11 @@ def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:
 def read_accuracy(repo: Path, model: str, target: str) -> AccuracyReport | None:
     """Return the accuracy of `model` on `target`; None if it was not evaluated. Errors: see `parse_accuracy_of`."""
     place = accuracy_file(model, target)
-    return parse_accuracy_of(read_text(repo / place, REMAKE), str(place), model, target) if (repo / place).is_file() else None
+    return (
+        parse_accuracy_of(read_text(repo / place, REMAKE), str(place), model, target)
+        if (repo / place).is_file()
+        else None
+    )
 
 
 def parse_accuracy_of(text: str, place: str, model: str, target: str) -> AccuracyReport:
