@@ -16,6 +16,7 @@ import passfit.stages
 from passfit.artifacts.origin import (
     PACKAGES,
     evaluate_record,
+    import_record,
     provenance_record,
     quantize_record,
     search_inputs,
@@ -52,6 +53,7 @@ def write_settings(params: Params, model: str, name: str) -> None:
     """Write the inputs of a search, a tuning and a compilation from params.yaml and the catalogue, and nothing else."""
     folder, target = OUT / "settings" / model / name, target_of(params, model, name)
     write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
+    write_json(Path(settings_file(model, "import")), import_record(params, model))
     if params.models[model].data is not None:
         write_json(Path(settings_file(model, "evaluate", name)), evaluate_record(params, model))
     if params.models[model].quantize is not None:

@@ -37,6 +37,12 @@ def import_options(declared: ModelParams) -> ImportOptions:
     return ImportOptions(declared.shapes, declared.fix, declared.outputs)
 
 
+def import_record(params: Params, model: str) -> OriginRecord:
+    """Return the inputs of an import besides the model's files."""
+    declared = params.models[model]
+    return json_values({"source": declared.source, **import_options(declared).record()})
+
+
 def search_settings(params: Params) -> SearchSettings:
     """Return the search settings of params.yaml."""
     knowledge = None if params.search.knowledge is None else Path(params.search.knowledge)

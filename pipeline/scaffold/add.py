@@ -15,6 +15,7 @@ from .dvc_file import FETCH, IMPORT, part, side_paths, stages_of_samples, watche
 from .edit_yaml import Entry
 from .edited_file import EditedFile
 from .names import model_name
+from .remove import forget_evaluations
 from .render import (
     checked_file,
     data_entry,
@@ -32,7 +33,7 @@ from .render import (
     target_entry,
     watched_entry,
 )
-from .samples import EVALUATED, data_in
+from .samples import EVALUATED, data_in, evaluate_stage_name, quantize_stage_name
 from .write import write_all
 
 
@@ -144,11 +145,16 @@ def _add_data(params_yaml: EditedFile, name: str, model: ModelParams, data: Data
 
 
 def _add_sample_stages(repo: Path, dvc_yaml: EditedFile, name: str, model: ModelParams, beside: Sequence[str]) -> None:
-    """Add the stages that quantise and evaluate a model, or write them again where they miss a file.
+    """Add the stages that quantise and evaluate a model, or write them again where they miss a file; drop those it needs no more.
 
     What tracks and reports depends on evaluations from then on.
     """
-    for verb, (stage, wanted) in stages_of_samples(repo, name, model).items():
+    needed = stages_of_samples(repo, name, model)
+    for stage in {quantize_stage_name(name), evaluate_stage_name(name)} - {stage for stage, _ in needed.values()}:
+        if part(dvc_yaml.data, ("stages", stage)) is not None:
+            dvc_yaml.drop(("stages",), stage)
+    forget_evaluations(dvc_yaml)
+    for verb, (stage, wanted) in needed.items():
         watched = part(dvc_yaml.data, ("stages", stage, "deps"))
         if watched is not None and set(wanted) <= set(watched):
             continue

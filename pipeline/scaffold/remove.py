@@ -93,17 +93,22 @@ def _declared(repo: Path, model: str, params: Params) -> str:
     return names[0]
 
 
+def forget_evaluations(dvc_yaml: EditedFile) -> None:
+    """Take evaluations out of what tracks and reports depend on, if no stage evaluates a model any more."""
+    if any(stage.startswith(evaluate_stage_name("")) for stage in part(dvc_yaml.data, ("stages",)) or ()):
+        return
+    for stage in ("track", "report"):
+        if EVALUATED in (part(dvc_yaml.data, ("stages", stage, "deps")) or ()):
+            dvc_yaml.drop(("stages", stage, "deps"), EVALUATED)
+
+
 def _drop_stages(dvc_yaml: EditedFile, name: str) -> None:
     """Remove a model's import, and its download. A dvc.yaml that imports models in another way keeps its stages."""
     own = (own_import(name), quantize_stage_name(name), evaluate_stage_name(name))
     for place, key in ((IMPORT, name), *((IMPORT[:1], stage) for stage in own)):
         if key in (part(dvc_yaml.data, place) or ()):
             dvc_yaml.drop(place, key)
-    left = part(dvc_yaml.data, IMPORT[:1]) or ()
-    if not any(stage.startswith(evaluate_stage_name("")) for stage in left):
-        for stage in ("track", "report"):
-            if EVALUATED in (part(dvc_yaml.data, ("stages", stage, "deps")) or ()):
-                dvc_yaml.drop(("stages", stage, "deps"), EVALUATED)
+    forget_evaluations(dvc_yaml)
     fetched = part(dvc_yaml.data, FETCH) or ()
     if name in fetched:
         place, key = (FETCH[:1], FETCH[1]) if len(fetched) == 1 else (FETCH, name)

@@ -36,7 +36,9 @@ def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, fl
     return FootprintReport(model, target, Start(2 * ram, 5), best, Baseline.of(best), ran).to_json()
 
 
-def accuracy(value: float | None = 0.9, reference: float | None = None, samples: int = 1000, **fields) -> AccuracyReport:
+def accuracy(
+    value: float | None = 0.9, reference: float | None = None, samples: int = 1000, **fields
+) -> AccuracyReport:
     """Make the accuracy of a library that ran all samples, and differs from its file in as many as its value does."""
     known = value if reference is None else reference
     part = fields.pop("part", samples)

@@ -95,7 +95,10 @@ def test_an_accurate_library_passes_and_its_accuracy_is_said(made: Repo):
     made.accuracy(0.95)
     code, text = verdict(made)
     assert code == 0 and "all 6 checks hold" in text
-    assert "note  a @ x86-64: accuracy 0.95 (file 0.95) on 1,000 samples of test.npz; 100% of decisions as the file's" in text
+    assert (
+        "note  a @ x86-64: accuracy 0.95 (file 0.95) on 1,000 samples of test.npz; 100% of decisions as the file's"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,11 @@ def test_a_limit_for_a_model_without_samples_is_two_and_may_be_lifted(made: Repo
     without = PARAMS.replace("LIMITS", LIMITS).replace(", data: test.npz", "")
     made.params(without)
     code, text = verdict(made)
-    assert code == 2 and "no data: models.a has no `data` to evaluate it on. Run `passfit add a.onnx --name a --data SAMPLES`" in text
+    assert (
+        code == 2
+        and "no data: models.a has no `data` to evaluate it on. Run `passfit add a.onnx --name a --data SAMPLES`"
+        in text
+    )
     lifted = "{accuracy: null, max-accuracy-loss: null, min-agreement: null}"
     assert f"`budgets: {{a: {lifted}}}` under targets.x86-64" in text
     made.params(f"{without}    budgets: {{a: {lifted}}}\n")
@@ -158,7 +165,9 @@ def test_without_a_limit_a_missing_accuracy_is_a_remark(made: Repo):
 def test_missing_labels_are_two_but_agreement_needs_none(made: Repo):
     made.accuracy(None)
     code, text = verdict(made)
-    assert code == 2 and "labels missing: test.npz has none for its 1,000 samples, so the accuracy is not known." in text
+    assert (
+        code == 2 and "labels missing: test.npz has none for its 1,000 samples, so the accuracy is not known." in text
+    )
     made.params(PARAMS.replace("LIMITS", "min-agreement: 0.99"))
     assert verdict(made)[0] == 0
 
@@ -174,14 +183,18 @@ def test_other_samples_than_params_names_are_stale(made: Repo):
     made.accuracy()
     made.params(PARAMS.replace("LIMITS", LIMITS).replace("test.npz", "new.npz"))
     code, text = verdict(made)
-    assert code == 2 and "stale: it was evaluated on test.npz, and models.a.data names new.npz. Run `dvc repro`." in text
+    assert (
+        code == 2 and "stale: it was evaluated on test.npz, and models.a.data names new.npz. Run `dvc repro`." in text
+    )
 
 
 def test_the_copy_in_git_is_that_of_the_accuracy(made: Repo):
     made.accuracy(0.95)
     made.accuracy(0.99, kept=False)
     code, text = verdict(made)
-    assert code == 2 and "altered: accuracies/a/x86-64.json is not a copy of out/evaluate/a/x86-64/accuracy.json" in text
+    assert (
+        code == 2 and "altered: accuracies/a/x86-64.json is not a copy of out/evaluate/a/x86-64/accuracy.json" in text
+    )
 
 
 def locked(repo: Repo) -> None:
@@ -239,7 +252,9 @@ def test_samples_that_changed_since_are_stale(repro: Repo):
 def test_settings_that_an_evaluation_reads_make_it_stale(repro: Repo, now, stale):
     repro.params(PARAMS.replace("LIMITS", LIMITS).replace("test.npz", now))
     code, text = verdict(repro)
-    assert (code, "models.a.data, or verify, changed since it was evaluated" in text) == ((2, True) if stale else (0, False))
+    assert (code, "models.a.data, or verify, changed since it was evaluated" in text) == (
+        (2, True) if stale else (0, False)
+    )
 
 
 def test_another_library_than_was_evaluated_is_stale_and_another_passfit_is_not(repro: Repo):
@@ -277,9 +292,7 @@ def retrained(made: Repo) -> Repo:
     (made.path / "a.onnx").write_bytes(b"another model")
     made.footprint()
     worst = (WorstSample("7.png", "dog", "cat", "cat", 0.9),)
-    made.accuracy(
-        0.93, classes=(ClassScore("cat", 500, 0.98, 0.98), ClassScore("dog", 500, 0.88, 0.88)), worst=worst
-    )
+    made.accuracy(0.93, classes=(ClassScore("cat", 500, 0.98, 0.98), ClassScore("dog", 500, 0.88, 0.88)), worst=worst)
     return made
 
 
@@ -330,7 +343,10 @@ def test_a_revision_with_samples_but_without_their_accuracy_is_no_past(made: Rep
     made.commit("then")
     (made.path / "accuracies/a/x86-64.json").write_bytes(copy)
     code, text = verdict(made, against="then")
-    assert code == 2 and "loss not checked: models.a has data at then, but accuracies/a/x86-64.json is not in git there" in text
+    assert (
+        code == 2
+        and "loss not checked: models.a has data at then, but accuracies/a/x86-64.json is not in git there" in text
+    )
 
 
 def test_samples_new_since_a_revision_are_not_compared(made: Repo):
