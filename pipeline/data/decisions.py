@@ -57,13 +57,20 @@ def find_task(outputs: Tensors, labels: Sequence[Any], chosen: str | None = None
     """
     known = [np.asarray(label) for label in labels if label is not None]
     boxes = find_boxes(outputs)
-    if boxes is not None and (not known or (known[0].ndim == 2 and known[0].shape[1] == LABEL_COLUMNS)):
+    detected = boxes is not None and (not known or (known[0].ndim == 2 and known[0].shape[1] == LABEL_COLUMNS))
+    if not detected and len({label.shape for label in known}) > 1:
+        one, other = sorted({str(list(label.shape)) for label in known})[:2]
+        raise ConfigError(f"There are labels of different forms: {one} and {other}.", "Give all in one form.")
+    if boxes is not None and detected:
         return Task("boxes", boxes.boxes, boxes=boxes)
     names = [name for name in outputs if chosen in (None, name)]
     found = [task for name in names if (task := _task_of(name, outputs[name], known))]
     if not found:
         shapes = ", ".join(f"'{name}' {list(value.shape[1:])}" for name, value in outputs.items())
-        said = f"labels are {known[0].dtype}{list(known[0].shape)}" if known else "there are no labels"
+        said = "there are no labels"
+        if known:
+            largest = max(label.max(initial=0) for label in known)
+            said = f"labels are {known[0].dtype}{list(known[0].shape)} up to {largest:g}"
         raise ConfigError(
             f"No output fits the labels: {said}, outputs are {shapes}.",
             "Give labels of the form of an output, or --metric FILE.py:function.",

@@ -64,7 +64,7 @@ def accuracy_tables(reports: Sequence[AccuracyReport]) -> Iterator[RenderableTyp
     first = reports[0]
     shown = table(
         f"{first.model} on {first.data.source}: {first.data.samples} samples, {first.data.labelled} with labels",
-        "<model", "<run by", ">samples", f">{first.metric}", ">of the file", ">same decisions", ">error", "<within the bound",
+        "<", "<run by", ">samples", f">{first.metric}", ">of the file", ">agree", ">error", "<in bound",
     )  # fmt: skip
     if first.original is not None:
         shown.add_row(
