@@ -25,12 +25,12 @@ from ..data.user_function import is_function
 from ..errors import ConfigError
 from ..support.progress import Progress
 from ..support.temporary_folder import scratch_folder
-from ..targets import Target
+from ..targets import Target, emulated_board, how_to_run
 from ..verify.error_bounds import output_range
 from ..verify.integers.given_outputs import unit_of
 from ..verify.runner import link
 from .bound import outside_bound
-from .open_result import OpenedResult
+from .open_result import REMAKE, OpenedResult
 from .run_samples import Tensors, run_library, run_model
 from .settings import EvaluateSettings
 from .worst import worst_samples
@@ -89,13 +89,17 @@ class Evaluation:
 
         Raises ToolchainError, NumericError. A library that cannot run here has no samples.
         """
-        with scratch_folder() as folder:
-            linked = link(opened.library, opened.program, target, folder)
-            runner = linked.runner
-            most = None if runner.native else self._settings.emulated
-            places = [] if runner.command is None else spread(len(self.numbers), most)
-            numbers = [self.numbers[place] for place in places]
-            outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
+        if opened.manifest.get("target") != target.name:
+            raise ConfigError(f"The library is for {opened.manifest.get('target')}, not {target.name}.", REMAKE)
+        runner, numbers, outputs = how_to_run(emulated_board(target)), [], Tensors()
+        if runner.command is not None:
+            with scratch_folder() as folder:
+                linked = link(opened.library, opened.program, target, folder)
+                runner = linked.runner  # of an image too large for its board there is none
+                most = None if runner.native else self._settings.emulated
+                places = [] if runner.command is None else spread(len(self.numbers), most)
+                numbers = [self.numbers[place] for place in places]
+                outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
         record = DataRecord(self._samples.source, self._samples.digest, len(self.numbers), len(self._labelled))
         if not numbers:
             library = LibraryScore(runner.how, 0, None, None, 0.0, 0.0, False)
