@@ -85,7 +85,7 @@ def check_same_model(opened: OpenedResult, folder: Path, model: str | Path, opti
     """Check that a result was compiled of a model's file, with the choices of its import. Raises ConfigError."""
     recorded = opened.manifest.get("made_from", {})
     now = model_record(resolve_source(str(model)), str(model), options)
-    differing = [key for key in ("model", "shapes", "fix", "outputs") if recorded.get(key) != now[key]]
+    differing = [key for key in now if key != "source" and (recorded.get(key) or None) != (now[key] or None)]
     if differing:
         said = "of another file" if differing[0] == "model" else f"with other {differing[0]}"
         raise ConfigError(f"'{folder}' was compiled {said} than '{model}'.", REMAKE)
