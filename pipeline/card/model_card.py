@@ -123,7 +123,13 @@ def _accuracy(facts: Facts) -> Iterator[str]:
     report, made_from = facts.report, facts.manifest.get("made_from", {})
     yield facts.accuracy
     if report.measured.ran and "cases" in made_from:
-        yield f"Compared on {made_from['cases']} cases of inputs drawn by seed {made_from.get('seed', 0)}: inputs of its users were not seen."
+        samples = report.measured.samples
+        seen = f"and on {samples} samples of its users" if samples else "inputs of its users were not seen"
+        drawn = f"{made_from['cases']} cases of inputs drawn by seed {made_from.get('seed', 0)}"
+        yield f"Compared on {drawn}{' ' if samples else ': '}{seen}."
+        for port in facts.ports("inputs"):
+            if "assumed" in port:
+                yield f"Input '{port['name']}' was drawn as {port['assumed']}."
     if report.measured.given is not None and report.measured.given.summary:
         yield f"Quantised model: {report.measured.given.summary}."
     yield (
