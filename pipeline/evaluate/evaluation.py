@@ -19,7 +19,7 @@ import numpy as np
 from ..data.accuracy import AccuracyReport, ClassScore, DataRecord, LibraryScore, Score
 from ..data.boxes import read_detections, same_top_box
 from ..data.decisions import DECIDING, Task, find_task
-from ..data.metrics import check_metric, find_metric, flat_labels, pick
+from ..data.metrics import check_metric, find_metric, pick
 from ..data.samples import Samples, spread
 from ..data.user_function import is_function
 from ..errors import ConfigError
@@ -174,7 +174,7 @@ class Evaluation:
         rows = [row for row, label in enumerate(labels) if label is not None]
         if not rows or self._task.kind not in DECIDING:
             return ()
-        truths = flat_labels([labels[row] for row in rows])
+        truths = self._task.truths([labels[row] for row in rows])
         ours, theirs = (self._task.decisions(pick(each, rows)) for each in (outputs, expected))
         classes = np.unique(truths)
         if len(classes) > _MOST_CLASSES:

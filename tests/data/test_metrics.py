@@ -72,7 +72,10 @@ def test_metrics_of_numbers_and_scores_equal_scikit_learns(seed: int, count: int
         ((1, 8, 8), "uint8", np.zeros((8, 8), int), "class", 0),
         ((1, 4), "float32", np.array([0, 1, 1, 0]), "threshold", -1),
         ((4, 5), "float32", np.array([0, 1, 4, 0]), "class", 2),
+        ((1, 4), "float32", np.array([0, 0, 1, 0]), "class", 2),
+        ((1, 5), "float32", 3.0, "class", 2),
         ((1, 5), "float32", None, "class", 2),
+        ((1, 5, 5), "float32", None, "value", -1),
         ((1, 1), "float32", None, "threshold", -1),
     ],
 )
@@ -81,7 +84,15 @@ def test_the_task_follows_from_output_and_label(shape, dtype, label, kind, axis)
     task = find_task(outputs, [label] * 3)
     assert (task.kind, task.axis) == (kind, axis)
     decisions = task.decisions(outputs)
-    assert len(decisions) == 3 * (1 if label is None else np.size(label))
+    expected = (
+        1 if task.one_hot else shape[0] * shape[1] * shape[2] if kind == "value" and label is None else np.size(label)
+    )
+    assert len(decisions) == 3 * expected
+    if label is not None:
+        truths = task.truths([label] * 3)
+        assert len(truths) == len(decisions) and (truths.dtype == np.int64) == (kind != "value" or type(label) is int)
+    if task.one_hot:
+        assert truths.tolist() == [2, 2, 2]
 
 
 def test_scores_decide_next_to_a_decision():
@@ -111,7 +122,6 @@ def test_scores_decide_next_to_a_decision():
             "does not fit outputs and labels of this form. Those that do: mean-abs",
         ),
         ({"y": np.zeros((2, 5))}, [1, 1], "auc", "labels of two classes"),
-        ({"y": np.zeros((2, 5))}, [1, 2], "auc", "needs samples of each class; 0 has none"),
         ({"y": np.zeros((2, 1), int)}, [1, 2], "top-3", "needs scores of classes"),
     ],
 )

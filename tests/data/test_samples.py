@@ -276,6 +276,12 @@ def test_a_function_that_is_missing_is_refused(tmp_path):
     refuse(f"{tmp_path}/load.py:sample", "has no function 'sample'. Did you mean 'samples'")
 
 
+def test_a_function_may_fill_one_array_again_and_again(tmp_path):
+    body = "    x = np.zeros((2, 3), 'f')\n    for number in range(3):\n        x[:] = number\n        yield x\n"
+    found = list(read_samples(write_function(tmp_path, body), [FLOATS]))
+    assert [each["x"].max() for each in found] == [0, 1, 2]
+
+
 def test_functions_yield_inputs_by_name_or_in_order(tmp_path):
     forms = [FLOATS, InputForm("n", np.dtype("int64"), ())]
     x = "np.zeros((2, 3), 'f')"
