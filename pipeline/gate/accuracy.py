@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ..artifacts.evaluated import Evaluated
 from ..data.accuracy import AccuracyReport
 from ..params.params import Params
 from ..report.accuracy_table import accuracy_summary, score_text
 from .amounts import format_amount, format_amounts
 from .verdict import ACCURACIES, LimitKind, Pair, Verdict
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """Accuracy of a library; without a report, `why` it cannot be judged."""
-
-    report: AccuracyReport | None = None
-    why: str = ""
-    kind: LimitKind = "data"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..artifacts.locked import Lock, changed_inputs
 from ..artifacts.origin import (
     changes,
     import_options,
@@ -27,15 +28,15 @@ from ..artifacts.places import (
     search_file,
     tuning_file,
 )
+from ..artifacts.sample_files import quantize_stage_name, settings_file
 from ..errors import ConfigError
 from ..frontend.source.side_files import model_digest
 from ..frontend.source.source import is_package
 from ..params.params import ModelParams, Params
-from ..scaffold import check_watched, quantize_stage_name, settings_file
+from ..scaffold import check_watched
 from ..support.text_files import sorted_json
 from ..targets import Target
 from ..tuning.database import read_tuning
-from .locked import Lock, changed_inputs
 
 Table = Mapping[str, object]
 #: records of an import from before it could choose outputs lack this

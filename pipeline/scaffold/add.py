@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..artifacts.places import quantized_model
+from ..artifacts.sample_files import EVALUATED, evaluate_stage_name, quantize_stage_name
 from ..errors import ConfigError
 from ..params.params import DataParams, ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
-from .declare import declare, repo_root, source_in
+from .declare import data_in, declare, repo_root, source_in
 from .dvc_file import FETCH, IMPORT, part, side_paths, stages_of_samples, watched_files
 from .edit_yaml import Entry
 from .edited_file import EditedFile
@@ -33,7 +34,6 @@ from .render import (
     target_entry,
     watched_entry,
 )
-from .samples import EVALUATED, data_in, evaluate_stage_name, quantize_stage_name
 from .write import write_all
 
 

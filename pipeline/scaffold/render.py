@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifacts.places import quantized_model
+from ..artifacts.sample_files import (
+    evaluate_stage_name,
+    quantize_stage_name,
+    watched_by_evaluation,
+    watched_by_quantization,
+)
 from ..errors import ConfigError
 from ..params.params import DataParams, ModelParams, ProfileParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from .edit_yaml import Entry
-from .samples import evaluate_stage_name, quantize_stage_name, watched_by_evaluation, watched_by_quantization
 
 if TYPE_CHECKING:
     import jinja2

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from passfit.artifacts.evaluated import Evaluated
 from passfit.artifacts.failures import record_failure
 from passfit.artifacts.origin import evaluate_record
 from passfit.data.accuracy import ClassScore, Score, WorstSample
 from passfit.gate import run_gate, why_refused
-from passfit.gate.accuracy import Accuracies, Evaluated, accuracy_verdicts
+from passfit.gate.accuracy import Accuracies, accuracy_verdicts
 from passfit.gate.amounts import format_amounts
 from passfit.params.params import load_params, params_of
 from passfit.support.text_files import sorted_json

@@ -10,7 +10,7 @@ import pytest
 
 from passfit.scaffold import add_to_repo, init_repo
 
-from .test_init import repo, write_model  # noqa: F811, F401, a fixture
+from .test_init import repo, write_model  # noqa: F401, a fixture
 
 #: writes each output as the digest of the inputs: what changes nothing it reads changes nothing it writes
 STAND_IN = """
