@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from ..data.accuracy import AccuracyReport
 from ..errors import ConfigError, PassfitError
 from ..memory.files.plan_file import parse_plan
 from ..memory.footprint import FootprintReport
 from ..report.results import Commit, Pair, Result, Results
 from .git import check_revision, git, git_files
-from .places import PLAN, compile_dir, kept_footprint, parse_result
+from .places import PLAN, compile_dir, kept_accuracy, kept_footprint, parse_accuracy_of, parse_result
 
 #: commits in the history, the latest ones
 COMMITS = 40
@@ -125,7 +126,16 @@ class _Files:
             saved = None if plan is None else parse_plan(plan, str(folder / PLAN))
         except ConfigError:  # of an older passfit
             saved = None
-        return Result(report, None if sequence is None else tuple(json.loads(sequence)["passes"]), saved)
+        passes = None if sequence is None else tuple(json.loads(sequence)["passes"])
+        return Result(report, passes, saved, accuracy=self._accuracy(report))
+
+    def _accuracy(self, report: FootprintReport) -> AccuracyReport | None:
+        place = kept_accuracy(report.model, report.target)
+        text = git(self._repo, "show", f"{self._revision}:./{place.as_posix()}")
+        try:
+            return None if text is None else parse_accuracy_of(text, str(place), report.model, report.target)
+        except ConfigError:  # of another passfit
+            return None
 
     def _add_measurements(self, report: FootprintReport, place: Path) -> FootprintReport:
         """Add the times and errors of the library to the copy of its footprint that git keeps."""

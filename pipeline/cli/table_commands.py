@@ -27,8 +27,10 @@ def explain(
     from dataclasses import asdict
 
     from ..artifacts.places import search_file
+    from ..artifacts.read_results import accuracy_beside
     from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
+    from ..report.accuracy_table import accuracy_lines
     from ..report.arena.explain import explain as explain_plan
     from ..report.arena.explain_bodies import bodies_table, explain_bodies
     from ..report.arena.explain_flash import explain_flash, flash_tables
@@ -64,6 +66,9 @@ def explain(
     print_table(flash_tables(flash, wide))
     if report is not None:
         print_table(measured_line(report, wide))
+    accuracy = None if report is None else accuracy_beside(folder, report.model, report.target)
+    for line in () if accuracy is None else accuracy_lines(accuracy):
+        print_table(line)
 
 
 def rebench(

@@ -45,7 +45,7 @@ def accuracy_verdicts(params: Params, model: str, target: str, accuracies: Accur
     if report is None:
         yield _unchecked(model, target, found.kind, found.why)
         return
-    values = {"accuracy": report.value, "accuracy loss": report.loss, "agreement": report.library.agreement}
+    values = {"accuracy": report.value, "accuracy loss": report.loss, "agreement": report.agreement}
     for quantity, limit in wanted.items():
         value = values[quantity]
         if value is None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ..data.accuracy import AccuracyReport, ClassScore
 
+#: classes and samples that are named in a line
+NAMED = 3
+
 
 def score_text(value: float | None) -> str:
     """Write a metric; a dash where it is not known."""
@@ -22,6 +25,17 @@ def accuracy_summary(report: AccuracyReport) -> str:
         f"{value}{f' ({others})' if others else ''} on {data.samples:,} samples of {data.source}; "
         f"{share(library.agreement)} of decisions as the file's, on {library.samples:,} that ran {library.how}"
     )
+
+
+def accuracy_lines(report: AccuracyReport) -> list[str]:
+    """Return the summary, the worst classes and the worst samples, in a line each."""
+    classes = [f"{each.name} {score_text(each.library)} of {each.samples:,}" for each in worst_classes(report)[:NAMED]]
+    found = [
+        ("accuracy", [accuracy_summary(report)]),
+        ("the worst classes", classes),
+        ("the worst samples", worst_samples(report)[:NAMED]),
+    ]
+    return [f"{name}: {', '.join(said)}" for name, said in found if said]
 
 
 def share(value: float) -> str:
