@@ -227,7 +227,7 @@ def learn(
 ) -> None:
     """Explore models, and record the results for searches on other models."""
     from .. import api
-    from ..report.knowledge_table import knowledge_table
+    from ..report.catalogues import knowledge_table
     from ..report.progress import console_progress
     from ..targets.catalogue import get_target
 
