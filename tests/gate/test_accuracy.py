@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from passfit.artifacts.evaluated import Evaluated
 from passfit.artifacts.failures import record_failure
-from passfit.artifacts.origin import evaluate_record
+from passfit.artifacts.origin import evaluate_record, quantize_record
 from passfit.data.accuracy import ClassScore, Score, WorstSample
 from passfit.gate import run_gate, why_refused
 from passfit.gate.accuracy import Accuracies, accuracy_verdicts
@@ -371,3 +371,34 @@ def test_ram_and_accuracy_fail_side_by_side(made: Repo):
     made.accuracy(0.5)
     code, text = verdict(made)
     assert code == 1 and "ram over budget" in text and "accuracy below its limit by 0.4" in text
+
+
+def test_a_quantised_model_is_stale_if_its_samples_or_settings_changed(made: Repo):
+    quantised = PARAMS.replace(", LIMITS", "").replace("data: test.npz", "data: test.npz, quantize: {}")
+    made.params(quantised)
+    file = made.path / "out/quantize/a/model.onnx"
+    made.write(file, {})
+    (made.path / "a.onnx").write_bytes(file.read_bytes())  # the library is of this file
+    made.footprint()
+    made.accuracy(0.95)
+    (made.path / "a.onnx").write_bytes(b"the float model")
+    locked(made)
+    assert "dvc.lock does not record quantize-a: the model was not quantised" in verdict(made)[1]
+    lock = json.loads((made.path / "dvc.lock").read_text())
+    settings = sorted_json(quantize_record(load_params(made.path / "params.yaml"), "a"))
+    deps = {
+        "a.onnx": b"the float model",
+        "test.npz": b"samples in test.npz",
+        "out/settings/a/quantize.json": settings.encode(),
+    }
+    listed = [{"path": path, "hash": "md5", "md5": hashlib.md5(content).hexdigest()} for path, content in deps.items()]
+    lock["stages"]["quantize-a"] = {"deps": listed}
+    made.write(made.path / "dvc.lock", lock)
+    assert verdict(made)[0] == 0
+    made.params(quantised.replace("quantize: {}", "quantize: {samples: 9}"))
+    assert (
+        "stale: models.a.quantize or data changed since the model was quantised. Run `dvc repro`." in verdict(made)[1]
+    )
+    made.params(quantised)
+    (made.path / "a.onnx").write_bytes(b"another float model")
+    assert "stale: a.onnx changed since the model was quantised" in verdict(made)[1]
