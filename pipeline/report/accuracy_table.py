@@ -21,10 +21,8 @@ def accuracy_summary(report: AccuracyReport) -> str:
     )
     sides = [("float file", report.original), ("quantised file" if report.original else "file", report.reference)]
     others = ", ".join(f"{name} {score_text(each.value)}" for name, each in sides if each and each.value is not None)
-    return (
-        f"{value}{f' ({others})' if others else ''} on {data.samples:,} samples of {data.source}; "
-        f"{share(library.agreement)} of decisions as the file's, on {library.samples:,} that ran {library.how}"
-    )
+    agreed = f"{share(library.agreement)} of decisions as the file's ({library.samples:,} samples, {library.how})"
+    return f"{value}{f' ({others})' if others else ''} on {data.samples:,} samples of {data.source}; {agreed}"
 
 
 def accuracy_lines(report: AccuracyReport) -> list[str]:

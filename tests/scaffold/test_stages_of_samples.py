@@ -12,6 +12,8 @@ from passfit.scaffold import add_to_repo, init_repo
 
 from .test_init import repo, write_model  # noqa: F401, a fixture
 
+pytestmark = pytest.mark.slow
+
 #: writes each output as the digest of the inputs: what changes nothing it reads changes nothing it writes
 STAND_IN = """
 import hashlib, pathlib, sys, yaml
