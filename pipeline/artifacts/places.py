@@ -69,7 +69,7 @@ def kept_accuracy(model: str, target: str) -> Path:
     return Path("accuracies") / model / f"{target}.json"
 
 
-def quantized_model(model: str) -> Path:
+def quantised_model(model: str) -> Path:
     """Return the path of the quantised model that the stage `quantize` makes of a model's file, relative to the repo."""
     return Path("out") / "quantize" / model / "model.onnx"
 

@@ -24,7 +24,7 @@ from ..artifacts.places import (
     REMAKE,
     canonical_model,
     compile_dir,
-    quantized_model,
+    quantised_model,
     search_file,
     tuning_file,
 )
@@ -82,7 +82,7 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
     if is_package(declared.source):
         now["source"] = declared.source
     else:
-        file = repo / (declared.source if declared.quantize is None else quantized_model(name))
+        file = repo / (declared.source if declared.quantize is None else quantised_model(name))
         try:
             now["model"] = model_digest(file)
             if (repo / "dvc.yaml").exists() and declared.quantize is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..artifacts.places import quantized_model
+from ..artifacts.places import quantised_model
 from ..artifacts.sample_files import EVALUATED, evaluate_stage_name, quantize_stage_name
 from ..errors import ConfigError
 from ..params.params import DataParams, ModelParams, Params, params_of
@@ -191,7 +191,7 @@ def _add_import(dvc_yaml: EditedFile, name: str, model: ModelParams, beside: Seq
             f"{dvc_yaml.path}: stages.import.foreach is not a table of files.",
             f"Add the model by hand: {file_entry(name, file).flow}",
         )
-    if (others := {model_file(name, source), quantized_model(name).as_posix()} - {file}) and imported.get(
+    if (others := {model_file(name, source), quantised_model(name).as_posix()} - {file}) and imported.get(
         name
     ) in others:
         dvc_yaml.drop(IMPORT, name)
