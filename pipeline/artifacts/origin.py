@@ -101,6 +101,7 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Orig
             "target": target_digest(target),
             "index-checks": target.index_checks,
             **({"runner": list(target.runner)} if target.runner else {}),
+            **({"data": settings.samples.digest} if settings.samples is not None else {}),
         }
     )
 

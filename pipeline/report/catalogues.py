@@ -1,9 +1,8 @@
-"""Show the catalogues of passes, targets and known models as tables."""
+"""Show the catalogues of passes and targets as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
@@ -11,9 +10,6 @@ from ..passes.sequence.catalogue import CATALOGUE
 from ..support.sizes import format_bytes
 from ..targets import Target, how_to_run
 from .fit import Name, fitted, table
-
-if TYPE_CHECKING:
-    from ..search.knowledge import Knowledge
 
 
 def passes_table() -> RenderableType:
@@ -32,13 +28,3 @@ def targets_table(catalogue: Mapping[str, Target]) -> RenderableType:
         ram, flash = format_bytes(target.ram), format_bytes(target.flash)
         made.add_row(Name(name), target.description, ram, flash, target.weights, how_to_run(target).how)
     return fitted(made)
-
-
-def knowledge_table(knowledge: Knowledge) -> RenderableType:
-    """Show `passfit learn`: a row per model, its best relative to tvm-default; below them the coreset."""
-    made = table("known models, best found ÷ tvm-default", "<model", "<family", "<target", ">graphs", ">ram", ">sum")
-    for record in knowledge.records:
-        best = (f"{record.best(objective):.3f}" for objective in ("ram", "sum"))
-        made.add_row(Name(record.model), Name(record.family), Name(record.target), str(len(record.states)), *best)
-    tried = [f"  {'; '.join((*each.prefix, *each.tail))}" for each in knowledge.known_sequences("ram")]
-    return fitted(made, "tried first for ram:", *tried)
