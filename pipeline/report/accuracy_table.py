@@ -35,19 +35,18 @@ def accuracy_summary(report: AccuracyReport) -> str:
 
 def accuracy_lines(report: AccuracyReport) -> list[str]:
     """Return the summary, the worst classes and the worst samples, in a line each."""
-    classes = [f"{each.name} {score_text(each.library)} of {each.samples:,}" for each in worst_classes(report)[:NAMED]]
+    classes = [f"{each.name}: {share(each.library)} of {each.samples:,}" for each in worst_classes(report)[:NAMED]]
     found = [
         ("accuracy", [accuracy_summary(report)]),
-        ("the worst classes", classes),
-        ("the worst samples", worst_samples(report)[:NAMED]),
+        ("fewest right, by class", classes),
+        ("worst samples", worst_samples(report)[:NAMED]),
     ]
-    return [f"{name}: {', '.join(said)}" for name, said in found if said]
+    return [f"{name}: {'; '.join(said)}" for name, said in found if said]
 
 
 def share(value: float) -> str:
     """Write a fraction in per cent: 1 is 100 %, and nothing less is."""
-    text = f"{value:.2%}"
-    return "100%" if value == 1 else "99.99%" if text == "100.00%" else text
+    return "99.99%" if 0.9999 < value < 1 else f"{100 * value:.4g}%"
 
 
 def worst_classes(report: AccuracyReport) -> list[ClassScore]:

@@ -75,7 +75,9 @@ def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done]
     place.parent.mkdir(parents=True)
     place.write_text(json.dumps(report_fields(accuracy(0.95, "m", "x86-64"))))
     said = " ".join(passfit("explain", planned).out.split())
-    assert "accuracy 0.95" in said and "the worst classes: dog 0.9 of 500" in said and "7.png: cat, not dog" in said
+    assert (
+        "accuracy 0.95" in said and "fewest right, by class: dog: 90% of 500" in said and "7.png: cat, not dog" in said
+    )
     assert json.loads(passfit("explain", planned, "--json").out)["accuracy"]["metric"] == "accuracy"
 
 

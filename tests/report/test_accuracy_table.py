@@ -21,6 +21,7 @@ def test_summary_classes_and_samples_are_a_line_each():
     summary, classes, samples = accuracy_lines(accuracy())
     assert summary.startswith("accuracy: accuracy 0.95 (file 0.95) on 1,000 samples of test")
     assert (
-        classes.startswith("the worst classes: dog 0.9 of 500") and samples == "the worst samples: 7.png: cat, not dog"
+        classes.startswith("fewest right, by class: dog: 90% of 500")
+        and samples == "worst samples: 7.png: cat, not dog"
     )
     assert "accuracy not known, without labels" in accuracy_lines(accuracy(None))[0]
