@@ -183,3 +183,16 @@ def test_a_detector_that_gives_the_labels_is_perfect(seed: int, count: int):
     (found,) = read_detections(outputs, task.boxes)
     assert mean_average_precision([found], [np.column_stack([classes, boxes])]) == 1.0
     assert same_top_box(found, found) and (np.diff(found.scores) <= 0).all()
+
+
+def test_ranks_of_classes_decide_by_the_first():
+    outputs = {"top": np.int32([[[7, 2, 1]], [[4, 9, 0]], [[3, 5, 6]]])}
+    labels = [7, 9, 0]
+    task = find_task(outputs, labels)
+    assert (task.kind, task.decisions(outputs).tolist()) == ("ranks", [7, 4, 3])
+    assert [value(name, outputs, labels) for name in ("accuracy", "top-2", "top-3")] == pytest.approx(
+        [1 / 3, 2 / 3, 2 / 3]
+    )
+    for name in ("top-4", "auc"):
+        with pytest.raises(ConfigError, match="needs scores of classes"):
+            value(name, outputs, labels)

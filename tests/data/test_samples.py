@@ -297,3 +297,17 @@ def test_chosen_samples_are_spread_over_all(count: int, most: int, period: int):
     assert gaps.max() <= 3 * count / len(numbers) + 1
     if count > 20 * period and len(numbers) >= 5 * period:
         assert {number % period for number in numbers} == set(range(period))
+
+
+@given(values=hnp.arrays(np.float32, (3, 2, 3), elements=st.floats(-9, 9, width=32)))
+def test_floats_are_quantised_for_an_input_of_quantised_integers(values: np.ndarray, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("floats")
+    np.save(folder / "x.npy", values)
+    form = InputForm("x", np.dtype("int8"), (1, 2, 3), (0.05, -3))
+    samples = read_samples(folder / "x.npy", [form])
+    for number, value in enumerate(values):
+        expected = np.clip(np.rint(value / np.float32(0.05)) - 3, -128, 127)
+        assert np.array_equal(samples.inputs(number)["x"][0], expected.astype(np.int8))
+    assert samples.remarks == ("input 'x': float32 is quantised by 0.05",)
+    np.save(folder / "x.npy", values * np.nan)
+    refuse(folder / "x.npy", "input 'x' is NaN", form)

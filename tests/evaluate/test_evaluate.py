@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -83,6 +84,30 @@ def test_accuracy_is_the_fraction_of_right_labels(folder: Path):
     assert {each.sample for each in report.worst} <= wrong and report.worst[0].error > 0
 
 
+def integer_ports(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a quantised model without the QuantizeLinear of its input and the DequantizeLinear of its output."""
+    graph = model.graph
+    first = next(node for node in graph.node if node.input[0] == "x")
+    last = next(node for node in graph.node if "y" in node.output)
+    graph.input[0].name, graph.output[0].name = first.output[0], last.input[0]
+    for value in (graph.input[0], graph.output[0]):
+        value.type.tensor_type.elem_type = onnx.TensorProto.INT8
+    graph.node.remove(first)
+    graph.node.remove(last)
+    return model
+
+
+@native
+def test_float_samples_reach_a_library_of_integers_as_the_file_quantises_them(folder: Path, tmp_path: Path):
+    onnx.save(integer_ports(copy.deepcopy(quantised_model())), tmp_path / "ports.onnx")
+    remarks: list[str] = []
+    np.savez(tmp_path / "x.npz", any=digits()[0][1200:], labels=digits()[1][1200:])
+    (report,) = api.evaluate(tmp_path / "ports.onnx", [HOST], tmp_path / "x.npz", search=QUICK, remark=remarks.append)
+    (float_ports,) = api.evaluate(folder / "int8.onnx", [HOST], folder / "digits.npz", result=folder / "int8")
+    assert report.reference == float_ports.reference and report.library.value == float_ports.library.value
+    assert report.library.agreement == 1.0 and "float32 is quantised by" in remarks[0]
+
+
 def opened_evaluation(folder: Path, name: str = "float", **settings) -> Evaluation:
     return open_evaluation(folder / f"{name}.onnx", folder / "digits.npz", EvaluateSettings(**settings))
 
@@ -95,7 +120,7 @@ def test_another_library_is_found_out(folder: Path):
     assert not report.library.within and report.library.max_rel_error > 1e-3
     assert "differ in output 'y' of sample" in remarks[0]
     broken = folder / "broken"
-    weights = float_model()
+    weights = copy.deepcopy(float_model())
     weights.graph.initializer[-1].raw_data = np.float32(range(0, 100, 10)).tobytes()  # biases that prefer 9
     onnx.save(weights, folder / "broken.onnx")
     api.compile_model(folder / "broken.onnx", HOST, out=broken, search=QUICK)
