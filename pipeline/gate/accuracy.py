@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..artifacts.evaluated import Evaluated
@@ -61,11 +61,13 @@ def accuracy_verdicts(
         yield _since(report, before, limits.max_accuracy_loss or 0.0, params, same_size)
 
 
-def accuracy_information(accuracies: Accuracies) -> list[str]:
-    """Describe the accuracies there are, and say why others are not known."""
+def accuracy_information(accuracies: Accuracies, verdicts: Iterable[Verdict]) -> list[str]:
+    """Describe the accuracies there are, and say why others are not known where no verdict does."""
+    said = {each.why for each in verdicts}
     return [
         f"{model} @ {target}: {each.why if each.report is None else accuracy_summary(each.report)}"
         for (model, target), each in accuracies.now.items()
+        if each.why not in said
     ]
 
 

@@ -81,7 +81,7 @@ def run_gate(
     said = (*remarks(results), *notes(verdicts), *past.new, *waiting)
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
     causes = explanations(repo, params, catalogue, failed, against, accuracies) if explain else None
-    known = (*information(results), *accuracy_information(accuracies))
+    known = (*information(results), *accuracy_information(accuracies, verdicts))
     report = Report(verdicts, said, against, problems, known, file_in_git(repo), causes)
     if format == "github":
         _append_summary(markdown(report))

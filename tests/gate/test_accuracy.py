@@ -138,6 +138,7 @@ def test_no_data_is_two_with_the_next_step(made: Repo):
     code, text = verdict(made)
     assert code == 2
     assert "ERROR a @ x86-64: no data: there is no out/evaluate/a/x86-64/accuracy.json. Run `dvc repro`." in text
+    assert text.count("accuracy.json") == 1
     record_failure(made.path, "evaluate", "test.npz has no array `x`. Rename it.", *PAIR)
     assert "accuracy.json: stage evaluate failed: test.npz has no array `x`. Rename it." in verdict(made)[1]
 
@@ -348,6 +349,14 @@ def test_a_revision_with_samples_but_without_their_accuracy_is_no_past(made: Rep
         code == 2
         and "loss not checked: models.a has data at then, but accuracies/a/x86-64.json is not in git there" in text
     )
+
+
+def test_samples_that_are_declared_no_more_are_a_remark(made: Repo):
+    made.accuracy(0.95)
+    made.commit("then")
+    made.params(PARAMS.replace(", LIMITS", "").replace(", data: test.npz", ""))
+    code, text = verdict(made, against="then")
+    assert code == 0 and "loss of accuracy not checked: models.a had data at then, and has none now" in text
 
 
 def test_samples_new_since_a_revision_are_not_compared(made: Repo):
