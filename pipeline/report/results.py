@@ -91,11 +91,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Commit:
-    """Commit that changed footprints: its short hash, the first line of its message, and the footprints it has."""
+    """Commit that changed footprints or accuracies: its short hash, the first line of its message, and those it has."""
 
     hash: str
     subject: str
     footprints: Mapping[Pair, FootprintReport]
+    accuracies: Mapping[Pair, AccuracyReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

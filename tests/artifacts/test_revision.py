@@ -11,6 +11,7 @@ from passfit.errors import ConfigError
 from passfit.memory import read_report, write_plan
 from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params
+from passfit.report.html.charts import history_rows
 
 from ..gate.samples import PARAMS, Repo, accuracy
 from ..report.results import saved
@@ -59,6 +60,23 @@ def test_accuracies_of_a_revision_are_the_copies_in_git(repo: Repo):
     (repo.path / "accuracies/a/x86-64.json").write_text("{}")
     repo.commit("broken")
     assert results_at_revision(repo.path, "broken")[PAIR].accuracy is None
+
+
+def test_a_commit_that_changed_only_an_accuracy_is_part_of_the_past(repo: Repo):
+    repo.params(PARAMS.replace("a.onnx", "a.onnx, data: test.npz"))
+    repo.samples("test.npz")
+    for value in (0.9, 0.8):
+        repo.keep()
+        repo.accuracy(value)
+        repo.commit(str(value))
+    repo.footprint()
+    repo.accuracy(0.8)
+    results = read_repo(repo.path, load_params(repo.path / "params.yaml"))
+    assert [each.accuracies[PAIR].value for each in results.history] == [0.9, 0.8]
+    name, earlier = earlier_results(repo.path, results)[PAIR]
+    assert name.endswith("(0.9)") and earlier.accuracy.value == 0.9
+    rows = history_rows(results.history, results.results[0])
+    assert [each["accuracy"] for each in rows][:2] == ["0.9", "0.8"] and len({each["ram"] for each in rows}) == 1
 
 
 def test_only_an_accuracy_of_what_is_there_is_read_and_a_broken_one_hides_no_footprint(repo: Repo):
