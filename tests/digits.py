@@ -29,9 +29,14 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (found.images / 16).astype(np.float32)[:, None], found.target
 
 
-@lru_cache(1)
 def float_model() -> onnx.ModelProto:
-    """Train convolution, pooling, convolution and a dense layer in numpy, and return the network."""
+    """Return the trained network, a copy of its own for each caller."""
+    return onnx.ModelProto.FromString(_trained())
+
+
+@lru_cache(1)
+def _trained() -> bytes:
+    """Train convolution, pooling, convolution and a dense layer in numpy."""
     pictures, labels = (each[:LEARNT] for each in digits())
     random = np.random.default_rng(0)
     shapes = [(_CHANNELS[0], 9), (_CHANNELS[1], 9 * _CHANNELS[0]), (10, 16 * _CHANNELS[1])]
@@ -57,7 +62,7 @@ def float_model() -> onnx.ModelProto:
     ]
     constants = {f"w{number}": each.astype(np.float32) for number, each in enumerate(kernels)}
     constants |= {f"b{number}": each.astype(np.float32) for number, each in enumerate(biases)}
-    return model_of(nodes, {"x": (1, 1, 8, 8)}, {"y": (1, 10)}, constants, name="digits")
+    return model_of(nodes, {"x": (1, 1, 8, 8)}, {"y": (1, 10)}, constants, name="digits").SerializeToString()
 
 
 def _windows(images: np.ndarray) -> np.ndarray:
@@ -95,8 +100,13 @@ def _gradients(
     ]
 
 
-@lru_cache(1)
 def quantised_model() -> onnx.ModelProto:
+    """Return the quantised network, a copy of its own for each caller."""
+    return onnx.ModelProto.FromString(_quantised())
+
+
+@lru_cache(1)
+def _quantised() -> bytes:
     """Quantise the network by onnxruntime's quantiser, calibrated on digits: QDQ, signed bytes, per channel."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
@@ -119,7 +129,7 @@ def quantised_model() -> onnx.ModelProto:
                 file, out, Pictures(), quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
             )  # fmt: skip
-            return onnx.load(out)
+            return out.read_bytes()
     finally:
         root.setLevel(level)
 

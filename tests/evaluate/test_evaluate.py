@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 
@@ -99,7 +98,7 @@ def integer_ports(model: onnx.ModelProto) -> onnx.ModelProto:
 
 @native
 def test_float_samples_reach_a_library_of_integers_as_the_file_quantises_them(folder: Path, tmp_path: Path):
-    onnx.save(integer_ports(copy.deepcopy(quantised_model())), tmp_path / "ports.onnx")
+    onnx.save(integer_ports(quantised_model()), tmp_path / "ports.onnx")
     remarks: list[str] = []
     np.savez(tmp_path / "x.npz", any=digits()[0][1200:], labels=digits()[1][1200:])
     (report,) = api.evaluate(tmp_path / "ports.onnx", [HOST], tmp_path / "x.npz", search=QUICK, remark=remarks.append)
@@ -120,7 +119,7 @@ def test_another_library_is_found_out(folder: Path):
     assert not report.library.within and report.library.max_rel_error > 1e-3
     assert "differ in output 'y' of sample" in remarks[0]
     broken = folder / "broken"
-    weights = copy.deepcopy(float_model())
+    weights = float_model()
     weights.graph.initializer[-1].raw_data = np.float32(range(0, 100, 10)).tobytes()  # biases that prefer 9
     onnx.save(weights, folder / "broken.onnx")
     api.compile_model(folder / "broken.onnx", HOST, out=broken, search=QUICK)
