@@ -150,8 +150,9 @@ def _add_sample_stages(repo: Path, dvc_yaml: EditedFile, name: str, model: Model
     What tracks and reports depends on evaluations from then on.
     """
     needed = stages_of_samples(repo, name, model)
-    for stage in {quantize_stage_name(name), evaluate_stage_name(name)} - {stage for stage, _ in needed.values()}:
-        if part(dvc_yaml.data, ("stages", stage)) is not None:
+    kept = [stage for stage, _ in needed.values()]
+    for stage in (quantize_stage_name(name), evaluate_stage_name(name)):
+        if stage not in kept and part(dvc_yaml.data, ("stages", stage)) is not None:
             dvc_yaml.drop(("stages",), stage)
     forget_evaluations(dvc_yaml)
     for verb, (stage, wanted) in needed.items():

@@ -8,17 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..artifacts.sample_files import (
-    evaluate_stage_name,
-    quantize_stage_name,
-    watched_by_evaluation,
-    watched_by_quantization,
-)
+from ..artifacts.sample_files import evaluate_stage_name, quantize_stage_name, watched_by_quantization
 from ..errors import ConfigError
 from ..frontend.source.side_files import side_files
 from ..params.params import ModelParams
 from ..support.yaml_file import read_yaml
-from .render import is_fetched, own_import
+from .render import files_of_evaluation, is_fetched, own_import
 
 IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")
@@ -73,7 +68,7 @@ def stages_of_samples(repo: Path, name: str, model: ModelParams) -> dict[str, tu
     if model.quantize is not None:
         found["quantise"] = quantize_stage_name(name), watched_by_quantization(repo, model)
     if model.data is not None:
-        found["evaluate"] = evaluate_stage_name(name), watched_by_evaluation(repo, model.data)
+        found["evaluate"] = evaluate_stage_name(name), files_of_evaluation(repo, name, model)
     return found
 
 

@@ -144,10 +144,15 @@ def import_stage(name: str, file: str, side_files: Sequence[str]) -> Entry:
 
 
 def evaluate_stage(repo: Path, name: str, model: ModelParams) -> Entry:
-    """Return the stage `evaluate-NAME` of dvc.yaml, for a model with samples; a quantised one is compared with its own file too."""
+    """Return the stage `evaluate-NAME` of dvc.yaml, for a model with samples."""
+    watched = _listed(files_of_evaluation(repo, name, model))
+    return _stage("evaluate.yaml.j2", evaluate_stage_name(name), name=name, watched=watched)
+
+
+def files_of_evaluation(repo: Path, name: str, model: ModelParams) -> list[str]:
+    """List the files of the user's that an evaluation reads; a quantised model is compared with its float file too."""
     own = [model_file(name, model.source)] if model.quantize is not None else []
-    watched = [*(watched_by_evaluation(repo, model.data) if model.data else ()), *own]
-    return _stage("evaluate.yaml.j2", evaluate_stage_name(name), name=name, watched=_listed(watched))
+    return [*(watched_by_evaluation(repo, model.data) if model.data else ()), *own]
 
 
 def quantize_stage(repo: Path, name: str, model: ModelParams, side_files: Sequence[str]) -> Entry:

@@ -138,6 +138,11 @@ def test_a_quantised_model_is_imported_from_what_its_stage_makes(made):
     text = (made / "params.yaml").read_text()
     (made / "params.yaml").write_text(text.replace("    quantize: {}\n", ""))
     add_to_repo(made, ["models/a.onnx"])
+    declare(made, "quantize: {}")  # again, where the evaluation is there
+    add_to_repo(made, ["models/a.onnx"])
+    assert stages(made) == found
+    (made / "params.yaml").write_text(text.replace("    quantize: {}\n", ""))
+    add_to_repo(made, ["models/a.onnx"])
     assert stages(made)["import"]["foreach"] == {"a": "models/a.onnx"} and "quantize-a" not in stages(made)
 
 
