@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data.fit_value import InputForm
 from ..errors import ModelError
 from .draws.constraint import Constraint, Strength
 from .draws.draw_forms import draw_form
@@ -46,6 +47,13 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
     or a dynamic shape.
     """
     return InputDraws(model).draw(seed, case)
+
+
+def input_forms(model: onnx.ModelProto) -> list[InputForm]:
+    """Return the forms of a model's inputs, for its samples. Raises ModelError as `make_input` does."""
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in initializers]
+    return [InputForm(value.name, _dtype(value), _shape(value)) for value in inputs]
 
 
 def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constraint | None) -> np.ndarray:
