@@ -4,7 +4,9 @@ import pytest
 
 pytest.importorskip("tvm")
 
-from tvm import relax
+import tvm
+from tvm import relax, s_tir
+from tvm.ir import IRModule
 from tvm.script import tirx as T
 
 from passfit.kernels.rules.fuse_loops import fuse_loops
@@ -42,18 +44,25 @@ def test_no_pass_takes_more_than_a_kernel_declares():
     """TVM bounds clamped extents loosely: it would store 21 places a line of these 16."""
 
     @T.prim_func(private=True, s_tir=True)
-    def kernel(x: T.Buffer((79,), "int16"), y: T.Buffer((7, 16), "int16")):
-        line = T.sblock_alloc_buffer((30, 16), "int16")
-        for band in range(7):
-            first = T.min(T.max(band // 6 * 7 - band * 12, 0), 14)
-            last = T.min(T.max(band // 6 * 7 + 79 - band * 12, 0), 14)
-            for row, place in T.grid(30, first):
-                line[row, place] = T.int16(0)
-            for row, place in T.grid(30, last - first):
-                line[row, first + place] = x[band * 12 - band // 6 * 7 + first + place]
-            for row, place in T.grid(30, 16 - last):
-                line[row, T.min(T.max(79 - (band * 12 - band // 6 * 7), 0), 14) + place] = T.int16(0)
-            for place in range(16):
-                y[band, place] = line[0, place] + line[29, place]
+    def kernel(x: T.Buffer((T.int64(79),), "int16"), y: T.Buffer((T.int64(7), T.int64(16)), "int16")):
+        line = T.sblock_alloc_buffer((T.int64(30), T.int64(16)), "int16")
+        for band in range(T.int64(7)):
+            for row in range(T.int64(30)):
+                for place in range(T.min(T.max(band // T.int64(6) * T.int64(7) - band * T.int64(12), T.int64(0)), T.int64(14))):
+                    line[row, place] = T.int16(0)
+                for place in range(T.min(T.max(band // T.int64(6) * T.int64(7) + T.int64(79) - band * T.int64(12), T.int64(0)), T.int64(14)) - T.min(T.max(band // T.int64(6) * T.int64(7) - band * T.int64(12), T.int64(0)), T.int64(14))):
+                    line[row, T.min(T.max(T.int64(0) - (band * T.int64(12) - band // T.int64(6) * T.int64(7)), T.int64(0)), T.int64(14)) + place] = x[place]
+                for place in range(T.max(T.int64(14) - T.max(band // T.int64(6) * T.int64(7) + T.int64(79) - band * T.int64(12), T.int64(0)), T.int64(0))):
+                    line[row, T.min(T.max(T.int64(79) - (band * T.int64(12) - band // T.int64(6) * T.int64(7)), T.int64(0)), T.int64(14)) + place] = T.int16(0)
+            for place in range(T.int64(16)):
+                y[band, place] = line[T.int64(0), place] + line[T.int64(29), place] + x[place]
 
     assert workspace_bytes(kernel) <= held_bytes(kernel)
+    assert held_bytes(_compacted(kernel)) > held_bytes(kernel)
+
+
+def _compacted(kernel):
+    """Compact the buffers where they are allocated, as TVM does."""
+    here = s_tir.transform
+    passes = [here.PlanAndUpdateBufferAllocationLocation(), here.ConvertBlocksToOpaque(), here.CompactBufferAllocation()]
+    return tvm.transform.Sequential(passes)(IRModule({"main": kernel}))["main"]
