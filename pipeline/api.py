@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
+from .artifacts.places import CURVE, QUANTISATION
 from .artifacts.write import (
     comparison_kept,
     earlier_removed,
@@ -20,17 +21,24 @@ from .artifacts.write import (
     write_manifest,
     write_search,
 )
-from .errors import ConfigError
+from .errors import ConfigError, ModelError
 from .fit.fit_model import fit as fit
+from .frontend.given_model import given_model
 from .frontend.imported_model import ImportedModel, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
-from .frontend.source.import_options import ImportKeywords
+from .frontend.source.import_options import ImportKeywords, ImportOptions
+from .frontend.source.model_record import model_record
 from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
+from .quantise.prepare import write_model
+from .quantise.quantise_model import Quantised, QuantiseSettings, quantise_model
+from .quantise.samples import choose_metric, samples_of
+from .report.quantise_table import curve_picture
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
 from .support.background import background
+from .support.digests import digest_of
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
@@ -182,6 +190,51 @@ def compile_model(
         verify=verify,
         progress=progress,
     )
+
+
+def quantize(
+    model: str | Path,
+    data: str | None,
+    out: Path,
+    *,
+    settings: QuantiseSettings = QuantiseSettings(),
+    target: Target | None = None,
+    metric: str | None = None,
+    calibration: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    progress: Progress = silent,
+    **options: Unpack[ImportKeywords],
+) -> Quantised:
+    """Quantise a float model by samples, within a loss of accuracy; write it to `out`, quantize.json and curve.svg next to it.
+
+    `data` is a source of samples, `calibration` another one for ranges alone. The curve has sizes if there is a `target`. Raises
+    ConfigError without samples; ModelError where no layer is good enough in integers; OutputError.
+    """
+    if not data:
+        raise ConfigError(
+            f"There are no samples to quantise '{model}' by: ranges of random inputs would be wrong.",
+            "Give --data, or `data:` of the model in params.yaml.",
+        )
+    check_file_place(out)
+    chosen, path = ImportOptions(**options), resolve_source(str(model))
+    given = given_model(path, chosen)
+    if given is None:
+        raise ModelError(f"'{model}' is the canonical model of an import.", "Give the file that it was made of.")
+    samples = samples_of(given, data)
+    ranged = None if calibration is None else samples_of(given, calibration)
+    from .fit.predicted_remedies import quantised_sizes
+
+    sizes = None if target is None else quantised_sizes(target, search)
+    found = quantise_model(
+        given, samples, settings, choose_metric(metric), sizes, None if target is None else target.name, progress, ranged
+    )  # fmt: skip
+    with result_folder(out.parent) as folder:
+        write_model(found.model, folder / out.name)
+        record = found.to_json() | {"made_from": model_record(path, str(model), chosen), "file": digest_of(folder / out.name)}
+        write_text(folder / QUANTISATION, json_lines(record))
+        if target is not None:
+            write_text(folder / CURVE, curve_picture(found))
+    return found
 
 
 def compile_imported(

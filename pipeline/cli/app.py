@@ -15,7 +15,7 @@ from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
 from ..support.rare_collection import collect_rarely
 from .fit_command import fit
-from .model_commands import compile_, image, learn, optimize, package, profile, tune
+from .model_commands import compile_, image, learn, optimize, package, profile, quantize, tune
 from .output import BAD_INPUT, BUG, CLOSED_PIPE
 from .repo_commands import add, gate, init, remove, track
 from .report_commands import compare, report
@@ -49,7 +49,7 @@ def options(
 for command in (init, add, remove, optimize):
     app.command()(command)
 app.command(name="compile")(compile_)
-for command in (fit, image, package, tune, profile, learn, gate, track, explain, report, compare, passes, targets):
+for command in (fit, image, package, quantize, tune, profile, learn, gate, track, explain, report, compare, passes, targets):
     app.command()(command)
 
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)

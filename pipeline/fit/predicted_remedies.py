@@ -5,75 +5,57 @@ Imports TVM: only imported once a remedy is asked for.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import PassfitError
 from ..frontend.imported_model import ImportedModel, load
 from ..frontend.quantised.float_twin import has_numbers
 from ..memory.footprint import Budget, Footprint
+from ..quantise.judge import ChooseMetric, Judge, Samples
+from ..quantise.prepare import prepare, write_model
+from ..quantise.quantise_model import calibrated_on
+from ..quantise.quantiser import Quantiser
 from ..search.settings import SearchSettings, aim_of
 from ..support.progress import silent
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
 from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlan, quick_plans
-from .remedies import Remedy, Setting
-from .verdict import Sizes
+from .remedies import Int8Reach, Remedy, Setting
+from .verdict import FitVerdict, Sizes, TargetLimits
+
+if TYPE_CHECKING:
+    import onnx
 
 #: least gain of flash, as a fraction: predictions of code are no better
 _LEAST = 0.03
 #: largest model to quantise or to build for a prediction, in bytes
 _LARGEST = 32 << 20
-#: key of the metadata by which onnxruntime's quantiser knows that shapes are inferred, and its value
-_PREPARED = "onnx.quant.pre_process", "onnxruntime.quant"
+#: samples that calibrate a prediction at most
+CALIBRATED = 32
 
 
-def in_int8(imported: ImportedModel) -> ImportedModel | None:
-    """Return the model in int8 (QDQ), by onnxruntime's quantiser and a random case; None if it cannot, or gains nothing."""
-    import numpy as np
-    import onnx
-    import onnxruntime
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
-    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+def in_int8(imported: ImportedModel, samples: Samples | None = None) -> ImportedModel | None:
+    """Return the model in int8 (QDQ), by onnxruntime's quantiser; None if it cannot, or gains nothing.
 
+    Without samples a random case gives ranges: sizes are those of any ranges, results mean nothing.
+    """
     from ..verify.inputs import make_input
 
     model = imported.drawn_for
-    floats = [each for each in model.graph.initializer if each.data_type == onnx.TensorProto.FLOAT]
+    floats = [each for each in model.graph.initializer if each.data_type == each.FLOAT]
     if has_numbers(imported.onnx) or not floats or model.ByteSize() > _LARGEST:
         return None
-
-    class OneCase(CalibrationDataReader):
-        """Give the calibration its case once."""
-
-        def __init__(self) -> None:
-            self._left = [make_input(model, 0, 0)]
-
-        def get_next(self) -> dict[str, np.ndarray] | None:
-            return self._left.pop() if self._left else None
-
-    onnxruntime.set_default_logger_severity(4)  # the quantiser's sessions have no options of their own
-    prepared = onnx.ModelProto()
-    prepared.CopyFrom(model)
-    onnx.helper.set_model_props(prepared, dict([_PREPARED]))
+    cases = [make_input(model, 0, 0)] if samples is None else calibrated_on(samples, CALIBRATED)
     with scratch_folder() as folder:
-        file = Path(folder) / f"{imported.name}.onnx"
-        disabled = logging.root.manager.disable
-        logging.disable(logging.WARNING)  # what it leaves alone is no fault of the user's model
         try:
-            quantize_static(prepared, file, OneCase(), per_channel=True)
+            write_model(Quantiser(prepare(model), cases).quantise(), file := folder / f"{imported.name}.onnx")
             return load(file)
-        except (
-            PassfitError, ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException,
-            ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
-        ):  # fmt: skip
+        except PassfitError:
             return None
-        finally:
-            logging.disable(disabled)
 
 
 def int8_remedy(
@@ -90,6 +72,47 @@ def int8_remedy(
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
         yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)
+
+
+def quantised_sizes(target: Target, settings: SearchSettings) -> Callable[[onnx.ModelProto], tuple[int, int] | None]:
+    """Return a function that predicts ram and flash of a model by a quick plan; None where nothing can be compiled."""
+
+    def predict(model: onnx.ModelProto) -> tuple[int, int] | None:
+        with scratch_folder() as folder, _failures_skipped():
+            write_model(model, file := folder / "model.onnx")
+            imported = load(file)
+            plan = quick_plans(imported, target, settings, silent).chosen
+            sizes = SizePredictor(imported, plan, target, EFFORT).sizes(target)
+            return sizes.ram, sizes.flash
+        return None
+
+    return predict
+
+
+def int8_reach(
+    imported: ImportedModel, targets: Sequence[Target], limits: Mapping[str, TargetLimits], settings: SearchSettings,
+    samples: Samples | None = None, choose: ChooseMetric | None = None,
+) -> Int8Reach | None:  # fmt: skip
+    """Return the first of `targets`, smallest first, that holds the model in int8; None if it gains nothing there.
+
+    With samples the loss of all layers in int8 is measured.
+    """
+    twin = in_int8(imported, samples)
+    if twin is None:
+        return None
+    with _failures_skipped():
+        plan = quick_plans(twin, targets[0], settings, silent).chosen
+        predictor = SizePredictor(twin, plan, targets[0], EFFORT)
+        for target in targets:
+            sizes = predictor.sizes(target)
+            if FitVerdict(target.name, sizes, limits[target.name]).fits:
+                found = Int8Reach(target.name, sizes.ram, sizes.flash)
+                if samples is None:
+                    return found
+                judge = Judge(imported.drawn_for, samples, choose)
+                loss = judge.loss(judge.value(twin.drawn_for))
+                return replace(found, metric=judge.name, loss=loss, samples=judge.count)
+    return None
 
 
 @contextmanager

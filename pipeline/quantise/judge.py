@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -42,13 +41,24 @@ class Samples(Protocol):
         """Return the label of a sample; None if it has none."""
 
 
-@dataclass(frozen=True)
-class Metric:
-    """Metric over the outputs of all samples and their labels."""
+class Metric(Protocol):
+    """Metric over the outputs of all samples by name, along a first axis of their own, and the labels: see `data.metrics`."""
 
-    name: str
-    value: Callable[[Sequence[Sequence[np.ndarray]], Sequence[Any]], float]
-    higher_is_better: bool = True
+    @property
+    def name(self) -> str:
+        """Return its name."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Return its direction."""
+
+    def compute(self, outputs: Mapping[str, np.ndarray], labels: Sequence[Any], /) -> float:
+        """Return its value."""
+
+
+Tensors = Mapping[str, np.ndarray]
+#: chooses the metric by the float model's outputs and the labels
+ChooseMetric = Callable[[Tensors, Sequence[Any]], Metric]
 
 
 class Judge:
@@ -57,75 +67,72 @@ class Judge:
     `name` is that of the metric, AGREEMENT or ERROR; `reference` its value of the float model.
     """
 
-    def __init__(self, model: onnx.ModelProto, samples: Samples, metric: Metric | None = None):
+    def __init__(self, model: onnx.ModelProto, samples: Samples, choose: ChooseMetric | None = None):
         """Run the float model on all samples. Raises ModelError if it does not run there."""
-        self._samples, self._metric = samples, metric
-        self._floats = list(self._outputs(model, samples.count))
+        self._samples, self.count = samples, samples.count
+        self._floats = self._outputs(model, samples.count)
         self._labels = [samples.label(number) for number in range(samples.count)]
-        decides = all(_scores(outputs) is not None for outputs in self._floats)
-        self.labelled = metric is not None and all(label is not None for label in self._labels)
-        self.name = metric.name if metric is not None and self.labelled else AGREEMENT if decides else ERROR
+        labelled = choose is not None and all(label is not None for label in self._labels)
+        self._metric = choose(self._floats, self._labels) if choose is not None and labelled else None
+        unlabelled = AGREEMENT if _decisions(self._floats) is not None else ERROR
+        self.name = unlabelled if self._metric is None else self._metric.name
         self.reference = self._value(self._floats)
-
-    @property
-    def count(self) -> int:
-        """Return the number of samples."""
-        return len(self._floats)
 
     def value(self, model: onnx.ModelProto) -> float:
         """Return the metric of a model on all samples. Raises ModelError if it does not run."""
-        return self._value(list(self._outputs(model, self.count)))
+        return self._value(self._outputs(model, self.count))
 
     def loss(self, value: float) -> float:
         """Return how much worse a value is than that of the float model."""
-        higher = self._metric.higher_is_better if self._metric is not None and self.labelled else self.name != ERROR
+        higher = self.name != ERROR if self._metric is None else self._metric.higher_is_better
         return self.reference - value if higher else value - self.reference
 
     def error(self, model: onnx.ModelProto, most: int) -> float:
-        """Return the error of a model's outputs on the first `most` samples, relative to their spread."""
-        return _error(self._floats[:most], list(self._outputs(model, min(most, self.count))))
+        """Return the error of a model's outputs on up to `most` samples, relative to their deviation over all."""
+        return _error(self._floats, self._outputs(model, min(most, self.count)))
 
-    def _value(self, outputs: list[list[np.ndarray]]) -> float:
-        if self._metric is not None and self.labelled:
-            return float(self._metric.value(outputs, self._labels))
+    def _value(self, outputs: Tensors) -> float:
+        if self._metric is not None:
+            return float(self._metric.compute(outputs, self._labels))
         if self.name == ERROR:
             return _error(self._floats, outputs)
-        same = [_decision(one) == _decision(other) for one, other in zip(self._floats, outputs, strict=True)]
-        return sum(same) / len(same)
+        return float(np.mean(_decisions(outputs) == _decisions(self._floats)))
 
-    def _outputs(self, model: onnx.ModelProto, count: int) -> Iterator[list[np.ndarray]]:
+    def _outputs(self, model: onnx.ModelProto, count: int) -> Tensors:
         from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
+        found: dict[str, list[np.ndarray]] = {}
         try:
             session = open_session(model.SerializeToString())
+            names = [each.name for each in session.get_outputs()]
             for number in range(count):
-                yield [np.asarray(each) for each in session.run(None, dict(self._samples.inputs(number)))]
+                for name, value in zip(names, session.run(None, dict(self._samples.inputs(number))), strict=True):
+                    found.setdefault(name, []).append(np.asarray(value))
         except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
             raise ModelError(
                 f"ONNX Runtime cannot run the model on the samples: {first_line(error)}.", "Check the samples' inputs."
             ) from error
+        return {name: np.stack(values) for name, values in found.items()}
 
 
-def _scores(outputs: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the scores of classes, if that is all that a model gives."""
-    if len(outputs) != 1 or outputs[0].dtype.kind != "f":
+def _decisions(outputs: Tensors) -> np.ndarray | None:
+    """Return the largest score of each sample, if scores of classes are all that a model gives."""
+    scores = next(iter(outputs.values()))
+    if len(outputs) != 1 or scores.dtype.kind != "f" or scores.ndim < 2:
         return None
-    scores = outputs[0].reshape(-1)
-    return scores if scores.size >= _CLASSES and outputs[0].shape[-1:] == scores.shape else None
+    classes = scores.shape[-1]
+    return scores.reshape(-1, classes).argmax(1) if _CLASSES <= classes == scores[0].size else None
 
 
-def _decision(outputs: Sequence[np.ndarray]) -> int:
-    scores = _scores(outputs)
-    assert scores is not None
-    return int(np.argmax(scores))
+def _error(floats: Tensors, others: Tensors) -> float:
+    """Return the root of the mean squared error relative to the float values' deviation, the largest over the outputs.
 
-
-def _error(floats: Sequence[Sequence[np.ndarray]], others: Sequence[Sequence[np.ndarray]]) -> float:
-    """Return the largest, over outputs, of the root of the mean squared error, relative to the float values' deviation."""
+    `others` may be of fewer samples.
+    """
     worst = 0.0
-    for one, other in zip(zip(*floats, strict=True), zip(*others, strict=True), strict=True):
-        exact, given = (np.stack(each).astype(np.float64) for each in (one, other))
-        wrong = np.sqrt(np.mean(np.square(given - exact)))
+    for name, other in others.items():
+        exact = floats[name].astype(np.float64)
+        wrong = float(np.sqrt(np.mean(np.square(other.astype(np.float64) - exact[: len(other)]))))
         spread = float(np.std(exact))
-        worst = max(worst, float(wrong / spread) if spread else float(wrong > 0))
+        worst = max(worst, wrong / spread if spread else float(wrong > 0))
     return worst

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.quantised.float_twin import has_numbers
 from ..support.progress import Progress, silent
-from .judge import Judge, Metric, Samples
+from .judge import ChooseMetric, Judge, Samples
 from .mixed import Curve, Point, leave_in_float
 from .prepare import CHANNELS, prepare
 from .quantiser import MOVES, Quantiser
@@ -127,7 +127,7 @@ def quantise_model(
     given: onnx.ModelProto,
     samples: Samples,
     settings: QuantiseSettings = QuantiseSettings(),
-    metric: Metric | None = None,
+    choose: ChooseMetric | None = None,
     sizes: Sizes | None = None,
     target: str | None = None,
     progress: Progress = silent,
@@ -141,13 +141,12 @@ def quantise_model(
     if has_numbers(given):
         raise ModelError("The model is quantised already.", "Give its float form.")
     prepared = prepare(given, BLOCKS if settings.form in (INT8_WEIGHTS, INT4_WEIGHTS) else CHANNELS)
-    judge = Judge(given, samples, metric)
+    judge = Judge(given, samples, choose)
     calibrated = 0
     if settings.form == INT8:
         ranged = calibration or samples
-        numbers = _spread(ranged.count, settings.samples)
-        calibrated = len(numbers)
-        quantiser = Quantiser(prepared, _Chosen(ranged, numbers), settings.method)
+        calibrated = min(ranged.count, settings.samples)
+        quantiser = Quantiser(prepared, calibrated_on(ranged, calibrated), settings.method)
         curve = leave_in_float(quantiser, judge, settings.max_loss, progress)
         floats = _left(quantiser, curve)
     else:
@@ -166,14 +165,9 @@ def quantise_model(
     )  # fmt: skip
 
 
-class _Chosen:
-    """Inputs of some samples, one by one, as often as they are asked for."""
-
-    def __init__(self, samples: Samples, numbers: list[int]):
-        self._samples, self._numbers = samples, numbers
-
-    def __iter__(self) -> Iterator[Mapping[str, np.ndarray]]:
-        return (self._samples.inputs(number) for number in self._numbers)
+def calibrated_on(samples: Samples, most: int) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield the inputs of up to `most` samples, spread evenly over all."""
+    return (samples.inputs(number) for number in _spread(samples.count, most))
 
 
 def _spread(count: int, most: int) -> list[int]:

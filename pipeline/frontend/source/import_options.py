@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypedDict
 
 from ...support.digests import OriginRecord, json_values
@@ -25,6 +25,10 @@ class ImportOptions:
     def given(self) -> bool:
         """Return whether anything is chosen."""
         return bool(self.shapes or self.fix or self.outputs)
+
+    def keywords(self) -> ImportKeywords:
+        """Return the choices as keywords of the api."""
+        return ImportKeywords(**{each.name: getattr(self, each.name) for each in fields(self)})  # type: ignore[typeddict-item]
 
     def record(self) -> OriginRecord:
         """Return the choices as plain numbers and lists: the api takes numpy arrays too."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from ...support.sizes import format_bytes
 from ..fit import printable, shorten
 from ..results import Json, Result, Results
-from .axes import Spec
+from .axes import VEGA_LITE, Spec
 from .changes import changes_section
 from .charts import effect_cells, effects_chart, overview_chart
 from .parts import Article, Chart, Part, Section, Table, Text
@@ -31,8 +31,6 @@ from .sections import (
     time_section,
 )
 
-#: version of Vega-Lite in the pinned vl-convert-python
-_VEGA_LITE = "6.4"
 #: columns of a cell; its tooltip has the whole text
 _ROOM = 64
 
@@ -157,7 +155,7 @@ def _library() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(vl_version=_VEGA_LITE)
+    return vl_convert.javascript_bundle(vl_version=VEGA_LITE)
 
 
 def _digest(script: str) -> str:
