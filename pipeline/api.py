@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,9 @@ from .artifacts.write import (
     write_manifest,
     write_search,
 )
+from .data.accuracy import AccuracyReport
 from .errors import ConfigError, ModelError
+from .evaluate.settings import EvaluateSettings
 from .fit.fit_model import fit as fit
 from .frontend.given_model import given_model
 from .frontend.imported_model import ImportedModel, load, port_names
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
 
 #: seconds after Ctrl-C to end a measurement and write the results found so far
 _SAVING_SECONDS = 30.0
+#: a library for its accuracy alone, which no search changes but by rounding
+_QUICK = SearchSettings(evaluations=1, max_extra_compute=None)
 
 
 def profile(
@@ -378,3 +382,32 @@ def profile_kernels(
     found = kernels.profile_kernels(imported, chosen, target, progress, tuned)
     write_text(out, json_lines(found))
     return found
+
+
+def evaluate(
+    model: str | Path,
+    targets: Sequence[Target],
+    data: str | Path,
+    *,
+    result: Path | None = None,
+    original: str | Path | None = None,
+    given: Path | None = None,
+    settings: EvaluateSettings = EvaluateSettings(),
+    name: str | None = None,
+    search: SearchSettings = _QUICK,
+    progress: Progress = silent,
+    remark: Callable[[str], None] = lambda text: None,
+    **options: Unpack[ImportKeywords],
+) -> list[AccuracyReport]:
+    """Compare the file in ONNX Runtime, and the executed library of each target, by a metric over samples.
+
+    `result` is the folder of a library that is there, of the only target; without it, one is compiled. `original` is the float file
+    behind a quantised one, `given` as in `compile_model`: with it, `options` are those of the original. `remark` is told of casts,
+    and of samples beyond the bound of verification. Raises ConfigError for samples that do not fit, ModelError, ToolchainError, NumericError.
+    """
+    from .evaluate.evaluate_libraries import evaluate_libraries
+
+    build = partial(compile_model, model, name=name, given=given, search=search, progress=progress, **options)
+    return evaluate_libraries(
+        model, targets, data, build, result, original, given, ImportOptions(**options), settings, progress, remark
+    )

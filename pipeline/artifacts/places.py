@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.accuracy import AccuracyReport, parse_accuracy
 from ..errors import ConfigError, PassfitError
 from ..memory.files.footprint_file import parse_report
+from ..support.text_files import read_text
 
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
@@ -62,6 +64,21 @@ def kept_footprint(model: str, target: str) -> Path:
     return Path("footprints") / model / f"{target}.json"
 
 
+def accuracy_file(model: str, target: str) -> Path:
+    """Return the path of the accuracy of a library on its model's samples, relative to the repo."""
+    return Path("out") / "evaluate" / model / target / "accuracy.json"
+
+
+def kept_accuracy(model: str, target: str) -> Path:
+    """Return the path of the accuracy.json copy kept in git, relative to the repo."""
+    return Path("accuracies") / model / f"{target}.json"
+
+
+def quantized_model(model: str) -> Path:
+    """Return the path of the quantised model that the stage `quantize` makes of a model's file, relative to the repo."""
+    return Path("out") / "quantize" / model / "model.onnx"
+
+
 def optimize_dir(model: str, target: str) -> Path:
     """Return the folder of a search's sequence and trajectory, relative to the repo."""
     return Path("out") / "optimize" / model / target
@@ -100,6 +117,24 @@ def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:
     except (OSError, UnicodeDecodeError) as error:
         raise PassfitError(f"{place}: cannot be read: {error}.", REMAKE) from None
     return parse_result(text, str(place), model, target)
+
+
+def read_accuracy(repo: Path, model: str, target: str) -> AccuracyReport | None:
+    """Return the accuracy of `model` on `target`; None if it was not evaluated. Errors: see `parse_accuracy_of`."""
+    place = accuracy_file(model, target)
+    return (
+        parse_accuracy_of(read_text(repo / place, REMAKE), str(place), model, target)
+        if (repo / place).is_file()
+        else None
+    )
+
+
+def parse_accuracy_of(text: str, place: str, model: str, target: str) -> AccuracyReport:
+    """Return the content of an accuracy.json of `model` on `target`. Raises ConfigError for any other content."""
+    report = parse_accuracy(text, place, REMAKE)
+    if (report.model, report.target) != (model, target):
+        raise ConfigError(f"'{place}': is about {report.model} @ {report.target}, not {model} @ {target}.", REMAKE)
+    return report
 
 
 def parse_result(text: str, place: str, model: str, target: str) -> FootprintReport:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.accuracy import AccuracyReport, report_fields
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..frontend.source.provenance import LICENCE_FILE
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ..tuning.database import AdoptedTuning
     from ..verify.build_plan import BuiltPlan
 
+#: accuracy of a library, next to it
+ACCURACY = "accuracy.json"
 #: errors of a refused library, in the folder it would have gone to
 COMPARISON = "comparison.json"
 _OF_SEARCHES = ("search.json", "trajectory.json", "front.json")
@@ -91,6 +94,7 @@ def comparison_kept(out: Path) -> Iterator[None]:
             error.add_place(place)
         raise
     place.unlink(missing_ok=True)
+    (out / ACCURACY).unlink(missing_ok=True)  # of the library before
 
 
 @contextmanager
@@ -122,6 +126,12 @@ def write_footprint(report: FootprintReport, folder: Path) -> None:
     from ..memory import write_report
 
     write_report(report, folder / "footprint.json")
+
+
+def write_accuracy(report: AccuracyReport, path: Path) -> None:
+    """Write accuracy.json, the same bytes for the same figures. Raises OutputError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json_lines(report_fields(report)))
 
 
 def write_library(
