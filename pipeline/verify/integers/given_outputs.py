@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
-from ...frontend.quantised.port_scales import MOVES
+from ...frontend.canonical.integer_ports import MOVES
 from ...memory.measured import GivenAgreement, OutputAgreement
 from ..compare import output_range
 from ..error_bounds import Distance
