@@ -25,7 +25,9 @@ ShapeOption = Annotated[
 ]
 OutputOption = Annotated[
     list[str] | None,
-    typer.Option("--output", help="keep this output, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
+    typer.Option(
+        "--output",
+        help="keep this output, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
     ),
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]

@@ -116,7 +116,7 @@ def convert(build: NodeBuilder, value: str, form: Mapping[str, Any], version: in
     if form["bgr"]:
         value = _reversed(build, value, form["file"]["shape"][axis], axis, version)
 
-    def constant(numbers: list[float], alone: bool) -> tuple[str, dict[str, int]]:
+    def constant(numbers: list[float], alone: bool) -> tuple[str, dict[str, Any]]:
         found = np.asarray(numbers, np.float32)
         if alone or version < _SPREADS:
             attributes = {"broadcast": 1} | ({} if alone else {"axis": axis})

@@ -57,7 +57,9 @@ def _leave_out_probabilities(model: onnx.ModelProto, name: str) -> str:
     path = last_nodes(graph, name, MOVES - {"MaxPool"} | _PAIRS)
     if not path or path[-1].op_type not in _PROBABILITIES:
         last = f"its last node is {path[-1].op_type}" if path else "no node makes it"
-        raise ModelError(f"The output '{name}' has no last Softmax, LogSoftmax or Sigmoid: {last}.", "Leave logits out.")
+        raise ModelError(
+            f"The output '{name}' has no last Softmax, LogSoftmax or Sigmoid: {last}.", "Leave logits out."
+        )
     end, build = path[-1], NodeBuilder(name, Names(graph))
     start = end.input[0]
     if end.op_type.startswith("QLinear"):
@@ -91,7 +93,9 @@ def _index(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any
     else:
         top, size = port.top or 1, shape[axis]
         if isinstance(size, int) and top > size:
-            raise ModelError(f"The output '{name}' has {size} numbers along axis {axis}: no {top} largest.", "Give fewer.")
+            raise ModelError(
+                f"The output '{name}' has {size} numbers along axis {axis}: no {top} largest.", "Give fewer."
+            )
         if version < _TOP:
             index = build.many("TopK", [made], 2, axis=axis, k=top)[1]
         else:
@@ -107,7 +111,9 @@ def _channels_last(model: onnx.ModelProto, name: str) -> dict[str, Any]:
     value, build, made = _renamed(model, name)
     shape, dtype = _sizes(model, value), dtype_name(value)
     if len(shape) != 4:
-        raise ModelError(f"The output '{name}' has {len(shape)} axes, and nhwc is a form of four.", "Leave the layout out.")
+        raise ModelError(
+            f"The output '{name}' has {len(shape)} axes, and nhwc is a form of four.", "Leave the layout out."
+        )
     build.node("Transpose", made, result=name, perm=list(_TO_DEVICE))
     _add(model, build)
     write_type(value, dtype, [shape[each] for each in _TO_DEVICE])

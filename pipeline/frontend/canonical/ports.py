@@ -58,7 +58,11 @@ def apply_ports(model: onnx.ModelProto, options: ImportOptions) -> list[str]:
     for name, port in inputs.items():
         was, form = forms["inputs"].get(name), convert_input(model, name, port)
         if was is not None:  # the order of integers alone changed
-            form = {**form, **{key: was[key] for key in _OF_NUMBERS}, "file": {**form["file"], "dtype": was["file"]["dtype"]}}
+            form = {
+                **form,
+                **{key: was[key] for key in _OF_NUMBERS},
+                "file": {**form["file"], "dtype": was["file"]["dtype"]},
+            }
         forms["inputs"][name] = form
     for name, port in outputs.items():
         forms["outputs"].setdefault(name, {}).update(convert_output(model, name, port))
@@ -70,9 +74,7 @@ def apply_ports(model: onnx.ModelProto, options: ImportOptions) -> list[str]:
 _OF_NUMBERS = ("dtype", "quantised", "scale", "zero_point")
 
 
-def _leave_integers(
-    model: onnx.ModelProto, computed: set[str], named: set[str], forms: dict[str, Forms]
-) -> list[str]:
+def _leave_integers(model: onnx.ModelProto, computed: set[str], named: set[str], forms: dict[str, Forms]) -> list[str]:
     """Make integers of quantised inputs and outputs, except of those whose form says otherwise; return which stay."""
     said = []
     for kind, change, ports, others in (

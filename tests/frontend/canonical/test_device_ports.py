@@ -82,7 +82,9 @@ def test_the_file_computes_behind_the_conversion(
     if conversion is not None and opset > 6:
         (converted,) = run(conversion, {"x": raw})
         np.testing.assert_array_equal(run(model, {"x": converted})[0], run(reference, {"x": raw})[0])
-        np.testing.assert_allclose(device_form(reference, "x", converted), raw, rtol=1e-6 if raw.dtype.kind == "f" else 0)
+        np.testing.assert_allclose(
+            device_form(reference, "x", converted), raw, rtol=1e-6 if raw.dtype.kind == "f" else 0
+        )
 
 
 def quantised(shared: bool = True, channels_last: bool = False, float_reader: bool = False) -> onnx.ModelProto:
@@ -221,7 +223,9 @@ def test_wrong_forms_are_refused_with_the_next_step(tmp_path: Path, options: dic
 
 
 def test_a_layout_needs_four_axes_and_integers_no_numbers(tmp_path: Path) -> None:
-    ids = model_of([node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": [1, 2, 3]}, ["y"], dtypes={"x": TensorProto.INT64})
+    ids = model_of(
+        [node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": [1, 2, 3]}, ["y"], dtypes={"x": TensorProto.INT64}
+    )
     for form, says in (("nhwc", "nhwc is a form of four"), ("int32,std=2", "numbers are computed for floats alone")):
         with pytest.raises(ModelError, match=says):
             both(ids, tmp_path, inputs={"x": form})
@@ -230,7 +234,12 @@ def test_a_layout_needs_four_axes_and_integers_no_numbers(tmp_path: Path) -> Non
 
 
 def test_forms_that_are_none_are_refused_before_the_file_is_read() -> None:
-    for options in ({"inputs": {"x": "uint9"}}, {"inputs": {"x": {"meen": 3}}}, {"outputs": {"y": "top=0"}}, {"io": "int4"}):
+    for options in (
+        {"inputs": {"x": "uint9"}},
+        {"inputs": {"x": {"meen": 3}}},
+        {"outputs": {"y": "top=0"}},
+        {"io": "int4"},
+    ):
         with pytest.raises(ConfigError):
             ImportOptions(**options)
 
@@ -260,8 +269,17 @@ def test_bytes_of_a_file_without_ports_stay(tmp_path: Path) -> None:
 
 
 def test_readers_inside_of_branches_get_the_file_s_form(tmp_path: Path) -> None:
-    branch = [helper.make_graph([node("Neg", ["x"], [name])], name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])]) for name in "ab"]
-    nodes = [node("ReduceSum", ["x"], ["s"], keepdims=0), node("Greater", ["s", "o"], ["p"]), node("If", ["p"], ["y"], then_branch=branch[0], else_branch=branch[1])]
+    branch = [
+        helper.make_graph(
+            [node("Neg", ["x"], [name])], name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])]
+        )
+        for name in "ab"
+    ]
+    nodes = [
+        node("ReduceSum", ["x"], ["s"], keepdims=0),
+        node("Greater", ["s", "o"], ["p"]),
+        node("If", ["p"], ["y"], then_branch=branch[0], else_branch=branch[1]),
+    ]
     model = model_of(nodes, {"x": [2]}, ["y"], {"o": np.float32(0)})
     reference = given_model(save(model, tmp_path), ImportOptions(inputs={"x": "int16,std=4"}))
     assert reference is not None
