@@ -25,7 +25,10 @@ ShapeOption = Annotated[
 ]
 OutputOption = Annotated[
     list[str] | None,
-    typer.Option("--output", help="keep this output, and what it needs, alone; repeatable; default: all"),
+    typer.Option(
+        "--output",
+        help="keep this output, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
+    ),
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
 DataOption = Annotated[
@@ -82,7 +85,17 @@ class ModelOptions:
     fix: Annotated[
         list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
     ] = None
+    input_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            help="take an input as the device writes it: INPUT=uint8,nhwc,bgr,mean=123.7:116.3:103.5,std=58.4; repeatable",
+        ),
+    ] = None
     output: OutputOption = None
+    io: Annotated[
+        str | None, typer.Option("--io", help="int8: leave quantised inputs and outputs as integers; default: float")
+    ] = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:
@@ -91,7 +104,9 @@ class ModelOptions:
             "name": self.name,
             "shapes": options.shapes(self.shape),
             "fix": options.fixed(self.fix),
-            "outputs": tuple(self.output or ()),
+            "inputs": options.inputs(self.input_),
+            "outputs": options.outputs(self.output),
+            "io": self.io,
         }
 
 
