@@ -35,7 +35,7 @@ from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
 from .quantise.prepare import write_model
 from .quantise.quantise_model import Quantised, QuantiseSettings, quantise_model
-from .quantise.samples import choose_metric, samples_of
+from .quantise.samples import FileSamples, choose_metric, samples_of
 from .report.quantise_table import curve_picture
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
@@ -221,16 +221,17 @@ def quantize(
         )
     check_file_place(out)
     chosen, path = ImportOptions(**options), resolve_source(str(model))
-    given = given_model(path, chosen)
-    if given is None:
+    asked = replace(chosen, inputs={}, outputs=tuple(chosen.outputs), io=None)
+    given, ported = given_model(path, asked), given_model(path, replace(chosen, io=None))
+    if given is None or ported is None:
         raise ModelError(f"'{model}' is the canonical model of an import.", "Give the file that it was made of.")
-    samples = samples_of(given, data)
-    ranged = None if calibration is None else samples_of(given, calibration)
+    samples, ranges = (each and FileSamples(samples_of(ported, each), ported) for each in (data, calibration))
     from .fit.predicted_remedies import quantised_sizes
 
-    sizes = None if target is None else quantised_sizes(target, search)
+    ports = replace(chosen, shapes={}, fix={}, io=settings.io)
+    sizes = None if target is None else quantised_sizes(target, search, ports)
     found = quantise_model(
-        given, samples, settings, choose_metric(metric), sizes, None if target is None else target.name, progress, ranged
+        given, samples, settings, choose_metric(metric), sizes, None if target is None else target.name, progress, ranges
     )  # fmt: skip
     with result_folder(out.parent) as folder:
         write_model(found.model, folder / out.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from passfit import api
@@ -28,7 +29,7 @@ def quantize(params: Params, model: str, file: str) -> str:
             f"params.yaml: models.{model} has no samples to quantise by.", f"Add `data:` under models.{model}."
         )
     out.parent.mkdir(parents=True, exist_ok=True)
-    settings = api.QuantiseSettings(asked.form, asked.method, asked.samples, asked.max_accuracy_loss, asked.io)
+    settings = api.QuantiseSettings(asked.form, asked.method, asked.samples, asked.max_accuracy_loss, declared.io or asked.io)
     target = next(iter(params.targets), None)
     with console_progress() as progress:
         found = api.quantize(
@@ -40,7 +41,7 @@ def quantize(params: Params, model: str, file: str) -> str:
             metric=declared.data.metric,
             calibration=declared.data.calibration,
             progress=progress,
-            **import_options(declared).keywords(),
+            **replace(import_options(declared), io=None).keywords(),
         )
     taken = found.taken
     return f"{model}: {taken.name}, loses {taken.loss:.4f} of {found.metric} on {found.judged} samples"

@@ -158,9 +158,6 @@ def quantize(
         str,
         typer.Option("--form", help="int8 (layers and weights), float16, or weights alone: int8-weights, int4-weights"),
     ] = QuantiseSettings.form,
-    io: Annotated[
-        str, typer.Option("--io", help="inputs and outputs of its libraries: `float`, or `int8` as the layers have them")
-    ] = QuantiseSettings.io,
     max_accuracy_loss: Annotated[
         float,
         typer.Option(
@@ -193,9 +190,10 @@ def quantize(
     from ..report.quantise_table import quantise_table
     from ..targets.catalogue import get_target
 
-    settings = QuantiseSettings(form, method, samples, max_accuracy_loss, io)
+    settings = QuantiseSettings(form, method, samples, max_accuracy_loss, given.io or QuantiseSettings.io)
     device = None if target == "none" else get_target(target, Path())
     keywords = given.keywords()
+    del keywords["io"]
     name = keywords.pop("name") or Path(model.rpartition("!")[2]).stem
     with console_progress() as progress:
         found = api.quantize(
@@ -203,7 +201,7 @@ def quantize(
             progress=progress, **keywords,
         )  # fmt: skip
     print_table(quantise_table(found, name))
-    typer.echo(f"wrote {out}" + (": compile it with --io int8" if io == "int8" else ""))
+    typer.echo(f"wrote {out}" + (": compile it with --io int8" if settings.io == "int8" else ""))
 
 
 @grouped

@@ -6,13 +6,14 @@ Imports TVM: only imported once a remedy is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import PassfitError
 from ..frontend.imported_model import ImportedModel, load
 from ..frontend.quantised.float_twin import has_numbers
+from ..frontend.source.import_options import ImportOptions
 from ..memory.footprint import Budget, Footprint
 from ..quantise.judge import ChooseMetric, Judge, Samples
 from ..quantise.prepare import prepare, write_model
@@ -22,6 +23,7 @@ from ..search.settings import SearchSettings, aim_of
 from ..support.progress import silent
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
+from ..verify.inputs import make_input
 from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlan, quick_plans
 from .remedies import Int8Reach, Remedy, Setting
@@ -39,23 +41,34 @@ CALIBRATED = 32
 
 
 def in_int8(imported: ImportedModel, samples: Samples | None = None) -> ImportedModel | None:
-    """Return the model in int8 (QDQ), by onnxruntime's quantiser; None if it cannot, or gains nothing.
+    """Return the model in int8 (QDQ), with integers as inputs and outputs; None if it cannot be, or gains nothing.
 
     Without samples a random case gives ranges: sizes are those of any ranges, results mean nothing.
     """
-    from ..verify.inputs import make_input
+    found = _quantised(imported, samples)
+    return None if found is None else _load(found, imported.name)
 
+
+def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelProto | None:
     model = imported.drawn_for
     floats = [each for each in model.graph.initializer if each.data_type == each.FLOAT]
     if has_numbers(imported.onnx) or not floats or model.ByteSize() > _LARGEST:
         return None
-    cases = [make_input(model, 0, 0)] if samples is None else calibrated_on(samples, CALIBRATED)
+    try:
+        cases = [make_input(model, 0, 0)] if samples is None else calibrated_on(samples, CALIBRATED)
+        return Quantiser(prepare(model), cases).quantise()
+    except PassfitError:
+        return None
+
+
+def _load(quantised: onnx.ModelProto, name: str) -> ImportedModel | None:
+    """Import a quantised model, with integers as inputs and outputs where these are quantised."""
     with scratch_folder() as folder:
-        try:
-            write_model(Quantiser(prepare(model), cases).quantise(), file := folder / f"{imported.name}.onnx")
-            return load(file)
-        except PassfitError:
-            return None
+        write_model(quantised, file := folder / f"{name}.onnx")
+        for io in ("int8", None):
+            with suppress(PassfitError):
+                return load(file, io=io)
+    return None
 
 
 def int8_remedy(
@@ -71,16 +84,21 @@ def int8_remedy(
         plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
-        yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)
+        yield Remedy("the model quantised to int8 (QDQ, --io int8)", (), ram, sizes.flash)
 
 
-def quantised_sizes(target: Target, settings: SearchSettings) -> Callable[[onnx.ModelProto], tuple[int, int] | None]:
-    """Return a function that predicts ram and flash of a model by a quick plan; None where nothing can be compiled."""
+def quantised_sizes(
+    target: Target, settings: SearchSettings, ports: ImportOptions
+) -> Callable[[onnx.ModelProto], tuple[int, int] | None]:
+    """Return a function that predicts ram and flash of a model by a quick plan; None where nothing can be compiled.
+
+    `ports` are the choices of its import; integers are ports of a quantised model alone.
+    """
 
     def predict(model: onnx.ModelProto) -> tuple[int, int] | None:
         with scratch_folder() as folder, _failures_skipped():
             write_model(model, file := folder / "model.onnx")
-            imported = load(file)
+            imported = load(file, **(ports if has_numbers(model) else replace(ports, io=None)).keywords())
             plan = quick_plans(imported, target, settings, silent).chosen
             sizes = SizePredictor(imported, plan, target, EFFORT).sizes(target)
             return sizes.ram, sizes.flash
@@ -97,8 +115,9 @@ def int8_reach(
 
     With samples the loss of all layers in int8 is measured.
     """
-    twin = in_int8(imported, samples)
-    if twin is None:
+    quantised = _quantised(imported, samples)
+    twin = None if quantised is None else _load(quantised, imported.name)
+    if quantised is None or twin is None:
         return None
     with _failures_skipped():
         plan = quick_plans(twin, targets[0], settings, silent).chosen
@@ -110,7 +129,7 @@ def int8_reach(
                 if samples is None:
                     return found
                 judge = Judge(imported.drawn_for, samples, choose)
-                loss = judge.loss(judge.value(twin.drawn_for))
+                loss = judge.loss(judge.value(quantised))
                 return replace(found, metric=judge.name, loss=loss, samples=judge.count)
     return None
 

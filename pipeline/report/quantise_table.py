@@ -58,7 +58,7 @@ def _against(points: list[dict[str, Any]], quantity: str, metric: str) -> Spec:
     named = {"type": "text", "align": "left", "dx": 8, "dy": -6, "fontSize": 10}
     place = {"x": x, "y": y}
     layers = [
-        {"mark": {"type": "line", "color": GREY, "strokeDash": [3, 3]}, "encoding": place},
+        {"mark": {"type": "line", "color": GREY, "strokeDash": [3, 3]}, "encoding": place | {"order": {"field": "size", "type": "quantitative"}}},
         {"mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": place | {"color": colour, "size": size}},
         {"mark": named, "encoding": place | {"text": {"field": "point", "type": "nominal"}}},
     ]
