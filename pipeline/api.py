@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,18 +126,22 @@ def optimize(
     out: Path,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
+    quantisation: Quantisation | None = None,
     progress: Progress = silent,
     compiled_next: bool = False,
     **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
+    With `quantisation`, a float model that does not fit is quantised within its loss and searched again: see `quantised_to_fit`.
+
     With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
     another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
     the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
+    floats = options if quantisation is None else ImportKeywords(**options | {"io": None})
     with result_folder(out) as folder:
-        imported = load(model, name, **options)
+        imported = load(model, name, **floats)
         from .search.evaluate.tvm_default_code import default_code_task
 
         graph, ports = imported.graph, port_names(imported.onnx)
@@ -148,6 +153,12 @@ def optimize(
         report = footprint_report(imported, target, budget, result.best, result.baseline, not_run, exact)
         write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         write_footprint(report, folder)
+    if quantisation is not None and not report.fits:
+        if found := quantised_to_fit(model, quantisation, target, out, progress, options):
+            return optimize(
+                found, target, budget, out=out, name=imported.name, search=search, progress=progress,
+                compiled_next=compiled_next, **_of_quantised(options),
+            )  # fmt: skip
     return report
 
 
@@ -162,6 +173,7 @@ def compile_model(
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
     verify: VerifySettings = VerifySettings(),
+    quantisation: Quantisation | None = None,
     given: Path | None = None,
     origin: Provenance | None = None,
     progress: Progress = silent,
@@ -169,6 +181,7 @@ def compile_model(
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
+    With `quantisation`, a float model that does not fit is quantised within its loss and built again: see `quantised_to_fit`.
     `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
     is the provenance of that file.
     `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
@@ -181,9 +194,10 @@ def compile_model(
 
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
+    floats = options if quantisation is None else ImportKeywords(**options | {"io": None})
     with result_folder(out):
-        imported = load(model, name, given=given, origin=origin, **options)
-    return compile_imported(
+        imported = load(model, name, given=given, origin=origin, **floats)
+    report = compile_imported(
         imported,
         target,
         budget,
@@ -194,6 +208,13 @@ def compile_model(
         verify=verify,
         progress=progress,
     )
+    if quantisation is not None and not report.fits and sequence is None:
+        if found := quantised_to_fit(model, quantisation, target, out, progress, options):
+            return compile_model(
+                found, target, budget, out=out, name=imported.name, search=search, verify=verify, progress=progress,
+                **_of_quantised(options),
+            )  # fmt: skip
+    return report
 
 
 def quantize(
@@ -240,6 +261,44 @@ def quantize(
         if target is not None:
             write_text(folder / CURVE, curve_picture(found))
     return found
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """Consent to quantise a model that does not fit: the samples, the metric over them, and the settings."""
+
+    data: str
+    metric: str | None = None
+    settings: QuantiseSettings = QuantiseSettings()
+
+
+def quantised_to_fit(
+    model: str | Path, asked: Quantisation, target: Target, out: Path, progress: Progress, options: ImportKeywords
+) -> Path | None:
+    """Quantise a float model that does not fit `target` into the folder `out`, and say so; None where that loses too much.
+
+    The file and quantize.json stay next to the sequence, which is replayed on that file. Raises ConfigError for the samples.
+    """
+    log, file = logging.getLogger("passfit"), out / "quantised.onnx"
+    keywords = ImportKeywords(**options | {"io": None})
+    try:
+        found = quantize(
+            model, asked.data, file, settings=asked.settings, metric=asked.metric, progress=progress, **keywords
+        )
+    except ModelError as error:
+        log.warning("the float model does not fit %s, and is not quantised: %s", target.name, error)
+        return None
+    taken = found.taken
+    log.warning(
+        "the float model does not fit %s: it is quantised to %s, which loses %.4f of %s on %d samples: see '%s'.",
+        target.name, taken.name, taken.loss, found.metric, found.judged, file.with_name(QUANTISATION),
+    )  # fmt: skip
+    return file
+
+
+def _of_quantised(options: ImportKeywords) -> ImportKeywords:
+    """Return the choices of an import that are left for a quantised file: its shapes are bound."""
+    return ImportKeywords(**options | {"shapes": {}, "fix": {}})
 
 
 def compile_imported(

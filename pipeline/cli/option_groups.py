@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ..quantise.quantise_model import QuantiseSettings
 from ..search.settings import SearchSettings
 from . import options
 
 if TYPE_CHECKING:
+    from ..api import Quantisation
     from ..memory.footprint import Budget
     from ..targets import Target
 
@@ -34,6 +36,15 @@ NameOption = Annotated[str | None, typer.Option("--name", help="name the model; 
 DataOption = Annotated[
     str | None,
     typer.Option("--data", help="samples: an .npz, .npy, a folder of one file a sample, or FILE.py:function"),
+]
+MaxAccuracyLoss = Annotated[
+    float,
+    typer.Option(
+        "--max-accuracy-loss",
+        min=0.0,
+        callback=options.number,
+        help="leave layers in float, those that lose most first, until the metric loses no more than this",
+    ),
 ]
 MetricOption = Annotated[
     str | None,
@@ -193,7 +204,7 @@ class SearchOptions:
         str,
         typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)"),
     ] = SearchSettings.until
-    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")] = (
+    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math; with --data also int8 where floats do not fit")] = (
         SearchSettings.lossy
     )
     max_error: Annotated[
@@ -239,3 +250,20 @@ class SearchOptions:
             max_slowdown=options.slowdown(self.max_slowdown), max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
             executor=self.executor, objective=self.objective,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantisationOptions:
+    """Hold the consent to quantise a model that does not fit."""
+
+    data: DataOption = None
+    metric: MetricOption = None
+    max_accuracy_loss: MaxAccuracyLoss = QuantiseSettings.max_loss
+
+    def quantisation(self, search: SearchOptions) -> Quantisation | None:
+        """Return the consent that samples and `--allow-lossy` give together; None where one is missing."""
+        from ..api import Quantisation
+
+        if self.data is None or not search.allow_lossy:
+            return None
+        return Quantisation(self.data, self.metric, QuantiseSettings(max_loss=self.max_accuracy_loss))
