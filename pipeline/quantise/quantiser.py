@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.canonical.folding.evaluate import first_line
+from ..frontend.canonical.folding.fold_constants import sort_nodes
 from ..support.temporary_folder import scratch_folder
 from .prepare import quiet, write_model
 
@@ -94,7 +95,7 @@ class Quantiser:
                 copied, True, False, QuantType.QInt8, QuantType.QInt8, ranges, [], sorted(floats), self.operators, _OPTIONS
             )
             quantizer.quantize_model()
-            return quantizer.model.model
+            return sort_nodes(quantizer.model.model)
 
 
 class _Reader:
