@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..frontend.canonical.folding.fold_constants import sort_nodes
 from ..frontend.canonical.graph_context import context_of
 from ..frontend.canonical.node_builder import attributes_of
 from .prepare import quiet
@@ -115,4 +116,4 @@ def to_halves(model: onnx.ModelProto) -> onnx.ModelProto:
     copied = type(model)()
     copied.CopyFrom(model)
     with quiet():
-        return convert_float_to_float16(copied, keep_io_types=True, disable_shape_infer=True)
+        return sort_nodes(convert_float_to_float16(copied, keep_io_types=True, disable_shape_infer=True))
