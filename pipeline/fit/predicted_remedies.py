@@ -78,13 +78,17 @@ def int8_remedy(
     twin = in_int8(imported)
     if twin is None:
         return
-    # the fastest plan of a quick search is slower than that of a long one, relative to which a slowdown is allowed
-    careful = settings if settings.max_slowdown is None else replace(settings, max_slowdown=1.0)
+    careful = _careful(settings)
     with _failures_skipped():
         plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
         yield Remedy("the model quantised to int8 (QDQ, --io int8)", (), ram, sizes.flash)
+
+
+def _careful(settings: SearchSettings) -> SearchSettings:
+    """Allow no slowdown: the fastest plan of a quick search is slower than that of a long one, which limits are relative to."""
+    return settings if settings.max_slowdown is None else replace(settings, max_slowdown=1.0)
 
 
 def quantised_sizes(
@@ -120,10 +124,12 @@ def int8_reach(
     if quantised is None or twin is None:
         return None
     with _failures_skipped():
-        plan = quick_plans(twin, targets[0], settings, silent).chosen
-        predictor = SizePredictor(twin, plan, targets[0], EFFORT)
+        careful, predictors = _careful(settings), dict[QuickPlan, SizePredictor]()
+        plans = quick_plans(twin, targets[0], careful, silent)
         for target in targets:
-            sizes = predictor.sizes(target)
+            within = Budget(limits[target.name].ram, limits[target.name].flash)
+            plan = plans.plan(aim_of(careful, within, target))
+            sizes = predictors.setdefault(plan, SizePredictor(twin, plan, targets[0], EFFORT)).sizes(target)
             if FitVerdict(target.name, sizes, limits[target.name]).fits:
                 found = Int8Reach(target.name, sizes.ram, sizes.flash)
                 if samples is None:
