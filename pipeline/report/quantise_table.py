@@ -29,7 +29,7 @@ def quantise_table(found: Quantised, name: str) -> RenderableType:
     if found.calibrated:
         lines.append(f"ranges by {found.settings.method} of {found.calibrated} samples")
     if found.floats:
-        lines.append(f"{len(found.floats)} layers compute on floats:")
+        lines.append("1 layer computes on floats:" if len(found.floats) == 1 else f"{len(found.floats)} layers compute on floats:")
         lines += [f"  {each.operator} {each.layer}: {each.why}" for each in found.floats[:_NAMED]]
         if len(found.floats) > _NAMED:
             lines.append(f"  {len(found.floats) - _NAMED} more are in the record")
