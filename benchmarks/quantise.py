@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from head import HERE, begin
+from head import HERE, head
 from models import Model, geometric_mean, models
 
 from passfit import api
@@ -47,7 +47,9 @@ def crops(shape: tuple[int, ...], count: int, seed: int) -> np.ndarray:
         rows, columns = scale * height, scale * width
         while picture.shape[0] < rows or picture.shape[1] < columns:
             picture = np.concatenate([np.concatenate([picture, picture[:, ::-1]], 1)] * 2)
-        top, left = (int(random.integers(0, most + 1)) for most in (picture.shape[0] - rows, picture.shape[1] - columns))
+        top, left = (
+            int(random.integers(0, most + 1)) for most in (picture.shape[0] - rows, picture.shape[1] - columns)
+        )
         cut = picture[top : top + rows : scale, left : left + columns : scale].astype(np.float32) / 127.5 - 1
         found.append(cut if last else cut.transpose(2, 0, 1))
     return np.stack(found)
@@ -64,7 +66,9 @@ def measure(model: Model, folder: Path) -> dict[str, float]:
         np.savez(folder / f"{name}.npz", **{port.name: crops(shape, count, seed)})
     data, quantised = str(folder / "judge.npz"), folder / "int8.onnx"
     settings = api.QuantiseSettings(max_loss=1e9, io="int8")
-    found = api.quantize(model.file(), data, quantised, settings=settings, calibration=str(folder / "calibrate.npz"), **options)
+    found = api.quantize(
+        model.file(), data, quantised, settings=settings, calibration=str(folder / "calibrate.npz"), **options
+    )
     row: dict[str, float] = {"error": Judge(given, samples_of(given, data)).error(found.model, JUDGED)}
     row["in float"] = len(found.floats)
     for kind, file, keywords in (("float", model.file(), options), ("int8", quantised, {"io": "int8"})):
@@ -95,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", action="append", choices=MODELS, help="measure this model alone; repeatable")
     asked = parser.parse_args().model or MODELS
-    start, rows, failed = begin(), {}, []
+    start, rows, failed = head(), {}, []
     for model in models():
         if model.name not in asked:
             continue
@@ -106,8 +110,20 @@ def main() -> None:
                 failed.append(f"{model.name}: {error}")
         print(*table(rows)[-2:], *failed, sep="\n", flush=True)
     said = " ".join(__doc__.split("\n\n")[2].split())
-    text = ["# Quantised to int8", "", *start.lines(".venv/bin/python benchmarks/quantise.py"), "", said, "", NOTE, "", *table(rows)]
-    (HERE / "results" / "quantise.md").write_text("\n".join([*text, *["", *failed][: 2 * bool(failed)]]) + "\n", encoding="utf-8")
+    text = [
+        "# Quantised to int8",
+        "",
+        *start.lines(".venv/bin/python benchmarks/quantise.py"),
+        "",
+        said,
+        "",
+        NOTE,
+        "",
+        *table(rows),
+    ]
+    (HERE / "results" / "quantise.md").write_text(
+        "\n".join([*text, *["", *failed][: 2 * bool(failed)]]) + "\n", encoding="utf-8"
+    )
 
 
 #: what the columns say

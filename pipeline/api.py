@@ -256,7 +256,10 @@ def quantize(
     )  # fmt: skip
     with result_folder(out.parent) as folder:
         write_model(found.model, folder / out.name)
-        record = found.to_json() | {"made_from": model_record(path, str(model), chosen), "file": digest_of(folder / out.name)}
+        record = found.to_json() | {
+            "made_from": model_record(path, str(model), chosen),
+            "file": digest_of(folder / out.name),
+        }
         write_text(folder / QUANTISATION, json_lines(record))
         if target is not None:
             write_text(folder / CURVE, curve_picture(found))

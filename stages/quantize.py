@@ -23,13 +23,17 @@ def quantize(params: Params, model: str, file: str) -> str:
     declared, out = entry(params, "models", model), quantised_model(model)
     asked = declared.quantize
     if asked is None:
-        raise ConfigError(f"params.yaml: models.{model}.quantize is missing.", "Add it, such as `quantize: {form: int8}`.")
+        raise ConfigError(
+            f"params.yaml: models.{model}.quantize is missing.", "Add it, such as `quantize: {form: int8}`."
+        )
     if declared.data is None:
         raise ConfigError(
             f"params.yaml: models.{model} has no samples to quantise by.", f"Add `data:` under models.{model}."
         )
     out.parent.mkdir(parents=True, exist_ok=True)
-    settings = api.QuantiseSettings(asked.form, asked.method, asked.samples, asked.max_accuracy_loss, declared.io or asked.io)
+    settings = api.QuantiseSettings(
+        asked.form, asked.method, asked.samples, asked.max_accuracy_loss, declared.io or asked.io
+    )
     target = next(iter(params.targets), None)
     with console_progress() as progress:
         found = api.quantize(

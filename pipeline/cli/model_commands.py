@@ -13,7 +13,16 @@ from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from . import options
 from .option_groups import (
-    DataOption, DeviceOptions, Evaluations, MaxAccuracyLoss, MetricOption, ModelOptions, QuantisationOptions, SearchOptions, Seed, TargetName,
+    DataOption,
+    DeviceOptions,
+    Evaluations,
+    MaxAccuracyLoss,
+    MetricOption,
+    ModelOptions,
+    QuantisationOptions,
+    SearchOptions,
+    Seed,
+    TargetName,
     grouped,
 )  # fmt: skip
 from .output import print_table, show_report
@@ -36,7 +45,12 @@ SequenceFile = Annotated[
 
 @grouped
 def optimize(
-    model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions, samples: QuantisationOptions
+    model: Model,
+    device: DeviceOptions,
+    out: Out,
+    given: ModelOptions,
+    search: SearchOptions,
+    samples: QuantisationOptions,
 ) -> None:
     """Search the sequence of passes with the smallest footprint, or the fastest within a budget.
 
@@ -160,7 +174,8 @@ def quantize(
     model: Model,
     given: ModelOptions,
     out: Annotated[
-        Path, typer.Option("--out", help="write the quantised model to this file, quantize.json and curve.svg next to it")
+        Path,
+        typer.Option("--out", help="write the quantised model to this file, quantize.json and curve.svg next to it"),
     ],
     data: DataOption = None,
     form: Annotated[
@@ -175,11 +190,13 @@ def quantize(
         int, typer.Option("--samples", min=1, help="calibrate with at most this many samples, spread over all")
     ] = QuantiseSettings.samples,
     calibration: Annotated[
-        str | None, typer.Option("--calibration", help="calibrate with these samples instead; the loss is that on --data")
+        str | None,
+        typer.Option("--calibration", help="calibrate with these samples instead; the loss is that on --data"),
     ] = None,
     metric: MetricOption = None,
     target: Annotated[
-        str, typer.Option("--target", help="predict ram and flash for this device; `none`: for no device, which is faster")
+        str,
+        typer.Option("--target", help="predict ram and flash for this device; `none`: for no device, which is faster"),
     ] = "mps2-an386",
 ) -> None:
     """Quantise a float model by samples, within a loss of accuracy.

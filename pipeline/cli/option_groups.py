@@ -204,9 +204,13 @@ class SearchOptions:
         str,
         typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)"),
     ] = SearchSettings.until
-    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math; with --data also int8 where floats do not fit")] = (
-        SearchSettings.lossy
-    )
+    allow_lossy: Annotated[
+        bool,
+        typer.Option(
+            "--allow-lossy",
+            help="allow lossy passes: float16, fast math; with --data also int8 where floats do not fit",
+        ),
+    ] = SearchSettings.lossy
     max_error: Annotated[
         float,
         typer.Option(

@@ -1,8 +1,8 @@
 """Judge a quantised model by samples: its loss against the float one, by a metric with labels, else by decisions or errors.
 
-    labels           the metric's value of the float model less that of the quantised one
-    decisions alone  the fraction of samples whose largest score is another one: one output of scores
-    neither          the mean error of the outputs, relative to their spread over the samples
+labels           the metric's value of the float model less that of the quantised one
+decisions alone  the fraction of samples whose largest score is another one: one output of scores
+neither          the mean error of the outputs, relative to their spread over the samples
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Leave layers in float, those that lose most first, until the loss holds.
 
-    all layers in int8 ─► holds: done
-             └─► each layer alone in int8: its error ─► 1, 2, 4 … worst in float ─► fewest that hold, by bisection
+all layers in int8 ─► holds: done
+         └─► each layer alone in int8: its error ─► 1, 2, 4 … worst in float ─► fewest that hold, by bisection
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class QuantiseSettings:
             )
         if self.io == "int8" and self.form != INT8:
             raise ConfigError(
-                f"quantize: io is int8, form is {self.form}.", "Only the form int8 has inputs of integers: leave io out."
+                f"quantize: io is int8, form is {self.form}.",
+                "Only the form int8 has inputs of integers: leave io out.",
             )
 
 
@@ -192,7 +193,9 @@ def _left(quantiser: Quantiser, curve: Curve) -> tuple[FloatLayer, ...]:
             said = errors[node.name]
             together = "" if len(said.layers) == 1 else f", with {len(said.layers) - 1} layers beside it"
             why = f"alone in int8{together}, outputs are off by {said.error:.2g} of their deviation"
-        elif node.op_type not in quantiser.operators and node.op_type not in MOVES and not _is_about_shapes(node.op_type):
+        elif (
+            node.op_type not in quantiser.operators and node.op_type not in MOVES and not _is_about_shapes(node.op_type)
+        ):
             why = "onnxruntime's quantiser does not take the operator"
         else:
             continue
@@ -223,4 +226,3 @@ def _measured(
 def _sizes(model: onnx.ModelProto, sizes: Sizes | None) -> tuple[int | None, int | None]:
     predicted = None if sizes is None else sizes(model)
     return (None, None) if predicted is None else predicted
-

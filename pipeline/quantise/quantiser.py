@@ -1,6 +1,6 @@
 """Quantise layers to int8 by onnxruntime's quantiser: QDQ, int8 × int8, weights with a scale for each channel.
 
-    samples ─► ranges of all results, once ─► a model for each choice of layers that stay in float
+samples ─► ranges of all results, once ─► a model for each choice of layers that stay in float
 """
 
 from __future__ import annotations
@@ -92,7 +92,16 @@ class Quantiser:
         copied.CopyFrom(self.model)
         with quiet(), _failures_named("quantise"):
             quantizer = QDQQuantizer(
-                copied, True, False, QuantType.QInt8, QuantType.QInt8, ranges, [], sorted(floats), self.operators, _OPTIONS
+                copied,
+                True,
+                False,
+                QuantType.QInt8,
+                QuantType.QInt8,
+                ranges,
+                [],
+                sorted(floats),
+                self.operators,
+                _OPTIONS,
             )
             quantizer.quantize_model()
             return sort_nodes(quantizer.model.model)

@@ -38,7 +38,9 @@ class FileSamples:
         """Take samples for the model with ports."""
         self._samples, self.count, self.digest, self.label = samples, samples.count, samples.digest, samples.label
         models = {value.name: file_form_model(ported, value.name) for value in ported.graph.input}
-        self._sessions = {name: open_session(each.SerializeToString()) for name, each in models.items() if each is not None}
+        self._sessions = {
+            name: open_session(each.SerializeToString()) for name, each in models.items() if each is not None
+        }
 
     def inputs(self, number: int) -> dict[str, np.ndarray]:
         """Return the inputs of a sample by name, as the file takes them."""

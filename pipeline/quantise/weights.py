@@ -90,7 +90,9 @@ def _blocks(weights: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.n
     grouped = padded.reshape(len(lines), -1, BLOCK)
     largest = np.abs(grouped).max(-1)
     scales = np.where(largest > 0, largest / most, 1).astype(np.float32)
-    numbers = np.clip(np.rint(grouped / scales[..., None]), -most, most).astype(np.int8).reshape(len(lines), -1)[:, :taps]
+    numbers = (
+        np.clip(np.rint(grouped / scales[..., None]), -most, most).astype(np.int8).reshape(len(lines), -1)[:, :taps]
+    )
     return (numbers.T, scales.T) if axis else (numbers, scales)
 
 

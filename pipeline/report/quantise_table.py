@@ -23,13 +23,19 @@ def quantise_table(found: Quantised, name: str) -> RenderableType:
         ram, flash = ("–" if size is None else format_bytes(size) for size in (each.ram, each.flash))
         mark, loss = "→" if each.taken else "", "–" if each.name == FLOAT_POINT else f"{each.loss:.4f}"
         made.add_row(mark, Name(each.name), f"{each.value:.4f}", loss, ram, flash)
-    lines = [f"{found.metric} by ONNX Runtime on {found.judged} samples, a loss of {found.settings.max_loss:g} is allowed"]
+    lines = [
+        f"{found.metric} by ONNX Runtime on {found.judged} samples, a loss of {found.settings.max_loss:g} is allowed"
+    ]
     if found.target is not None:
         lines.append(f"ram and flash predicted for {found.target}: `passfit compile` finds the same or less")
     if found.calibrated:
         lines.append(f"ranges by {found.settings.method} of {found.calibrated} samples")
     if found.floats:
-        lines.append("1 layer computes on floats:" if len(found.floats) == 1 else f"{len(found.floats)} layers compute on floats:")
+        lines.append(
+            "1 layer computes on floats:"
+            if len(found.floats) == 1
+            else f"{len(found.floats)} layers compute on floats:"
+        )
         lines += [f"  {each.operator} {each.layer}: {each.why}" for each in found.floats[:_NAMED]]
         if len(found.floats) > _NAMED:
             lines.append(f"  {len(found.floats) - _NAMED} more are in the record")
@@ -58,7 +64,10 @@ def _against(points: list[dict[str, Any]], quantity: str, metric: str) -> Spec:
     named = {"type": "text", "align": "left", "dx": 8, "dy": -6, "fontSize": 10}
     place = {"x": x, "y": y}
     layers = [
-        {"mark": {"type": "line", "color": GREY, "strokeDash": [3, 3]}, "encoding": place | {"order": {"field": "size", "type": "quantitative"}}},
+        {
+            "mark": {"type": "line", "color": GREY, "strokeDash": [3, 3]},
+            "encoding": place | {"order": {"field": "size", "type": "quantitative"}},
+        },
         {"mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": place | {"color": colour, "size": size}},
         {"mark": named, "encoding": place | {"text": {"field": "point", "type": "nominal"}}},
     ]

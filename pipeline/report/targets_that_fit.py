@@ -75,7 +75,9 @@ def _lines(report: FitReport) -> Iterator[str]:
 def _accuracy(reach: Int8Reach) -> str:
     if reach.loss is None:
         return "these are sizes only: accuracy needs samples, --data"
-    return f"{reach.loss:.4f} of {reach.metric} lost on {reach.samples} samples; `passfit quantize` leaves layers in float"
+    return (
+        f"{reach.loss:.4f} of {reach.metric} lost on {reach.samples} samples; `passfit quantize` leaves layers in float"
+    )
 
 
 def _plan(report: FitReport) -> str:

@@ -40,7 +40,9 @@ def test_bad_requests_are_refused(refused: Refused, cnn: Path, tmp_path: Path):
 
 @pytest.mark.tvm
 def test_the_table_names_the_point_taken_and_the_files_are_there(passfit: Callable, cnn: Path, tmp_path: Path):
-    done = passfit("quantize", cnn, "--data", "data.npz", "--out", "q.onnx", "--io", "int8", "--max-accuracy-loss", "0.5")
+    done = passfit(
+        "quantize", cnn, "--data", "data.npz", "--out", "q.onnx", "--io", "int8", "--max-accuracy-loss", "0.5"
+    )
     assert done.code == 0 and "→" in done.out and "ram and flash predicted for mps2-an386" in done.out
     assert "wrote q.onnx: compile it with --io int8" in done.out
     assert all((tmp_path / name).is_file() for name in ("q.onnx", "quantize.json", "curve.svg"))

@@ -39,7 +39,10 @@ def drawn(model: onnx.ModelProto, count: int = 24, seed: int = 0) -> GivenSample
         each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim] for each in model.graph.input
     }  # fmt: skip
     return GivenSamples(
-        [{name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()} for _ in range(count)]
+        [
+            {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+            for _ in range(count)
+        ]
     )
 
 
@@ -49,7 +52,12 @@ def convolutional() -> onnx.ModelProto:
     first = b.node("Conv", "x", b.weight(8, 3, 3, 3), pads=[1] * 4)
     ones = [b.constant(np.full(8, each, np.float32)) for each in (0.7, 0.1, 0.2, 1.3)]
     normal = b.node("Relu", b.node("BatchNormalization", first, *ones))
-    deep = b.node("Clip", b.node("Conv", normal, b.weight(8, 1, 3, 3), group=8, pads=[1] * 4), b.constant(np.float32(0)), b.constant(np.float32(6)))
+    deep = b.node(
+        "Clip",
+        b.node("Conv", normal, b.weight(8, 1, 3, 3), group=8, pads=[1] * 4),
+        b.constant(np.float32(0)),
+        b.constant(np.float32(6)),
+    )
     joined = b.node("Add", b.node("Conv", deep, b.weight(8, 8, 1, 1)), normal)
     pooled = b.node("Flatten", b.node("GlobalAveragePool", joined))
     return b.model([1, 3, 8, 8], b.node("Gemm", pooled, b.weight(8, 5), b.weight(5)))
@@ -87,15 +95,25 @@ def several_outputs() -> onnx.ModelProto:
     b = NodeBuilder()
     turned = b.node("Transpose", "x", perm=[0, 3, 1, 2])
     first = b.node("PRelu", b.node("Conv", turned, b.weight(8, 3, 3, 3)), b.weight(8, 1, 1))
-    second = b.node("Transpose", b.node("Conv", b.node("MaxPool", first, kernel_shape=[2, 2]), b.weight(4, 8, 1, 1)), perm=[0, 2, 3, 1])
+    second = b.node(
+        "Transpose",
+        b.node("Conv", b.node("MaxPool", first, kernel_shape=[2, 2]), b.weight(4, 8, 1, 1)),
+        perm=[0, 2, 3, 1],
+    )
     return b.model([1, 8, 8, 3], b.node("Softmax", second, axis=3), first, opset=11)
 
 
 def lookup() -> onnx.ModelProto:
     """Words looked up in a table, in integers only outside."""
     random = np.random.default_rng(3)
-    nodes = [helper.make_node("Gather", ["table", "x"], ["words"]), helper.make_node("MatMul", ["words", "w"], ["y"], name="product")]
-    weights = {"table": random.standard_normal((20, 8)).astype(np.float32), "w": random.standard_normal((8, 3)).astype(np.float32)}
+    nodes = [
+        helper.make_node("Gather", ["table", "x"], ["words"]),
+        helper.make_node("MatMul", ["words", "w"], ["y"], name="product"),
+    ]
+    weights = {
+        "table": random.standard_normal((20, 8)).astype(np.float32),
+        "w": random.standard_normal((8, 3)).astype(np.float32),
+    }
     return model_of(nodes, {"x": [1, 4]}, ["y"], weights, dtypes={"x": TensorProto.INT64})
 
 

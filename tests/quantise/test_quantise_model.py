@@ -42,26 +42,40 @@ def test_the_record_says_what_was_measured_and_the_same_samples_give_the_same_fi
         found.append({each.name: each.read_bytes() for each in folder.iterdir()})
     assert found[0] == found[1] and set(found[0]) == {"q.onnx", "quantize.json"}
     record = json.loads(found[0]["quantize.json"])
-    assert (record["metric"], record["form"], record["data"]["samples"], record["data"]["calibrated"]) == ("accuracy", "int8", 60, 60)
+    assert (record["metric"], record["form"], record["data"]["samples"], record["data"]["calibrated"]) == (
+        "accuracy",
+        "int8",
+        60,
+        60,
+    )
     first, *points = record["points"]
     assert first["name"] == "float" and first["value"] == 1.0 and sum(each["taken"] for each in points) == 1
     (taken,) = (each for each in points if each["taken"])
     model, data = onnx.load_from_string(found[0]["q.onnx"]), np.load(classifier.parent / "data.npz")
-    right = [run(model, {"x": x[None]})[0].argmax() == label for x, label in zip(data["x"], data["labels"], strict=True)]
+    right = [
+        run(model, {"x": x[None]})[0].argmax() == label for x, label in zip(data["x"], data["labels"], strict=True)
+    ]
     assert taken["value"] == pytest.approx(np.mean(right)) and taken["loss"] <= 0.01
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_judged_and_smaller(classifier: Path, form: str):
     out = classifier.parent / "q.onnx"
-    found = api.quantize(classifier, str(classifier.parent / "data.npz"), out, settings=api.QuantiseSettings(form, max_loss=0.2))
+    found = api.quantize(
+        classifier, str(classifier.parent / "data.npz"), out, settings=api.QuantiseSettings(form, max_loss=0.2)
+    )
     assert found.taken.name.startswith(form) and found.taken.loss <= 0.2
     assert out.stat().st_size < 0.7 * classifier.stat().st_size
 
 
 @pytest.mark.tvm
 def test_the_curve_has_sizes_and_a_picture_that_shows_the_point_taken(classifier: Path):
-    found = api.quantize(classifier, str(classifier.parent / "unlabelled.npz"), classifier.parent / "q.onnx", target=get_target("mps2-an386"))
+    found = api.quantize(
+        classifier,
+        str(classifier.parent / "unlabelled.npz"),
+        classifier.parent / "q.onnx",
+        target=get_target("mps2-an386"),
+    )
     assert found.metric == "agreement" and found.taken.ram and found.taken.flash
     assert found.taken.ram < found.points[0].ram and found.taken.flash < found.points[0].flash
     picture = (classifier.parent / "curve.svg").read_text()
@@ -76,15 +90,25 @@ def test_samples_in_the_form_of_the_device_give_the_same_model(classifier: Path,
     loose = api.QuantiseSettings(max_loss=1.0)
     one = api.quantize(classifier, str(tmp_path / "file.npz"), tmp_path / "one.onnx", settings=loose)
     ports = {"x": "uint8,nhwc,mean=128,std=64"}
-    other = api.quantize(classifier, str(tmp_path / "device.npz"), tmp_path / "other.onnx", settings=loose, inputs=ports)
+    other = api.quantize(
+        classifier, str(tmp_path / "device.npz"), tmp_path / "other.onnx", settings=loose, inputs=ports
+    )
     assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "other.onnx").read_bytes() and one.floats == other.floats
 
 
 def test_bad_requests_are_refused_before_anything_is_written(classifier: Path, tmp_path: Path):
     out, data = tmp_path / "q.onnx", str(tmp_path / "data.npz")
-    with pytest.raises(ConfigError, match=r"There are no samples to quantise .*: ranges of random inputs would be wrong. Give --data"):
+    with pytest.raises(
+        ConfigError, match=r"There are no samples to quantise .*: ranges of random inputs would be wrong. Give --data"
+    ):
         api.quantize(classifier, None, out)
-    for wrong in ({"form": "int9"}, {"io": "int9"}, {"samples": 0}, {"max_loss": -1.0}, {"form": "float16", "io": "int8"}):
+    for wrong in (
+        {"form": "int9"},
+        {"io": "int9"},
+        {"samples": 0},
+        {"max_loss": -1.0},
+        {"form": "float16", "io": "int8"},
+    ):
         with pytest.raises(ConfigError, match="quantize: "):
             api.QuantiseSettings(**wrong)
     with pytest.raises(ConfigError, match="accuracyy"):
@@ -98,12 +122,16 @@ def test_bad_requests_are_refused_before_anything_is_written(classifier: Path, t
 
 @pytest.mark.slow
 @pytest.mark.tvm
-def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(classifier: Path, tmp_path: Path, caplog):
+def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(
+    classifier: Path, tmp_path: Path, caplog
+):
     """The float library takes 1.9 KiB of ram and more; the file that was compiled stays next to the sequence."""
     target, budget = get_target("mps2-an386"), Budget(ram=1800)
     asked = api.Quantisation(str(tmp_path / "data.npz"))
     plain = api.compile_model(classifier, target, budget, out=tmp_path / "plain", search=CHEAP)
-    report = api.compile_model(classifier, target, budget, out=tmp_path / "out", search=CHEAP, quantisation=asked, io="int8")
+    report = api.compile_model(
+        classifier, target, budget, out=tmp_path / "out", search=CHEAP, quantisation=asked, io="int8"
+    )
     assert report.fits and not plain.fits and "it is quantised to int8" in caplog.text
     again = tmp_path / "again"
     api.compile_model(
@@ -111,7 +139,9 @@ def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(c
     )  # fmt: skip
     assert (again / "libnet.a").read_bytes() == (tmp_path / "out" / "libnet.a").read_bytes()
     assert json.loads((tmp_path / "out" / "quantize.json").read_text())["points"]
-    searched = api.optimize(classifier, target, budget, out=tmp_path / "searched", search=CHEAP, quantisation=asked, io="int8")
+    searched = api.optimize(
+        classifier, target, budget, out=tmp_path / "searched", search=CHEAP, quantisation=asked, io="int8"
+    )
     assert searched.fits and (tmp_path / "searched" / "quantised.onnx").is_file()
 
 

@@ -21,7 +21,13 @@ from .networks import KINDS, drawn
 def dequantised(model: onnx.ModelProto, name: str) -> np.ndarray:
     """Return the weights of a narrow model as floats."""
     model.graph.output.append(onnx.helper.make_tensor_value_info(name, 1, None))
-    return run(model, {each.name: np.zeros([dim.dim_value for dim in each.type.tensor_type.shape.dim], np.float32) for each in model.graph.input})[-1]
+    return run(
+        model,
+        {
+            each.name: np.zeros([dim.dim_value for dim in each.type.tensor_type.shape.dim], np.float32)
+            for each in model.graph.input
+        },
+    )[-1]
 
 
 @settings(max_examples=20, deadline=None)
@@ -49,7 +55,9 @@ def test_halves_are_near_the_floats_and_keep_the_ports(kind: str):
     model = KINDS[kind]()
     halves = to_halves(prepare(model))
     onnx.checker.check_model(halves)
-    assert [each.type.tensor_type.elem_type for each in (*halves.graph.input, *halves.graph.output)] == [1] * (1 + len(model.graph.output))
+    assert [each.type.tensor_type.elem_type for each in (*halves.graph.input, *halves.graph.output)] == [1] * (
+        1 + len(model.graph.output)
+    )
     weights = [each for each in halves.graph.initializer if numpy_helper.to_array(each).size > 8]
     assert weights and all(each.data_type == each.FLOAT16 for each in weights)
     (sample,) = drawn(model, 1).values

@@ -11,8 +11,8 @@ from passfit.errors import ConfigError
 from passfit.params.params import Params, load_params
 from passfit.stages.quantize import quantize
 
-from ..quantise.networks import convolutional
 from ..models import save
+from ..quantise.networks import convolutional
 
 
 @pytest.fixture
@@ -28,7 +28,9 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_it_writes_the_model_and_how_it_came_to_be(params):
-    line = quantize(params("data: data.npz, quantize: {samples: 4, max-accuracy-loss: 0.3, io: int8}"), "net", "net.onnx")
+    line = quantize(
+        params("data: data.npz, quantize: {samples: 4, max-accuracy-loss: 0.3, io: int8}"), "net", "net.onnx"
+    )
     record = json.loads(quantised_model("net").with_name("quantize.json").read_text())
     assert record["data"] | {"digest": ""} == {"digest": "", "samples": 9, "calibrated": 4}
     assert (record["io"], record["max_accuracy_loss"], record["target"]) == ("int8", 0.3, None)

@@ -48,12 +48,40 @@ def test_no_pass_takes_more_than_a_kernel_declares():
         line = T.sblock_alloc_buffer((T.int64(30), T.int64(16)), "int16")
         for band in range(T.int64(7)):
             for row in range(T.int64(30)):
-                for place in range(T.min(T.max(band // T.int64(6) * T.int64(7) - band * T.int64(12), T.int64(0)), T.int64(14))):
+                for place in range(
+                    T.min(T.max(band // T.int64(6) * T.int64(7) - band * T.int64(12), T.int64(0)), T.int64(14))
+                ):
                     line[row, place] = T.int16(0)
-                for place in range(T.min(T.max(band // T.int64(6) * T.int64(7) + T.int64(79) - band * T.int64(12), T.int64(0)), T.int64(14)) - T.min(T.max(band // T.int64(6) * T.int64(7) - band * T.int64(12), T.int64(0)), T.int64(14))):
-                    line[row, T.min(T.max(T.int64(0) - (band * T.int64(12) - band // T.int64(6) * T.int64(7)), T.int64(0)), T.int64(14)) + place] = x[place]
-                for place in range(T.max(T.int64(14) - T.max(band // T.int64(6) * T.int64(7) + T.int64(79) - band * T.int64(12), T.int64(0)), T.int64(0))):
-                    line[row, T.min(T.max(T.int64(79) - (band * T.int64(12) - band // T.int64(6) * T.int64(7)), T.int64(0)), T.int64(14)) + place] = T.int16(0)
+                for place in range(
+                    T.min(
+                        T.max(band // T.int64(6) * T.int64(7) + T.int64(79) - band * T.int64(12), T.int64(0)),
+                        T.int64(14),
+                    )
+                    - T.min(T.max(band // T.int64(6) * T.int64(7) - band * T.int64(12), T.int64(0)), T.int64(14))
+                ):
+                    line[
+                        row,
+                        T.min(
+                            T.max(T.int64(0) - (band * T.int64(12) - band // T.int64(6) * T.int64(7)), T.int64(0)),
+                            T.int64(14),
+                        )
+                        + place,
+                    ] = x[place]
+                for place in range(
+                    T.max(
+                        T.int64(14)
+                        - T.max(band // T.int64(6) * T.int64(7) + T.int64(79) - band * T.int64(12), T.int64(0)),
+                        T.int64(0),
+                    )
+                ):
+                    line[
+                        row,
+                        T.min(
+                            T.max(T.int64(79) - (band * T.int64(12) - band // T.int64(6) * T.int64(7)), T.int64(0)),
+                            T.int64(14),
+                        )
+                        + place,
+                    ] = T.int16(0)
             for place in range(T.int64(16)):
                 y[band, place] = line[T.int64(0), place] + line[T.int64(29), place] + x[place]
 
@@ -64,5 +92,9 @@ def test_no_pass_takes_more_than_a_kernel_declares():
 def _compacted(kernel):
     """Compact the buffers where they are allocated, as TVM does."""
     here = s_tir.transform
-    passes = [here.PlanAndUpdateBufferAllocationLocation(), here.ConvertBlocksToOpaque(), here.CompactBufferAllocation()]
+    passes = [
+        here.PlanAndUpdateBufferAllocationLocation(),
+        here.ConvertBlocksToOpaque(),
+        here.CompactBufferAllocation(),
+    ]
     return tvm.transform.Sequential(passes)(IRModule({"main": kernel}))["main"]
