@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.places import CURVE, QUANTISATION
+from .artifacts.quantised_file import Quantisation as Quantisation
+from .artifacts.quantised_file import build_within as build_within
+from .artifacts.quantised_file import quantize as quantize
 from .artifacts.write import (
     comparison_kept,
     earlier_removed,
@@ -23,25 +24,19 @@ from .artifacts.write import (
     write_search,
 )
 from .data.accuracy import AccuracyReport
-from .errors import ConfigError, ModelError
+from .errors import ConfigError
 from .evaluate.settings import EvaluateSettings
 from .fit.fit_model import fit as fit
-from .frontend.given_model import given_model
 from .frontend.imported_model import ImportedModel, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
 from .frontend.source.import_options import ImportKeywords, ImportOptions
-from .frontend.source.model_record import model_record
 from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
-from .quantise.prepare import write_model
-from .quantise.quantise_model import Quantised, QuantiseSettings, quantise_model
-from .quantise.samples import FileSamples, choose_metric, samples_of
-from .report.quantise_table import curve_picture
+from .quantise.quantise_model import QuantiseSettings as QuantiseSettings
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
 from .support.background import background
-from .support.digests import digest_of
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
@@ -126,22 +121,18 @@ def optimize(
     out: Path,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
-    quantisation: Quantisation | None = None,
     progress: Progress = silent,
     compiled_next: bool = False,
     **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
-    With `quantisation`, a float model that does not fit is quantised within its loss and searched again: see `quantised_to_fit`.
-
     With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
     another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
     the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
-    floats = options if quantisation is None else ImportKeywords(**options | {"io": None})
     with result_folder(out) as folder:
-        imported = load(model, name, **floats)
+        imported = load(model, name, **options)
         from .search.evaluate.tvm_default_code import default_code_task
 
         graph, ports = imported.graph, port_names(imported.onnx)
@@ -153,12 +144,6 @@ def optimize(
         report = footprint_report(imported, target, budget, result.best, result.baseline, not_run, exact)
         write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         write_footprint(report, folder)
-    if quantisation is not None and not report.fits:
-        if found := quantised_to_fit(model, quantisation, target, out, progress, options):
-            return optimize(
-                found, target, budget, out=out, name=imported.name, search=search, progress=progress,
-                compiled_next=compiled_next, **_of_quantised(options),
-            )  # fmt: skip
     return report
 
 
@@ -173,7 +158,6 @@ def compile_model(
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
     verify: VerifySettings = VerifySettings(),
-    quantisation: Quantisation | None = None,
     given: Path | None = None,
     origin: Provenance | None = None,
     progress: Progress = silent,
@@ -181,7 +165,6 @@ def compile_model(
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
-    With `quantisation`, a float model that does not fit is quantised within its loss and built again: see `quantised_to_fit`.
     `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
     is the provenance of that file.
     `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
@@ -194,10 +177,9 @@ def compile_model(
 
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
-    floats = options if quantisation is None else ImportKeywords(**options | {"io": None})
     with result_folder(out):
-        imported = load(model, name, given=given, origin=origin, **floats)
-    report = compile_imported(
+        imported = load(model, name, given=given, origin=origin, **options)
+    return compile_imported(
         imported,
         target,
         budget,
@@ -208,100 +190,6 @@ def compile_model(
         verify=verify,
         progress=progress,
     )
-    if quantisation is not None and not report.fits and sequence is None:
-        if found := quantised_to_fit(model, quantisation, target, out, progress, options):
-            return compile_model(
-                found, target, budget, out=out, name=imported.name, search=search, verify=verify, progress=progress,
-                **_of_quantised(options),
-            )  # fmt: skip
-    return report
-
-
-def quantize(
-    model: str | Path,
-    data: str | None,
-    out: Path,
-    *,
-    settings: QuantiseSettings = QuantiseSettings(),
-    target: Target | None = None,
-    metric: str | None = None,
-    calibration: str | None = None,
-    search: SearchSettings = SearchSettings(),
-    progress: Progress = silent,
-    **options: Unpack[ImportKeywords],
-) -> Quantised:
-    """Quantise a float model by samples, within a loss of accuracy; write it to `out`, quantize.json and curve.svg next to it.
-
-    `data` is a source of samples, `calibration` another one for ranges alone. The curve has sizes if there is a `target`. Raises
-    ConfigError without samples; ModelError where no layer is good enough in integers; OutputError.
-    """
-    if not data:
-        raise ConfigError(
-            f"There are no samples to quantise '{model}' by: ranges of random inputs would be wrong.",
-            "Give --data, or `data:` of the model in params.yaml.",
-        )
-    check_file_place(out)
-    chosen, path = ImportOptions(**options), resolve_source(str(model))
-    asked = replace(chosen, inputs={}, outputs=tuple(chosen.outputs), io=None)
-    given, ported = given_model(path, asked), given_model(path, replace(chosen, io=None))
-    if given is None or ported is None:
-        raise ModelError(f"'{model}' is the canonical model of an import.", "Give the file that it was made of.")
-    samples, ranges = (each and FileSamples(samples_of(ported, each), ported) for each in (data, calibration))
-    from .fit.predicted_remedies import quantised_sizes
-
-    ports = replace(chosen, shapes={}, fix={}, io=settings.io)
-    sizes = None if target is None else quantised_sizes(target, search, ports)
-    found = quantise_model(
-        given, samples, settings, choose_metric(metric), sizes, None if target is None else target.name, progress, ranges
-    )  # fmt: skip
-    with result_folder(out.parent) as folder:
-        write_model(found.model, folder / out.name)
-        record = found.to_json() | {
-            "made_from": model_record(path, str(model), chosen),
-            "file": digest_of(folder / out.name),
-        }
-        write_text(folder / QUANTISATION, json_lines(record))
-        if target is not None:
-            write_text(folder / CURVE, curve_picture(found))
-    return found
-
-
-@dataclass(frozen=True)
-class Quantisation:
-    """Consent to quantise a model that does not fit: the samples, the metric over them, and the settings."""
-
-    data: str
-    metric: str | None = None
-    settings: QuantiseSettings = QuantiseSettings()
-
-
-def quantised_to_fit(
-    model: str | Path, asked: Quantisation, target: Target, out: Path, progress: Progress, options: ImportKeywords
-) -> Path | None:
-    """Quantise a float model that does not fit `target` into the folder `out`, and say so; None where that loses too much.
-
-    The file and quantize.json stay next to the sequence, which is replayed on that file. Raises ConfigError for the samples.
-    """
-    log, file = logging.getLogger("passfit"), out / "quantised.onnx"
-    keywords = ImportKeywords(**options | {"io": None})
-    try:
-        found = quantize(
-            model, asked.data, file, settings=asked.settings, metric=asked.metric, progress=progress, **keywords
-        )
-    except ModelError as error:
-        log.warning("the float model does not fit %s, and is not quantised: %s", target.name, error)
-        return None
-    taken = found.taken
-    log.warning(
-        "the float model does not fit %s: it is quantised to %s, which loses %.4f of %s on %d samples: see '%s'.",
-        target.name, taken.name, taken.loss, found.metric, found.judged, file.with_name(QUANTISATION),
-    )  # fmt: skip
-    return file
-
-
-def _of_quantised(options: ImportKeywords) -> ImportKeywords:
-    """Return the choices of an import that are left for a quantised file: its shapes are bound."""
-    return ImportKeywords(**options | {"shapes": {}, "fix": {}})
 
 
 def compile_imported(

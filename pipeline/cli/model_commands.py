@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -63,10 +64,12 @@ def optimize(
     if samples.data is not None and not search.allow_lossy:
         raise ConfigError("--data is to quantise by what does not fit, which loses something.", "Add --allow-lossy.")
     with console_progress() as progress:
-        report = api.optimize(
-            model, device.device(), device.limits(), out=out, search=search.settings(),
-            quantisation=samples.quantisation(search), progress=progress, **given.keywords(),
-        )  # fmt: skip
+        target = device.device()
+        build = partial(
+            api.optimize, target=target, budget=device.limits(), out=out, search=search.settings(), progress=progress
+        )
+        consent = samples.quantisation(search)
+        report = api.build_within(build, model, consent, target, out, progress, **given.keywords())
     show_report(report, out, front=search.max_latency is not None)
 
 
@@ -139,11 +142,13 @@ def _build(
         check_folder(out / "package" / kind, kind, device.device())
     verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image)
     with console_progress() as progress:
-        report = api.compile_model(
-            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, quantisation=samples.quantisation(search), progress=progress,
-            **given.keywords(),
+        target = device.device()
+        build = partial(
+            api.compile_model, target=target, budget=device.limits(), out=out, sequence=sequence, tuning=tuning,
+            search=search.settings(), verify=verify, progress=progress,
         )  # fmt: skip
+        consent = samples.quantisation(search) if sequence is None else None
+        report = api.build_within(build, model, consent, target, out, progress, **given.keywords())
     for kind in packages:
         write_package(out, kind, out / "package" / kind, over_any=True)
     show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
@@ -205,7 +210,7 @@ def quantize(
     """
     from .. import api
     from ..report.progress import console_progress
-    from ..report.quantise_table import quantise_table
+    from ..report.pages.quantise_table import quantise_table
     from ..targets.catalogue import get_target
 
     settings = QuantiseSettings(form, method, samples, max_accuracy_loss, given.io or QuantiseSettings.io)

@@ -16,7 +16,7 @@ from ..search.settings import SearchSettings
 from . import options
 
 if TYPE_CHECKING:
-    from ..api import Quantisation
+    from ..artifacts.quantised_file import Quantisation
     from ..memory.footprint import Budget
     from ..targets import Target
 
@@ -266,7 +266,7 @@ class QuantisationOptions:
 
     def quantisation(self, search: SearchOptions) -> Quantisation | None:
         """Return the consent that samples and `--allow-lossy` give together; None where one is missing."""
-        from ..api import Quantisation
+        from ..artifacts.quantised_file import Quantisation
 
         if self.data is None or not search.allow_lossy:
             return None

@@ -80,10 +80,7 @@ def _blocks(weights: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.n
 
     Weights of more than two axes are flattened to lines of a filter; those of stacked matrices are lines as they are.
     """
-    if axis:
-        lines = weights.reshape(-1, weights.shape[-1]).T
-    else:
-        lines = weights.reshape(weights.shape[0], -1)
+    lines = weights.reshape(-1, weights.shape[-1]).T if axis else weights.reshape(weights.shape[0], -1)
     most, taps = (1 << (bits - 1)) - 1, lines.shape[1]
     padded = np.zeros((len(lines), -(-taps // BLOCK) * BLOCK), np.float32)
     padded[:, :taps] = lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -126,23 +127,27 @@ def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(
     classifier: Path, tmp_path: Path, caplog
 ):
     """The float library takes 1.9 KiB of ram and more; the file that was compiled stays next to the sequence."""
-    target, budget = get_target("mps2-an386"), Budget(ram=1800)
+    target, out = get_target("mps2-an386"), tmp_path / "out"
+    build = partial(api.compile_model, target=target, budget=Budget(ram=1800), search=CHEAP)
     asked = api.Quantisation(str(tmp_path / "data.npz"))
-    plain = api.compile_model(classifier, target, budget, out=tmp_path / "plain", search=CHEAP)
-    report = api.compile_model(
-        classifier, target, budget, out=tmp_path / "out", search=CHEAP, quantisation=asked, io="int8"
-    )
-    assert report.fits and not plain.fits and "it is quantised to int8" in caplog.text
-    again = tmp_path / "again"
-    api.compile_model(
-        tmp_path / "out" / "quantised.onnx", target, out=again, name="net", sequence=tmp_path / "out" / "sequence.json", io="int8"
-    )  # fmt: skip
-    assert (again / "libnet.a").read_bytes() == (tmp_path / "out" / "libnet.a").read_bytes()
-    assert json.loads((tmp_path / "out" / "quantize.json").read_text())["points"]
-    searched = api.optimize(
-        classifier, target, budget, out=tmp_path / "searched", search=CHEAP, quantisation=asked, io="int8"
-    )
-    assert searched.fits and (tmp_path / "searched" / "quantised.onnx").is_file()
+    assert not build(classifier, out=tmp_path / "plain").fits
+    assert api.build_within(partial(build, out=out), classifier, asked, target, out, io="int8").fits
+    assert "it is quantised to int8" in caplog.text and json.loads((out / "quantize.json").read_text())["points"]
+    again, replayed = tmp_path / "again", out / "sequence.json"
+    api.compile_model(out / "quantised.onnx", target, out=again, name="net", sequence=replayed, io="int8")
+    assert (again / "libnet.a").read_bytes() == (out / "libnet.a").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.tvm
+def test_what_loses_too_much_stays_float_and_what_fits_is_not_quantised(classifier: Path, tmp_path: Path, caplog):
+    target, out = get_target("mps2-an386"), tmp_path / "out"
+    strict = api.Quantisation(str(tmp_path / "unlabelled.npz"), None, api.QuantiseSettings("int4-weights", max_loss=0.0))
+    search = partial(api.optimize, target=target, out=out, search=CHEAP)
+    assert not api.build_within(partial(search, budget=Budget(ram=1800)), classifier, strict, target, out).fits
+    assert "is not quantised: The form int4-weights loses" in caplog.text and not (out / "quantised.onnx").exists()
+    asked = api.Quantisation(str(tmp_path / "missing.npz"))
+    assert api.build_within(partial(search, budget=Budget(ram=1 << 20)), classifier, asked, target, out).fits
 
 
 @pytest.mark.slow

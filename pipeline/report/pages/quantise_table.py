@@ -6,10 +6,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from ..quantise.quantise_model import FLOAT_POINT, Quantised
-from ..support.sizes import format_bytes
-from .fit import Name, fitted, table
-from .html.axes import BLUE, GREY, ORANGE, VEGA_LITE, Spec, bytes_axis
+from ...quantise.quantise_model import FLOAT_POINT, Quantised
+from ...support.sizes import format_bytes
+from ..fit import Name, fitted, table
+from ..html.axes import BLUE, GREY, ORANGE, VEGA_LITE, Spec, bytes_axis
 
 #: layers named in the table; quantize.json has all
 _NAMED = 12
