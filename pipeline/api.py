@@ -160,13 +160,14 @@ def compile_model(
     verify: VerifySettings = VerifySettings(),
     given: Path | None = None,
     origin: Provenance | None = None,
+    data: str | Path | None = None,
     progress: Progress = silent,
     **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
     `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
-    is the provenance of that file.
+    is the provenance of that file. `data` are samples, a few of which the library is compared on, too.
     `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
     its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
     or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
@@ -174,22 +175,18 @@ def compile_model(
     """
     from .passes.sequence.sequence import read_sequence
     from .tuning.database import read_tuning
+    from .verify.inputs import read_user_samples
 
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
         imported = load(model, name, given=given, origin=origin, **options)
+    if data is not None:
+        verify = replace(verify, samples=read_user_samples(data, imported.drawn_for))
     return compile_imported(
-        imported,
-        target,
-        budget,
-        out=out,
-        sequence=chosen,
-        tuning=tuned,
-        search=search,
-        verify=verify,
+        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify,
         progress=progress,
-    )
+    )  # fmt: skip
 
 
 def compile_imported(
@@ -212,13 +209,13 @@ def compile_imported(
     from .search.first_library import first_library
     from .tuning.database import AdoptedTuning
     from .verify.build_plan import BuiltPlan, build_plan
-    from .verify.stored_cases import stored_cases
+    from .verify.stored_cases import cases_of
 
     chosen, untuned, tuned = sequence, AdoptedTuning(), tuning or AdoptedTuning()
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
-    cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
+    cases = partial(cases_of, imported, verify)
     with (
         earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
         comparison_kept(out),
@@ -336,20 +333,11 @@ def profile_kernels(
 
 
 def evaluate(
-    model: str | Path,
-    targets: Sequence[Target],
-    data: str | Path,
-    *,
-    result: Path | None = None,
-    original: str | Path | None = None,
-    given: Path | None = None,
-    settings: EvaluateSettings = EvaluateSettings(),
-    name: str | None = None,
-    search: SearchSettings = _QUICK,
-    progress: Progress = silent,
-    remark: Callable[[str], None] = lambda text: None,
-    **options: Unpack[ImportKeywords],
-) -> list[AccuracyReport]:
+    model: str | Path, targets: Sequence[Target], data: str | Path, *, result: Path | None = None,
+    original: str | Path | None = None, given: Path | None = None, settings: EvaluateSettings = EvaluateSettings(),
+    name: str | None = None, search: SearchSettings = _QUICK, progress: Progress = silent,
+    remark: Callable[[str], None] = lambda text: None, **options: Unpack[ImportKeywords],
+) -> list[AccuracyReport]:  # fmt: skip
     """Compare the file in ONNX Runtime, and the executed library of each target, by a metric over samples.
 
     `result` is the folder of a library that is there, of the only target; without it, one is compiled. `original` is the float file

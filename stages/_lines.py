@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.accuracy import AccuracyReport
 from ..memory.footprint import FootprintReport
 from ..memory.limits import telling
-from ..report.accuracy_table import number
+from ..report.accuracy_table import accuracy_summary, score_text
 from ..report.effects_table import shown
 from ..report.footprint_table import error_phrase
 from ..report.front_table import slowdown_needed
@@ -45,11 +45,10 @@ def optimize_line(report: FootprintReport, found: Mapping[str, Any]) -> str:
 
 def accuracy_line(report: AccuracyReport) -> str:
     """Summarise an evaluation: the metric of library and file, and the decisions that agree."""
-    library, name = report.library, f"{report.model} @ {report.target}"
-    if not library.samples:
-        return f"{name}: {report.metric} of the file {number(report.reference.value)}; {library.how}"
-    figures = f"{report.metric} {number(library.value)}, of the file {number(library.reference)}"
-    return f"{name}: {figures}; {library.agreement:.2%} of decisions agree on {library.samples} samples ({library.how})"
+    name = f"{report.model} @ {report.target}"
+    if not report.library.samples:
+        return f"{name}: {report.metric} of the file {score_text(report.reference.value)}; {report.library.how}"
+    return f"{name}: {accuracy_summary(report)}"
 
 
 def compile_line(report: FootprintReport) -> str:

@@ -9,13 +9,12 @@ from passfit.artifacts.places import (
     compile_dir,
     given_model,
     kept_accuracy,
-    quantized_model,
 )
 from passfit.artifacts.write import write_accuracy
 from passfit.errors import ConfigError
 from passfit.params.params import Params
 from passfit.report.progress import console_progress
-from passfit.scaffold import model_file
+from passfit.scaffold.render import model_file
 from passfit.stages._common import copy_file, entry, run_stage, target_of
 from passfit.stages._lines import accuracy_line
 
@@ -32,7 +31,6 @@ def evaluate(params: Params, model: str, target: str) -> str:
             f"params.yaml: models.{model}.data is missing: the stage `evaluate` needs samples.",
             "Add `data: {source: FILE}` there, or remove the stage from dvc.yaml.",
         )
-    quantised = declared.quantize is not None and quantized_model(model).is_file()
     with console_progress() as progress:
         (report,) = api.evaluate(
             canonical_model(model),
@@ -40,7 +38,7 @@ def evaluate(params: Params, model: str, target: str) -> str:
             declared.data.source,
             result=compile_dir(model, target),
             given=given_model(model),
-            original=model_file(model, declared.source) if quantised else None,
+            original=model_file(model, declared.source) if declared.quantize is not None else None,
             settings=api.EvaluateSettings(
                 declared.data.metric,
                 emulated=declared.data.emulated,

@@ -23,6 +23,7 @@ PAGES = (
     "release-0.2.0",
     "report",
     "results",
+    "samples",
     "search",
     "splits",
     "tutorial",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +32,9 @@ ASKED = "asked.json"
 QUANTISATION, CURVE = "quantize.json", "curve.svg"
 
 
-def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the next step for missing results of models and targets: git's copy tells that others made them."""
-    if any((repo / kept_footprint(*pair)).is_file() for pair in pairs):
+def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]], kept: Callable[[str, str], Path] | None = None) -> str:
+    """Return the next step for missing results of models and targets: git's copy `kept` tells that others made them."""
+    if any((repo / (kept or kept_footprint)(*pair)).is_file() for pair in pairs):
         return "Get it with `dvc pull`; without a remote, run `dvc repro`."
     return REMAKE
 

@@ -17,7 +17,7 @@ from ..frontend.imported_model import ImportedModel
 from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import Baseline, Budget, Defect, FootprintReport, Measured
 from ..search.settings import RAM
-from ..support.digests import digest_of
+from ..support.digests import digest_of, json_values
 from ..support.result_folder import move_files
 from ..support.sizes import format_bytes
 from ..support.strictness import spare
@@ -131,7 +131,7 @@ def write_footprint(report: FootprintReport, folder: Path) -> None:
 def write_accuracy(report: AccuracyReport, path: Path) -> None:
     """Write accuracy.json, the same bytes for the same figures. Raises OutputError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json_lines(report_fields(report)))
+    write_text(path, json_lines(json_values(report_fields(report))))
 
 
 def write_library(
@@ -198,14 +198,18 @@ def write_manifest(
     """
     from ..codegen import c_identifier
     from ..frontend.quantised.port_scales import port_scales
+    from ..verify.inputs import assumed_inputs
 
     program, scales = lowered.program, port_scales(imported.drawn_for)
+    drawn = verify.samples is None
+    assumed = spare("the assumed inputs", partial(assumed_inputs, imported.drawn_for), lambda why: {}) if drawn else {}
 
     def ports(group: tuple) -> list[dict]:
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
         return [
             {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
             | (dict(zip(("scale", "zero_point"), scales[name])) if name in scales else {})
+            | ({"assumed": assumed[name]} if group is program.inputs and name in assumed else {})
             for name, tensor in tensors
         ]
 

@@ -126,7 +126,7 @@ def image(
             f"{target.name} has an operating system, which loads programs.",
             "Use `passfit compile`, or a target that has memories.",
         )
-    _build(model, device, out, given, search, sequence, package or [], image=True)
+    _build(model, device, out, given, search, sequence, package or [], image=True, data=data)
 
 
 def _build(
@@ -145,7 +145,7 @@ def _build(
         target = device.device()
         build = partial(
             api.compile_model, target=target, budget=device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, progress=progress,
+            search=search.settings(), verify=verify, data=samples.data, progress=progress,
         )  # fmt: skip
         consent = samples.quantisation(search) if sequence is None else None
         report = api.build_within(build, model, consent, target, out, progress, **given.keywords())
@@ -309,8 +309,8 @@ def learn(
 ) -> None:
     """Explore models, and record the results for searches on other models."""
     from .. import api
-    from ..report.knowledge_table import knowledge_table
     from ..report.progress import console_progress
+    from ..report.search_table import knowledge_table
     from ..targets.catalogue import get_target
 
     with console_progress() as progress:

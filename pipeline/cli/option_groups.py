@@ -260,7 +260,13 @@ class SearchOptions:
 class QuantisationOptions:
     """Hold the consent to quantise a model that does not fit."""
 
-    data: DataOption = None
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="compare the library on these samples, too, and quantise by them with --allow-lossy: an .npz, .npy, folder, or FILE.py:function",
+        ),
+    ] = None
     metric: MetricOption = None
     max_accuracy_loss: MaxAccuracyLoss = QuantiseSettings.max_loss
 

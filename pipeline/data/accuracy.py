@@ -90,10 +90,10 @@ class AccuracyReport:
     @property
     def value(self) -> float | None:
         """Return the metric of the library; of one that ran on fewer samples, the file's less what it loses on these."""
-        library, reference = self.library, self.reference
-        if library.samples >= reference.samples or None in (library.value, library.reference, reference.value):
+        library, whole, part = self.library, self.reference.value, self.library.reference
+        if library.samples >= self.reference.samples or library.value is None or whole is None or part is None:
             return library.value
-        return round(reference.value - (library.reference - library.value), _DIGITS)
+        return round(whole - (part - library.value), _DIGITS)
 
     @property
     def loss(self) -> float | None:

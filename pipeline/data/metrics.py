@@ -33,7 +33,6 @@ _AUC, _DETECTION = "auc", "map@0.5"
 _TOP = re.compile(r"top-([1-9][0-9]*)")
 #: all names; N of `top-N` is a number
 METRICS = (*_BY_DECISION, "top-N", _AUC, *_BY_VALUE, _DETECTION)
-_DECIDES = ("class", "threshold")
 
 
 @dataclass(frozen=True)
@@ -91,16 +90,17 @@ def _compute(name: str, task: Task, outputs: Tensors, labels: Sequence[Any]) -> 
     scores = task.scores(outputs)
     if name in _BY_VALUE:
         return float(getattr(metrics, _BY_VALUE[name])(truths, scores if scores.ndim == 1 else task.decisions(outputs)))
-    if name == _AUC:
+    if name == _AUC and task.kind != "ranks":
         return _area(truths, scores)
-    if scores.ndim != 2:
-        raise ConfigError(f"The metric '{name}' needs scores of classes.", "Give --metric accuracy.")
     found = _TOP.fullmatch(name)
-    assert found is not None
-    classes = np.arange(scores.shape[1])
-    if len(classes) == 2:  # scikit-learn wants a single score then
-        return float(np.mean((scores.argmax(1) == truths) | (int(found[1]) > 1)))
-    return float(metrics.top_k_accuracy_score(truths, scores, k=int(found[1]), labels=classes))
+    count = int(found[1]) if found else 0
+    if not count or scores.ndim != 2 or (task.kind == "ranks" and count > scores.shape[1]):
+        raise ConfigError(f"The metric '{name}' needs scores of classes.", "Give --metric accuracy.")
+    if task.kind == "ranks":
+        return float(np.mean((scores[:, :count] == truths[:, None]).any(1)))
+    if scores.shape[1] == 2:  # scikit-learn wants a single score then
+        return float(np.mean((scores.argmax(1) == truths) | (count > 1)))
+    return float(metrics.top_k_accuracy_score(truths, scores, k=count, labels=np.arange(scores.shape[1])))
 
 
 def _area(truths: np.ndarray, scores: np.ndarray) -> float:

@@ -91,9 +91,3 @@ def stack(outputs: Iterator[Mapping[str, np.ndarray]], count: int) -> Tensors:
                 )
             found[name][number] = value
     return found
-
-
-def spread(count: int, most: int | None) -> list[int]:
-    """Return the numbers of at most so many samples, evenly spread over all: files may be ordered by class."""
-    chosen = count if most is None else min(count, most)
-    return [number * count // chosen for number in range(chosen)]

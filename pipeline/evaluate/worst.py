@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.accuracy import WorstSample
-from ..data.decisions import Task
+from ..data.decisions import DECIDING, Task
 from ..data.samples import Samples
 from ..verify.error_bounds import output_range
 from .run_samples import Tensors
@@ -27,7 +27,7 @@ def worst_samples(
     """
     apart = _farthest(outputs[task.output], expected[task.output])
     scale = output_range([expected[task.output]])
-    single = task.kind in ("class", "threshold") and len(task.decisions(outputs)) == len(numbers)
+    single = task.kind in DECIDING and len(task.decisions(outputs)) == len(numbers)
     found = []
     for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
         error, differs, said = apart[row] / scale, False, ("", "")
@@ -69,7 +69,7 @@ def _short_of(task: Task, scores: np.ndarray, label: int, decided: int) -> float
         return 0.0
     if task.kind == "threshold":
         return abs(float(scores[0]) - task.threshold)
-    return float(scores[0].max() - scores[0][label]) if scores.ndim == 2 else 1.0
+    return float(scores[0].max() - scores[0][label]) if scores.ndim == 2 and task.kind == "class" else 1.0
 
 
 def _name(number: int, samples: Samples) -> str:

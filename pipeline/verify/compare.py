@@ -36,6 +36,24 @@ class Difference:
     reordered: ReorderedRows | None = None
 
 
+def farthest(differences: Sequence[Difference]) -> Difference:
+    """Return the largest of all differences, each for itself."""
+    worst = differences[0]
+    for each in differences[1:]:
+        to_double, own = (
+            None if one is None or other is None else max(one, other)
+            for one, other in (
+                (worst.library_to_double, each.library_to_double),
+                (worst.onnxruntime_to_double, each.onnxruntime_to_double),
+            )
+        )
+        reordered = worst.reordered or each.reordered
+        worst = Difference(
+            max(worst.absolute, each.absolute), max(worst.relative, each.relative), to_double, own, reordered
+        )
+    return worst
+
+
 class Expected(Protocol):
     """Outputs of one case by name: the reference's, plain and optimised.
 

@@ -21,6 +21,9 @@ from .cases import Case, Tensors, choose_cases
 if TYPE_CHECKING:
     import onnx
 
+    from ..frontend.imported_model import ImportedModel
+    from .settings import VerifySettings
+
 #: most bytes of the cases of a model
 MOST_BYTES = 64 << 20
 _PACKAGES = ("numpy", "onnx", "onnxruntime")
@@ -48,6 +51,12 @@ def stored_cases(
     digests = {name: {each: sha256_of(value) for each, value in tensors.items()} for name, tensors in samples.items()}
     text = kept_bytes("cases", _key((model, given), seed, count, tolerance, *([digests] if digests else [])), make)
     return made[0] if made else _unpacked(text) or choose_cases(model, seed, count, tolerance, given, samples)
+
+
+def cases_of(imported: ImportedModel, settings: VerifySettings) -> list[Case]:
+    """Return the cases of a comparison: seeded ones, and the user's samples. Raises errors of `choose_cases`."""
+    samples = {} if settings.samples is None else settings.samples.inputs
+    return stored_cases(imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given, samples)
 
 
 def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
