@@ -184,51 +184,8 @@ def compile_model(
     if data is not None:
         verify = replace(verify, samples=read_user_samples(data, imported.drawn_for))
     return compile_imported(
-        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify,
-        progress=progress,
-    )  # fmt: skip
-
-
-def compile_imported(
-    imported: ImportedModel,
-    target: Target,
-    budget: Budget | None = None,
-    *,
-    out: Path,
-    sequence: PassSequence | None = None,
-    tuning: AdoptedTuning | None = None,
-    search: SearchSettings = SearchSettings(),
-    verify: VerifySettings = VerifySettings(),
-    progress: Progress = silent,
-) -> FootprintReport:
-    """Compile a model already imported; see `compile_model`."""
-    from .artifacts.write import deliver_first
-    from .search.deliver import check_as_searched, deliver
-    from .search.evaluate.tvm_default import tvm_default
-    from .search.evaluate.tvm_default_code import default_code_task
-    from .search.first_library import first_library
-    from .tuning.database import AdoptedTuning
-    from .verify.build_plan import BuiltPlan, build_plan
-    from .verify.stored_cases import cases_of
-
-    chosen, untuned, tuned = sequence, AdoptedTuning(), tuning or AdoptedTuning()
-    started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
-    baseline = None if chosen is None else tvm_default(graph, target, *ports)
-    default_code = default_code_task(graph, target, *ports)
-    cases = partial(cases_of, imported, verify)
-    with (
-        earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
-        comparison_kept(out),
-    ):  # fmt: skip
-
-        def write(
-            built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None
-        ) -> FootprintReport:
-            measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
-            compared_with = baseline or tvm_default(graph, target, *ports)
-            return write_library(
-                imported, built, plan, target, budget, compared_with.compiled(code), measured, defects, place
-            )
+        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
+    )
 
         def first(plan: PassSequence) -> str:
             (place := folder.with_name("first")).mkdir()  # next to the files of the library that is built at last

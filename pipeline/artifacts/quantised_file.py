@@ -111,7 +111,9 @@ def build_within(
     if report.fits:
         return report
     try:
-        found = quantize(model, asked.data, file, settings=asked.settings, metric=asked.metric, progress=progress, **floats)
+        found = quantize(
+            model, asked.data, file, settings=asked.settings, metric=asked.metric, progress=progress, **floats
+        )
     except ModelError as error:
         log.warning("the float model does not fit %s, and is not quantised: %s", target.name, error)
         return report

@@ -112,6 +112,7 @@ def image(
     out: Out,
     given: ModelOptions,
     search: SearchOptions,
+    samples: QuantisationOptions,
     sequence: SequenceFile = None,
     package: Packages = None,
 ) -> None:
@@ -126,7 +127,7 @@ def image(
             f"{target.name} has an operating system, which loads programs.",
             "Use `passfit compile`, or a target that has memories.",
         )
-    _build(model, device, out, given, search, sequence, package or [], image=True, data=data)
+    _build(model, device, out, given, search, sequence, package or [], image=True, samples=samples)
 
 
 def _build(

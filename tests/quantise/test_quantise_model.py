@@ -142,7 +142,9 @@ def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(
 @pytest.mark.tvm
 def test_what_loses_too_much_stays_float_and_what_fits_is_not_quantised(classifier: Path, tmp_path: Path, caplog):
     target, out = get_target("mps2-an386"), tmp_path / "out"
-    strict = api.Quantisation(str(tmp_path / "unlabelled.npz"), None, api.QuantiseSettings("int4-weights", max_loss=0.0))
+    strict = api.Quantisation(
+        str(tmp_path / "unlabelled.npz"), None, api.QuantiseSettings("int4-weights", max_loss=0.0)
+    )
     search = partial(api.optimize, target=target, out=out, search=CHEAP)
     assert not api.build_within(partial(search, budget=Budget(ram=1800)), classifier, strict, target, out).fits
     assert "is not quantised: The form int4-weights loses" in caplog.text and not (out / "quantised.onnx").exists()
