@@ -127,9 +127,9 @@ def optimize(
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
-    With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
-    another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
-    the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
+    With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has another objective. Nothing is
+    executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in the store, made during the search. Raises ModelError,
+    ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, **options)
@@ -166,11 +166,10 @@ def compile_model(
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
-    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
-    is the provenance of that file. `data` are samples, a few of which the library is compared on, too.
-    `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
-    its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
-    or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
+    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin` is the provenance of
+    that file. `data` are samples, a few of which the library is compared on, too. `sequence` is a sequence.json; without it, a sequence is
+    searched for first. `tuning` is a tuning.json of `tune`: its choices for kernels of this program are applied. Raises ModelError; SequenceError
+    if a pass rejects the graph, or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
     NumericError if the library's outputs differ from ONNX Runtime's; ToolchainError; OutputError.
     """
     from .passes.sequence.sequence import read_sequence
@@ -184,8 +183,51 @@ def compile_model(
     if data is not None:
         verify = replace(verify, samples=read_user_samples(data, imported.drawn_for))
     return compile_imported(
-        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
-    )
+        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify,
+        progress=progress,
+    )  # fmt: skip
+
+
+def compile_imported(
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget | None = None,
+    *,
+    out: Path,
+    sequence: PassSequence | None = None,
+    tuning: AdoptedTuning | None = None,
+    search: SearchSettings = SearchSettings(),
+    verify: VerifySettings = VerifySettings(),
+    progress: Progress = silent,
+) -> FootprintReport:
+    """Compile a model already imported; see `compile_model`."""
+    from .artifacts.write import deliver_first
+    from .search.deliver import check_as_searched, deliver
+    from .search.evaluate.tvm_default import tvm_default
+    from .search.evaluate.tvm_default_code import default_code_task
+    from .search.first_library import first_library
+    from .tuning.database import AdoptedTuning
+    from .verify.build_plan import BuiltPlan, build_plan
+    from .verify.stored_cases import cases_of
+
+    chosen, untuned, tuned = sequence, AdoptedTuning(), tuning or AdoptedTuning()
+    started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
+    baseline = None if chosen is None else tvm_default(graph, target, *ports)
+    default_code = default_code_task(graph, target, *ports)
+    cases = partial(cases_of, imported, verify)
+    with (
+        earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
+        comparison_kept(out),
+    ):  # fmt: skip
+
+        def write(
+            built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None
+        ) -> FootprintReport:
+            measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
+            compared_with = baseline or tvm_default(graph, target, *ports)
+            return write_library(
+                imported, built, plan, target, budget, compared_with.compiled(code), measured, defects, place
+            )
 
         def first(plan: PassSequence) -> str:
             (place := folder.with_name("first")).mkdir()  # next to the files of the library that is built at last
@@ -234,11 +276,11 @@ def tune(
 ) -> Database:
     """Tune the layouts, then the schedules, of a model's kernels; write tuning.json to `out`.
 
-    Layouts are planes (NCHW) or channels last (NHWC). Kernels are measured one by one: timed if the target runs
-    natively, else by counting the instructions an emulator executes. Choices are adopted if the whole library is better
-    with them. With 0 seconds, nothing is measured, and the file says so. Without `sequence`, a sequence is searched for
-    first. Ctrl-C during measurement ends it early, and the results so far are written; a second one ends everything.
-    Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError if the target's programs cannot run here.
+    Layouts are planes (NCHW) or channels last (NHWC). Kernels are measured one by one: timed if the target runs natively, else by counting the
+    instructions an emulator executes. Choices are adopted if the whole library is better with them. With 0 seconds, nothing is measured, and the
+    file says so. Without `sequence`, a sequence is searched for first. Ctrl-C during measurement ends it early, and the results so far are
+    written; a second one ends everything. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError if the target's programs
+    cannot run here.
     """
     from .passes.sequence.sequence import read_sequence
     from .tuning.database import empty, write_database

@@ -210,8 +210,8 @@ def quantize(
     With labels the loss is that of the metric, else that of decisions, else the error of the outputs.
     """
     from .. import api
-    from ..report.progress import console_progress
     from ..report.pages.quantise_table import quantise_table
+    from ..report.progress import console_progress
     from ..targets.catalogue import get_target
 
     settings = QuantiseSettings(form, method, samples, max_accuracy_loss, given.io or QuantiseSettings.io)
