@@ -40,13 +40,13 @@ _LARGEST = 32 << 20
 CALIBRATED = 32
 
 
-def in_int8(imported: ImportedModel, samples: Samples | None = None) -> ImportedModel | None:
-    """Return the model in int8 (QDQ), with integers as inputs and outputs; None if it cannot be, or gains nothing.
+def in_int8(imported: ImportedModel) -> ImportedModel | None:
+    """Return the model in int8 (QDQ), calibrated on a random case; None if it cannot be, or gains nothing.
 
-    Without samples a random case gives ranges: sizes are those of any ranges, results mean nothing.
+    Sizes are those of any ranges, results mean nothing.
     """
-    found = _quantised(imported, samples)
-    return None if found is None else _load(found, imported.name)
+    found = _quantised(imported, None)
+    return None if found is None else _load(found, imported.name, None)
 
 
 def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelProto | None:
@@ -61,11 +61,11 @@ def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelPr
         return None
 
 
-def _load(quantised: onnx.ModelProto, name: str) -> ImportedModel | None:
-    """Import a quantised model, with integers as inputs and outputs where these are quantised."""
+def _load(quantised: onnx.ModelProto, name: str, *ports: str | None) -> ImportedModel | None:
+    """Import a quantised model with the first of the forms `ports` of inputs and outputs that it can have."""
     with scratch_folder() as folder:
         write_model(quantised, file := folder / f"{name}.onnx")
-        for io in ("int8", None):
+        for io in ports:
             with suppress(PassfitError):
                 return load(file, io=io)
     return None
@@ -83,7 +83,7 @@ def int8_remedy(
         plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
-        yield Remedy("the model quantised to int8 (QDQ, --io int8)", (), ram, sizes.flash)
+        yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)
 
 
 def _careful(settings: SearchSettings) -> SearchSettings:
@@ -120,7 +120,7 @@ def int8_reach(
     With samples the loss of all layers in int8 is measured.
     """
     quantised = _quantised(imported, samples)
-    twin = None if quantised is None else _load(quantised, imported.name)
+    twin = None if quantised is None else _load(quantised, imported.name, "int8", None)
     if quantised is None or twin is None:
         return None
     with _failures_skipped():

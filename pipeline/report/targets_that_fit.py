@@ -67,7 +67,7 @@ def _lines(report: FitReport) -> Iterator[str]:
     if report.int8 is not None:
         reach = report.int8
         yield (
-            f"quantised to int8 (QDQ) it would fit {reach.target}: ram {format_bytes(reach.ram)}, "
+            f"quantised to int8, with --io int8, it would fit {reach.target}: ram {format_bytes(reach.ram)}, "
             f"flash {format_bytes(reach.flash)}; {_accuracy(reach)}"
         )
 
