@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.quantised_file import Quantisation as Quantisation
 from .artifacts.quantised_file import build_within as build_within
 from .artifacts.quantised_file import quantize as quantize
 from .artifacts.write import (

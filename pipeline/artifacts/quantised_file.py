@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,40 +80,32 @@ def quantize(
     return found
 
 
-@dataclass(frozen=True)
-class Quantisation:
-    """Consent to quantise a model that does not fit: the samples, the metric over them, and the settings."""
-
-    data: str
-    metric: str | None = None
-    settings: QuantiseSettings = QuantiseSettings()
-
-
 def build_within(
     build: Callable[..., FootprintReport],
     model: str | Path,
-    asked: Quantisation | None,
+    data: str | None,
     target: Target,
     out: Path,
+    *,
+    settings: QuantiseSettings = QuantiseSettings(),
+    metric: str | None = None,
     progress: Progress = silent,
     name: str | None = None,
     **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
-    """Build a float model by `build`; where it does not fit `target`, under consent, quantise it, say so, and build that.
+    """Build a float model by `build`; where it does not fit `target`, quantise it by the samples `data`, say so, and build that.
 
-    `build` takes a model and choices of an import, and writes to the folder `out`. The quantised file and quantize.json stay there, next
+    Samples are the consent to a loss: without them nothing is quantised. `build` takes a model and choices of an import, and writes to the folder `out`. The quantised file and quantize.json stay there, next
     to the sequence, which is replayed on that file. A model that loses too much stays float. Raises ConfigError for the samples.
     """
-    if asked is None:
+    if data is None:
         return build(model, name=name, **options)
     floats, log, file = ImportKeywords(**options | {"io": None}), logging.getLogger("passfit"), out / "quantised.onnx"
     report = build(model, name=name, **floats)
     if report.fits:
         return report
     try:
-        found = quantize(
-            model, asked.data, file, settings=asked.settings, metric=asked.metric, progress=progress, **floats
-        )
+        found = quantize(model, data, file, settings=settings, metric=metric, progress=progress, **floats)
     except ModelError as error:
         log.warning("the float model does not fit %s, and is not quantised: %s", target.name, error)
         return report

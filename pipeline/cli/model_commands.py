@@ -68,8 +68,10 @@ def optimize(
         build = partial(
             api.optimize, target=target, budget=device.limits(), out=out, search=search.settings(), progress=progress
         )
-        consent = samples.quantisation(search)
-        report = api.build_within(build, model, consent, target, out, progress, **given.keywords())
+        consent = samples.consent(search)
+        report = api.build_within(
+            build, model, consent, target, out, progress=progress, **samples.keywords(), **given.keywords()
+        )
     show_report(report, out, front=search.max_latency is not None)
 
 
@@ -148,8 +150,10 @@ def _build(
             api.compile_model, target=target, budget=device.limits(), out=out, sequence=sequence, tuning=tuning,
             search=search.settings(), verify=verify, data=samples.data, progress=progress,
         )  # fmt: skip
-        consent = samples.quantisation(search) if sequence is None else None
-        report = api.build_within(build, model, consent, target, out, progress, **given.keywords())
+        consent = samples.consent(search) if sequence is None else None
+        report = api.build_within(
+            build, model, consent, target, out, progress=progress, **samples.keywords(), **given.keywords()
+        )
     for kind in packages:
         write_package(out, kind, out / "package" / kind, over_any=True)
     show_report(report, out, searched=sequence is None, front=search.max_latency is not None)

@@ -16,7 +16,6 @@ from ..search.settings import SearchSettings
 from . import options
 
 if TYPE_CHECKING:
-    from ..artifacts.quantised_file import Quantisation
     from ..memory.footprint import Budget
     from ..targets import Target
 
@@ -270,10 +269,10 @@ class QuantisationOptions:
     metric: MetricOption = None
     max_accuracy_loss: MaxAccuracyLoss = QuantiseSettings.max_loss
 
-    def quantisation(self, search: SearchOptions) -> Quantisation | None:
-        """Return the consent that samples and `--allow-lossy` give together; None where one is missing."""
-        from ..artifacts.quantised_file import Quantisation
+    def consent(self, search: SearchOptions) -> str | None:
+        """Return the samples if `--allow-lossy` lets a model be quantised by them."""
+        return self.data if search.allow_lossy else None
 
-        if self.data is None or not search.allow_lossy:
-            return None
-        return Quantisation(self.data, self.metric, QuantiseSettings(max_loss=self.max_accuracy_loss))
+    def keywords(self) -> dict[str, Any]:
+        """Return how a model is quantised."""
+        return {"metric": self.metric, "settings": QuantiseSettings(max_loss=self.max_accuracy_loss)}

@@ -129,9 +129,9 @@ def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(
     """The float library takes 1.9 KiB of ram and more; the file that was compiled stays next to the sequence."""
     target, out = get_target("mps2-an386"), tmp_path / "out"
     build = partial(api.compile_model, target=target, budget=Budget(ram=1800), search=CHEAP)
-    asked = api.Quantisation(str(tmp_path / "data.npz"))
+    data = str(tmp_path / "data.npz")
     assert not build(classifier, out=tmp_path / "plain").fits
-    assert api.build_within(partial(build, out=out), classifier, asked, target, out, io="int8").fits
+    assert api.build_within(partial(build, out=out), classifier, data, target, out, io="int8").fits
     assert "it is quantised to int8" in caplog.text and json.loads((out / "quantize.json").read_text())["points"]
     again, replayed = tmp_path / "again", out / "sequence.json"
     api.compile_model(out / "quantised.onnx", target, out=again, name="net", sequence=replayed, io="int8")
@@ -142,14 +142,13 @@ def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(
 @pytest.mark.tvm
 def test_what_loses_too_much_stays_float_and_what_fits_is_not_quantised(classifier: Path, tmp_path: Path, caplog):
     target, out = get_target("mps2-an386"), tmp_path / "out"
-    strict = api.Quantisation(
-        str(tmp_path / "unlabelled.npz"), None, api.QuantiseSettings("int4-weights", max_loss=0.0)
-    )
     search = partial(api.optimize, target=target, out=out, search=CHEAP)
-    assert not api.build_within(partial(search, budget=Budget(ram=1800)), classifier, strict, target, out).fits
+    small, strict = partial(search, budget=Budget(ram=1800)), api.QuantiseSettings("int4-weights", max_loss=0.0)
+    data = str(tmp_path / "data.npz")
+    assert not api.build_within(small, classifier, data, target, out, settings=strict).fits
     assert "is not quantised: The form int4-weights loses" in caplog.text and not (out / "quantised.onnx").exists()
-    asked = api.Quantisation(str(tmp_path / "missing.npz"))
-    assert api.build_within(partial(search, budget=Budget(ram=1 << 20)), classifier, asked, target, out).fits
+    roomy = partial(search, budget=Budget(ram=1 << 20))
+    assert api.build_within(roomy, classifier, str(tmp_path / "missing.npz"), target, out).fits
 
 
 @pytest.mark.slow
