@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
+from .artifacts.quantised_file import build_within as build_within
+from .artifacts.quantised_file import quantize as quantize
 from .artifacts.write import (
     comparison_kept,
     earlier_removed,
@@ -30,6 +32,7 @@ from .frontend.source.import_options import ImportKeywords, ImportOptions
 from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
+from .quantise.quantise_model import QuantiseSettings as QuantiseSettings
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
 from .support.background import background
@@ -123,9 +126,9 @@ def optimize(
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
-    With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
-    another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
-    the store, made during the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
+    With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has another objective. Nothing is
+    executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in the store, made during the search. Raises ModelError,
+    ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, **options)
@@ -162,11 +165,10 @@ def compile_model(
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
-    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
-    is the provenance of that file. `data` are samples, a few of which the library is compared on, too.
-    `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
-    its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
-    or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
+    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin` is the provenance of
+    that file. `data` are samples, a few of which the library is compared on, too. `sequence` is a sequence.json; without it, a sequence is
+    searched for first. `tuning` is a tuning.json of `tune`: its choices for kernels of this program are applied. Raises ModelError; SequenceError
+    if a pass rejects the graph, or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
     NumericError if the library's outputs differ from ONNX Runtime's; ToolchainError; OutputError.
     """
     from .passes.sequence.sequence import read_sequence
@@ -273,11 +275,11 @@ def tune(
 ) -> Database:
     """Tune the layouts, then the schedules, of a model's kernels; write tuning.json to `out`.
 
-    Layouts are planes (NCHW) or channels last (NHWC). Kernels are measured one by one: timed if the target runs
-    natively, else by counting the instructions an emulator executes. Choices are adopted if the whole library is better
-    with them. With 0 seconds, nothing is measured, and the file says so. Without `sequence`, a sequence is searched for
-    first. Ctrl-C during measurement ends it early, and the results so far are written; a second one ends everything.
-    Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError if the target's programs cannot run here.
+    Layouts are planes (NCHW) or channels last (NHWC). Kernels are measured one by one: timed if the target runs natively, else by counting the
+    instructions an emulator executes. Choices are adopted if the whole library is better with them. With 0 seconds, nothing is measured, and the
+    file says so. Without `sequence`, a sequence is searched for first. Ctrl-C during measurement ends it early, and the results so far are
+    written; a second one ends everything. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError if the target's programs
+    cannot run here.
     """
     from .passes.sequence.sequence import read_sequence
     from .tuning.database import empty, write_database

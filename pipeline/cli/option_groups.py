@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ..quantise.quantise_model import QuantiseSettings
 from ..search.settings import SearchSettings
 from . import options
 
@@ -25,9 +26,29 @@ ShapeOption = Annotated[
 ]
 OutputOption = Annotated[
     list[str] | None,
-    typer.Option("--output", help="keep this output, and what it needs, alone; repeatable; default: all"),
+    typer.Option(
+        "--output",
+        help="keep this output, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
+    ),
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
+DataOption = Annotated[
+    str | None,
+    typer.Option("--data", help="samples: an .npz, .npy, a folder of one file a sample, or FILE.py:function"),
+]
+MaxAccuracyLoss = Annotated[
+    float,
+    typer.Option(
+        "--max-accuracy-loss",
+        min=0.0,
+        callback=options.number,
+        help="leave layers in float, those that lose most first, until the metric loses no more than this",
+    ),
+]
+MetricOption = Annotated[
+    str | None,
+    typer.Option("--metric", help="metric by name, or FILE.py:function; default: by the form of outputs and labels"),
+]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
 MaxExtraCompute = Annotated[
     float,
@@ -74,7 +95,17 @@ class ModelOptions:
     fix: Annotated[
         list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
     ] = None
+    input_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            help="take an input as the device writes it: INPUT=uint8,nhwc,bgr,mean=123.7:116.3:103.5,std=58.4; repeatable",
+        ),
+    ] = None
     output: OutputOption = None
+    io: Annotated[
+        str | None, typer.Option("--io", help="int8: leave quantised inputs and outputs as integers; default: float")
+    ] = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:
@@ -83,7 +114,9 @@ class ModelOptions:
             "name": self.name,
             "shapes": options.shapes(self.shape),
             "fix": options.fixed(self.fix),
-            "outputs": tuple(self.output or ()),
+            "inputs": options.inputs(self.input_),
+            "outputs": options.outputs(self.output),
+            "io": self.io,
         }
 
 
@@ -170,9 +203,13 @@ class SearchOptions:
         str,
         typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)"),
     ] = SearchSettings.until
-    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")] = (
-        SearchSettings.lossy
-    )
+    allow_lossy: Annotated[
+        bool,
+        typer.Option(
+            "--allow-lossy",
+            help="allow lossy passes: float16, fast math; with --data also int8 where floats do not fit",
+        ),
+    ] = SearchSettings.lossy
     max_error: Annotated[
         float,
         typer.Option(
@@ -216,3 +253,26 @@ class SearchOptions:
             max_slowdown=options.slowdown(self.max_slowdown), max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
             executor=self.executor, objective=self.objective,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantisationOptions:
+    """Hold the consent to quantise a model that does not fit."""
+
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="compare the library on these samples, too, and quantise by them with --allow-lossy: an .npz, .npy, folder, or FILE.py:function",
+        ),
+    ] = None
+    metric: MetricOption = None
+    max_accuracy_loss: MaxAccuracyLoss = QuantiseSettings.max_loss
+
+    def consent(self, search: SearchOptions) -> str | None:
+        """Return the samples if `--allow-lossy` lets a model be quantised by them."""
+        return self.data if search.allow_lossy else None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return how a model is quantised."""
+        return {"metric": self.metric, "settings": QuantiseSettings(max_loss=self.max_accuracy_loss)}

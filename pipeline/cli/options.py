@@ -14,6 +14,7 @@ import typer
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..params.latency_limit import LatencyLimit, parse_latency
+from ..params.ports import EXAMPLES, InputPort, OutputPort, port_of
 from ..support.sizes import parse_size
 
 
@@ -61,6 +62,32 @@ def fixed(items: Iterable[str] | None) -> dict[str, object]:
             raise ConfigError(f"--fix {item}: not a value.", "Write it like --fix rate=16000 or --fix scale=[1,2].")
         found[name] = value
     return found
+
+
+def inputs(items: Iterable[str] | None) -> dict[str, InputPort]:
+    """Parse `INPUT=FORM` into forms by input: see `params/ports.py`. Raises ConfigError."""
+    found = {}
+    for item in items or ():
+        name, form = _split(item, InputPort)
+        found[name] = port_of(InputPort, form, name) if form else None
+        if not found[name]:
+            raise ConfigError(f"--input {item}: no form.", f"Write it like --input {EXAMPLES[InputPort]}.")
+    return {name: port for name, port in found.items() if port is not None}
+
+
+def outputs(items: Iterable[str] | None) -> dict[str, OutputPort]:
+    """Parse `NAME` or `NAME=FORM` into forms by output: see `params/ports.py`. Raises ConfigError."""
+    chosen = (_split(item, OutputPort) for item in items or ())
+    return {name: port_of(OutputPort, form, name) for name, form in chosen}
+
+
+def _split(item: str, kind: type[InputPort] | type[OutputPort]) -> tuple[str, str]:
+    """Split `NAME=FORM`, where both may contain `=`: the first place behind which there is a form; else all is a name."""
+    for place in (index for index, sign in enumerate(item) if sign == "="):
+        with suppress(ConfigError):
+            port_of(kind, item[place + 1 :], item[:place])
+            return item[:place], item[place + 1 :]
+    return (item, "") if kind is OutputPort else (item.partition("=")[0], item.partition("=")[2])
 
 
 def budget(items: Iterable[str] | None, memories: Iterable[str] = ()) -> tuple[Budget, dict[str, int]]:

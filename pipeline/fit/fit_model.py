@@ -11,13 +11,15 @@ from ..errors import ConfigError, ModelError
 from ..frontend.imported_model import ImportedModel, load
 from ..frontend.source.import_options import ImportKeywords
 from ..memory.footprint import Budget, Footprint
+from ..quantise.judge import ChooseMetric, Samples
+from ..quantise.samples import choose_metric, samples_of
 from ..search.settings import SearchSettings, aim_of
 from ..support.interrupts import step_limit
 from ..support.progress import Progress, silent
 from ..targets import Target
 from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlans, quick_plans
-from .remedies import Remedy, remedies_of_search
+from .remedies import Int8Reach, Remedy, remedies_of_search
 from .verdict import FitVerdict, Sizes, TargetLimits, next_smaller, smallest_first, smallest_that_fits
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class FitReport:
     """Verdicts on all targets, smallest first, of one plan whose passes are `passes`.
 
     `smallest` is the target of least memory that fits, `next` the one below it, and `remedies` are changes with their
-    sizes there. `searched` is the target that the plan was searched for, `whole` its least ram with whole kernels.
+    sizes there. `int8` is the smallest target that quantised layers would reach. `searched` is the target that the plan was searched for, `whole` its least ram with whole kernels.
     `slowdown` and `extra_compute` are the plan's: see `QuickPlan`.
     """
 
@@ -46,6 +48,7 @@ class FitReport:
     smallest: str | None
     next: str | None
     remedies: tuple[Remedy, ...]
+    int8: Int8Reach | None = None
 
     def on(self, target: str) -> FitVerdict:
         """Return the verdict on a target."""
@@ -71,17 +74,22 @@ def fit(
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
     exact: bool = False,
+    data: str | None = None,
+    metric: str | None = None,
     progress: Progress = silent,
     **options: Unpack[ImportKeywords],
 ) -> FitReport:
     """Predict in seconds which of `targets` a model fits; nothing is linked to a library or run.
 
-    `search.seconds` is the effort to find plans. Raises ModelError, ConfigError without targets; see `fit_model`.
+    `search.seconds` is the effort to find plans. `data` are samples, on which int8 is calibrated and judged by `metric`. Raises ModelError, ConfigError without targets; see `fit_model`.
     """
     if not targets:
         raise ConfigError("There is no target to fit.", "`passfit targets` lists them.")
     imported = load(model, name, **options)
-    return fit_model(imported, targets, budgets or {}, search, exact=exact, progress=progress)
+    samples = None if data is None else samples_of(imported.drawn_for, data)
+    return fit_model(
+        imported, targets, budgets or {}, search, exact=exact, samples=samples, choose=choose_metric(metric), progress=progress
+    )  # fmt: skip
 
 
 def fit_model(
@@ -91,6 +99,8 @@ def fit_model(
     settings: SearchSettings,
     *,
     exact: bool = False,
+    samples: Samples | None = None,
+    choose: ChooseMetric | None = None,
     progress: Progress = silent,
 ) -> FitReport:
     """Predict the sizes of a model on `targets`, within `budgets` by name, else within capacities.
@@ -112,14 +122,18 @@ def fit_model(
     if all(each.refused for each in verdicts):
         raise uncompilable(verdicts[0].refused)
     fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
-    remedies = []
+    remedies, reach = [], None
     if below is not None:
+        from .predicted_remedies import int8_reach
+
         target = next(each for each in targets if each.name == below.target)
         remedies = _remedies(imported, plans, below, target, budgets.get(target.name, Budget()), settings)
+        smaller = ordered if fitting is None else ordered[: [each.name for each in ordered].index(fitting.target)]
+        reach = int8_reach(imported, smaller, limits, settings, samples, choose)
     return FitReport(
         imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
         tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
-        tuple(remedies),
+        tuple(remedies), reach,
     )  # fmt: skip
 
 

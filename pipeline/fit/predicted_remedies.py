@@ -5,75 +5,70 @@ Imports TVM: only imported once a remedy is asked for.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import PassfitError
 from ..frontend.imported_model import ImportedModel, load
 from ..frontend.quantised.float_twin import has_numbers
+from ..frontend.source.import_options import ImportOptions
 from ..memory.footprint import Budget, Footprint
+from ..quantise.judge import ChooseMetric, Judge, Samples
+from ..quantise.prepare import prepare, write_model
+from ..quantise.quantise_model import calibrated_on
+from ..quantise.quantiser import Quantiser
 from ..search.settings import SearchSettings, aim_of
 from ..support.progress import silent
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
+from ..verify.inputs import make_input
 from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlan, quick_plans
-from .remedies import Remedy, Setting
-from .verdict import Sizes
+from .remedies import Int8Reach, Remedy, Setting
+from .verdict import FitVerdict, Sizes, TargetLimits
+
+if TYPE_CHECKING:
+    import onnx
 
 #: least gain of flash, as a fraction: predictions of code are no better
 _LEAST = 0.03
 #: largest model to quantise or to build for a prediction, in bytes
 _LARGEST = 32 << 20
-#: key of the metadata by which onnxruntime's quantiser knows that shapes are inferred, and its value
-_PREPARED = "onnx.quant.pre_process", "onnxruntime.quant"
+#: samples that calibrate a prediction at most
+CALIBRATED = 32
 
 
 def in_int8(imported: ImportedModel) -> ImportedModel | None:
-    """Return the model in int8 (QDQ), by onnxruntime's quantiser and a random case; None if it cannot, or gains nothing."""
-    import numpy as np
-    import onnx
-    import onnxruntime
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
-    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+    """Return the model in int8 (QDQ), calibrated on a random case; None if it cannot be, or gains nothing.
 
-    from ..verify.inputs import make_input
+    Sizes are those of any ranges, results mean nothing.
+    """
+    found = _quantised(imported, None)
+    return None if found is None else _load(found, imported.name, None)
 
+
+def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelProto | None:
     model = imported.drawn_for
-    floats = [each for each in model.graph.initializer if each.data_type == onnx.TensorProto.FLOAT]
+    floats = [each for each in model.graph.initializer if each.data_type == each.FLOAT]
     if has_numbers(imported.onnx) or not floats or model.ByteSize() > _LARGEST:
         return None
+    try:
+        cases = [make_input(model, 0, 0)] if samples is None else calibrated_on(samples, CALIBRATED)
+        return Quantiser(prepare(model), cases).quantise()
+    except PassfitError:
+        return None
 
-    class OneCase(CalibrationDataReader):
-        """Give the calibration its case once."""
 
-        def __init__(self) -> None:
-            self._left = [make_input(model, 0, 0)]
-
-        def get_next(self) -> dict[str, np.ndarray] | None:
-            return self._left.pop() if self._left else None
-
-    onnxruntime.set_default_logger_severity(4)  # the quantiser's sessions have no options of their own
-    prepared = onnx.ModelProto()
-    prepared.CopyFrom(model)
-    onnx.helper.set_model_props(prepared, dict([_PREPARED]))
+def _load(quantised: onnx.ModelProto, name: str, *ports: str | None) -> ImportedModel | None:
+    """Import a quantised model with the first of the forms `ports` of inputs and outputs that it can have."""
     with scratch_folder() as folder:
-        file = Path(folder) / f"{imported.name}.onnx"
-        disabled = logging.root.manager.disable
-        logging.disable(logging.WARNING)  # what it leaves alone is no fault of the user's model
-        try:
-            quantize_static(prepared, file, OneCase(), per_channel=True)
-            return load(file)
-        except (
-            PassfitError, ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException,
-            ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
-        ):  # fmt: skip
-            return None
-        finally:
-            logging.disable(disabled)
+        write_model(quantised, file := folder / f"{name}.onnx")
+        for io in ports:
+            with suppress(PassfitError):
+                return load(file, io=io)
+    return None
 
 
 def int8_remedy(
@@ -83,13 +78,66 @@ def int8_remedy(
     twin = in_int8(imported)
     if twin is None:
         return
-    # the fastest plan of a quick search is slower than that of a long one, relative to which a slowdown is allowed
-    careful = settings if settings.max_slowdown is None else replace(settings, max_slowdown=1.0)
+    careful = _careful(settings)
     with _failures_skipped():
         plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
         yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)
+
+
+def _careful(settings: SearchSettings) -> SearchSettings:
+    """Allow no slowdown: the fastest plan of a quick search is slower than that of a long one, which limits are relative to."""
+    return settings if settings.max_slowdown is None else replace(settings, max_slowdown=1.0)
+
+
+def quantised_sizes(
+    target: Target, settings: SearchSettings, ports: ImportOptions
+) -> Callable[[onnx.ModelProto], tuple[int, int] | None]:
+    """Return a function that predicts ram and flash of a model by a quick plan; None where nothing can be compiled.
+
+    `ports` are the choices of its import; integers are ports of a quantised model alone.
+    """
+
+    def predict(model: onnx.ModelProto) -> tuple[int, int] | None:
+        with scratch_folder() as folder, _failures_skipped():
+            write_model(model, file := folder / "model.onnx")
+            imported = load(file, **(ports if has_numbers(model) else replace(ports, io=None)).keywords())
+            plan = quick_plans(imported, target, settings, silent).chosen
+            sizes = SizePredictor(imported, plan, target, EFFORT).sizes(target)
+            return sizes.ram, sizes.flash
+        return None
+
+    return predict
+
+
+def int8_reach(
+    imported: ImportedModel, targets: Sequence[Target], limits: Mapping[str, TargetLimits], settings: SearchSettings,
+    samples: Samples | None = None, choose: ChooseMetric | None = None,
+) -> Int8Reach | None:  # fmt: skip
+    """Return the first of `targets`, smallest first, that holds the model in int8; None if it gains nothing there.
+
+    With samples the loss of all layers in int8 is measured.
+    """
+    quantised = _quantised(imported, samples)
+    twin = None if quantised is None else _load(quantised, imported.name, "int8", None)
+    if quantised is None or twin is None:
+        return None
+    with _failures_skipped():
+        careful, predictors = _careful(settings), dict[QuickPlan, SizePredictor]()
+        plans = quick_plans(twin, targets[0], careful, silent)
+        for target in targets:
+            within = Budget(limits[target.name].ram, limits[target.name].flash)
+            plan = plans.plan(aim_of(careful, within, target))
+            sizes = predictors.setdefault(plan, SizePredictor(twin, plan, targets[0], EFFORT)).sizes(target)
+            if FitVerdict(target.name, sizes, limits[target.name]).fits:
+                found = Int8Reach(target.name, sizes.ram, sizes.flash)
+                if samples is None:
+                    return found
+                judge = Judge(imported.drawn_for, samples, choose)
+                loss = judge.loss(judge.value(quantised))
+                return replace(found, metric=judge.name, loss=loss, samples=judge.count)
+    return None
 
 
 @contextmanager

@@ -96,6 +96,21 @@ class Remedy:
         return f"{how or self.name}: " + " at ".join(filter(None, (", ".join(said), " and ".join(paid))))
 
 
+@dataclass(frozen=True)
+class Int8Reach:
+    """Smallest target that holds the model in int8 (QDQ), with its predicted ram and flash in bytes.
+
+    `loss` of the `metric` is measured on so many samples in ONNX Runtime, all layers in int8; None without samples.
+    """
+
+    target: str
+    ram: int
+    flash: int
+    metric: str = ""
+    loss: float | None = None
+    samples: int = 0
+
+
 def remedies_of_search(search: Mapping[str, Any], best: Footprint) -> list[Remedy]:
     """Return the settings that lower the ram of a library with the footprint `best`; `search` is the object of its search.json."""
     tradeoff = search.get("tradeoff")

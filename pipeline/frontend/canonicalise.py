@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError
-from .canonical.bind_shapes import bind_inputs
 from .canonical.clean_names import (
     detach_outputs,
     name_nodes,
@@ -46,6 +45,7 @@ from .canonical.operators.old_slopes import spread_slopes
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
+from .canonical.ports import bind_ports, port_forms, write_forms
 from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
@@ -72,16 +72,19 @@ def import_model(
     Inputs and outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
     next step.
     """
-    model = read_model(path, options.outputs)
+    model = read_model(path, options)
     declare_sets(model)
     refuse_wrong_attributes(model)
     name_unnamed(model)
-    for assumed in bind_inputs(model, options.shapes, options.fix):
-        logging.getLogger("passfit").warning("the input %s.", assumed)
+    for said in bind_ports(model, options):
+        logging.getLogger("passfit").warning("the %s.", said)
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
     refuse_foreign_domains(model)
-    return canonicalize(model)
+    canonical, forms = canonicalize(model), port_forms(model)
+    if any(forms.values()):
+        write_forms(canonical, forms)
+    return canonical
 
 
 def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:

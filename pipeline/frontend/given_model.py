@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .canonical.bind_shapes import bind_inputs
 from .canonical.opset import declare_sets
+from .canonical.ports import bind_ports
 from .canonical.read_onnx import CLASSICAL, all_nodes, read_model
 from .canonical.static_metric import is_marked
 from .source.import_options import ImportOptions
@@ -24,11 +24,11 @@ def given_model(
 
     Raises ModelError as an import does.
     """
-    model = read_model(path, options.outputs)
+    model = read_model(path, options)
     if is_marked({entry.key: entry.value for entry in model.metadata_props}):
         return None
     declare_sets(model)
-    bind_inputs(model, options.shapes, options.fix)
+    bind_ports(model, options)
     _answer_unknown(model)
     return model
 

@@ -30,6 +30,7 @@ from ..artifacts.places import (
 )
 from ..artifacts.sample_files import quantize_stage_name, settings_file
 from ..errors import ConfigError
+from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.side_files import model_digest
 from ..frontend.source.source import is_package
 from ..params.params import ModelParams, Params
@@ -39,8 +40,8 @@ from ..targets import Target
 from ..tuning.database import read_tuning
 
 Table = Mapping[str, object]
-#: records of an import from before it could choose outputs lack this
-_ALL_OUTPUTS: dict[str, object] = {"outputs": []}
+#: records of an import from before it could choose some of these lack them
+_UNCHOSEN = ImportOptions().record()
 
 
 def why_stale(repo: Path, params: Params, model: str, target: Target, lock: Lock | None = None) -> str | None:
@@ -90,7 +91,7 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
         except OSError as error:
             lost = _said(repo.absolute(), Path(os.path.normpath(Path(error.filename or file).absolute())))
             return f"{lost}, of the model, cannot be read: {error.strerror}. Get it with `dvc pull`"
-    direct = changes({**_ALL_OUTPUTS, **made}, now)
+    direct = changes({**_UNCHOSEN, **made}, now)
     if not direct:
         return None
     file = repo / canonical_model(name).with_name(ORIGIN)
@@ -99,7 +100,7 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
         return _missing(repo, file) or f"the model differs: {', '.join(direct)} changed since it was compiled"
     if origin.get("canonical") != made.get("model"):
         return "the imported model differs from the compiled one"
-    changed = changes({**_ALL_OUTPUTS, **(_table(origin, "made_from") or {})}, now)
+    changed = changes({**_UNCHOSEN, **(_table(origin, "made_from") or {})}, now)
     return f"the model differs: {', '.join(changed)} changed since it was imported" if changed else None
 
 

@@ -100,7 +100,7 @@ def _text(value: str) -> str:
     return value
 
 
-def _names(value: object) -> tuple[str, ...]:
+def read_names(value: object) -> tuple[str, ...]:
     """Read a list of names."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name.strip() for name in value):
         raise _refuse(f"{value!r} is not a list of names. Write it like [scores, boxes].")
@@ -113,7 +113,6 @@ def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 
 Text = Annotated[str, AfterValidator(_text)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Size = Annotated[int, BeforeValidator(_size)]
 Room = Annotated[int, BeforeValidator(_room)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]

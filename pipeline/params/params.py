@@ -25,7 +25,8 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Duration, Fixed, Fraction, Latency, Names, Room, Section, Shape, Size, Slowdown, Table, Text
+from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text, read_names
+from .ports import InputPort, OutputPort, port_table
 
 _Settings = TypeVar("_Settings", bound=Table)
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -38,6 +39,19 @@ _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None):
 def _data(value: object) -> object:
     """Read samples given by their source alone."""
     return {"source": value} if isinstance(value, str) else value
+
+
+def _input(value: object) -> object:
+    return port_table(InputPort, value)
+
+
+def _output(value: object) -> object:
+    return port_table(OutputPort, value)
+
+
+def _outputs(value: object) -> object:
+    """Read a list of names, or a table with the form of each."""
+    return value if isinstance(value, dict) else read_names(value)
 
 
 class BudgetParams(Table):
@@ -101,7 +115,8 @@ class QuantizeParams(Table):
 class ModelParams(Table):
     """Model: its source, and the sizes that make its shapes static.
 
-    `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order; none: all. `licence` names the licence
+    `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order, as a list or a table of their forms; none: all.
+    `inputs` are the forms of inputs, see `ports.py`; `io: int8` leaves the inputs and outputs of a quantised model as integers. `licence` names the licence
     of the model, as an SPDX expression where there is one. `data` are samples of it, a source alone or a table; `quantize` makes
     a quantised model of the file first; none: the file as given.
     """
@@ -110,7 +125,11 @@ class ModelParams(Table):
     licence: Text | None = None
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
-    outputs: Names = ()
+    inputs: Annotated[dict[str, Annotated[InputPort, BeforeValidator(_input)]], Section] = Field(default_factory=dict)
+    outputs: Annotated[
+        tuple[str, ...] | dict[str, Annotated[OutputPort, BeforeValidator(_output)]], BeforeValidator(_outputs)
+    ] = ()
+    io: Literal["float", "int8"] | None = None
     data: Annotated[DataParams, BeforeValidator(_data)] | None = None
     quantize: Annotated[QuantizeParams, Section] | None = None
 

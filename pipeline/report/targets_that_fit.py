@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from ..fit.fit_model import FitReport
+from ..fit.remedies import Int8Reach
 from ..fit.verdict import FitVerdict, Sizes
 from ..memory.footprint import FootprintReport
 from ..support.sizes import format_bytes
@@ -63,6 +64,20 @@ def _lines(report: FitReport) -> Iterator[str]:
         yield f"  {each.say(below.sizes.ram, below.sizes.flash)}: {verdict}"
     if not report.remedies:
         yield "  nothing that a quick search tried takes less; `passfit optimize` searches longer"
+    if report.int8 is not None:
+        reach = report.int8
+        yield (
+            f"quantised to int8, with --io int8, it would fit {reach.target}: ram {format_bytes(reach.ram)}, "
+            f"flash {format_bytes(reach.flash)}; {_accuracy(reach)}"
+        )
+
+
+def _accuracy(reach: Int8Reach) -> str:
+    if reach.loss is None:
+        return "these are sizes only: accuracy needs samples, --data"
+    return (
+        f"{reach.loss:.4f} of {reach.metric} lost on {reach.samples} samples; `passfit quantize` leaves layers in float"
+    )
 
 
 def _plan(report: FitReport) -> str:

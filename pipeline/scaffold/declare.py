@@ -97,7 +97,7 @@ def declare(
         file = resolve_source(source if is_fetched(source) else str(repo / source))
         known |= dict.fromkeys(ports := [value.name for value in read_model(file).graph.output])
         chosen = tuple(name for name in ports if name in outputs)
-        model = read_model(file, chosen)
+        model = read_model(file, ImportOptions(outputs=chosen))
         own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
         inputs |= own.keys()
         try:

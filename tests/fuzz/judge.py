@@ -16,8 +16,9 @@ from .reference import expected, second_opinions
 TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4}
 #: the same for quantised networks, and those of float16: a rounding in an early layer moves later ones by a few steps of 1/255
 STEPS = 0.03
-ROUNDED = ("qdq", "mixed", "half", "islands")
-#: kinds of networks: `mixed` leaves some layers of a quantised one in float, `islands` some of a float16 one in float32
+ROUNDED = ("qdq", "mixed", "half", "islands", "calibrated")
+#: kinds of networks: `mixed` leaves some layers of a quantised one in float, `islands` some of a float16 one in float32, `calibrated` is
+#: quantised as `passfit quantize` does
 NETWORKS = ("float", *ROUNDED)
 #: draws of inputs that move by last places, and times that a library may be as far away as the farthest of them
 _MOVES, _MOVED = 4, 4.0

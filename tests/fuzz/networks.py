@@ -9,6 +9,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from passfit.errors import ModelError
+from passfit.quantise.prepare import prepare
+from passfit.quantise.quantiser import Quantiser
+
 from .cases import Case
 from .draw import Illegal
 from .halve import halve
@@ -17,7 +21,7 @@ from .quantise import quantise
 from .reference import expected
 
 #: those that are quantised
-_INTEGER = ("qdq", "mixed")
+_INTEGER = ("qdq", "mixed", "calibrated")
 #: graph passes a sequence may begin with
 _GRAPH = (
     "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr", "partial-convolutions",
@@ -38,7 +42,9 @@ def network_case(seed: int, only: str = "") -> Case:
         model = net.model(13 if kind in _INTEGER else int(random.choice([11, 13, 13, 17, 17, 19])))
         inputs = {"x": random.standard_normal(net.start).astype(np.float32)}
         try:
-            if kind in _INTEGER:
+            if kind == "calibrated":
+                model = _calibrated(model, inputs, random)
+            elif kind in _INTEGER:
                 model = quantise(model, inputs, random, left=0.0 if kind == "qdq" else 0.3)
             elif kind != "float":
                 model, inputs = halve(model, inputs, random, left=0.0 if kind == "half" else 0.3)
@@ -50,6 +56,15 @@ def network_case(seed: int, only: str = "") -> Case:
             return Case(kind, model, inputs, outputs, _sequence(random))
         reason = "values grow"
     raise Illegal(f"{kind}: {reason}")
+
+
+def _calibrated(model: onnx.ModelProto, inputs: dict[str, np.ndarray], random: np.random.Generator) -> onnx.ModelProto:
+    """Quantise as `passfit quantize` does, with some layers left in float. Raises Illegal."""
+    try:
+        quantiser = Quantiser(prepare(model), [inputs])
+        return quantiser.quantise([name for name in quantiser.layers if random.random() < 0.15])
+    except ModelError as error:
+        raise Illegal(error.what) from error
 
 
 def _sequence(random: np.random.Generator) -> tuple[str, ...]:

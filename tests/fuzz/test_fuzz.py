@@ -107,7 +107,7 @@ def test_a_wrong_result_and_a_dead_process_are_seen() -> None:
 
 @native
 @pytest.mark.slow
-@pytest.mark.parametrize("kind, count", [("operators", 40), ("networks", 4)])
+@pytest.mark.parametrize("kind, count", [("operators", 40), ("networks", 6)])
 def test_a_short_run_ends_every_case(kind: str, count: int) -> None:
     preload()
     results = list(run_seeds(drawer(kind), range(0, 11 * count, 11)))

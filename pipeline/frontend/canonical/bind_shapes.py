@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError, did_you_mean
+from ..source.import_options import ImportOptions
 
 if TYPE_CHECKING:
     import onnx
@@ -25,14 +26,14 @@ _LENGTHS, _LETTERS = (
 _EXAMPLE_IMAGE, _EXAMPLE_OTHER = 224, 16
 
 
-def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> list[str]:
-    """Write `shapes` into the inputs of `model`, and freeze the inputs in `fix`, in place; return assumed sizes in words.
+def bind_inputs(model: onnx.ModelProto, options: ImportOptions = ImportOptions()) -> list[str]:
+    """Write the shapes and constants of `options` into the inputs of `model`, in place; return assumed sizes in words.
 
     A named dimension with one size in one input has it in the others too. An open batch is 1, see `_assume_batches`.
     Raises ModelError for a name that is not an input, a shape or value that contradicts the model, and dimensions that stay
     open (all of them at once).
     """
-    graph = model.graph
+    graph, shapes, fix = model.graph, options.shapes, options.fix
     constants = {tensor.name for tensor in graph.initializer}
     # Files of IR version 3 list constants among the inputs: there they are defaults, here they are constants. Of such a
     # file, inference reads no constant that is not listed.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import ModelError
+from ..source.import_options import ImportOptions
 from ..source.keep_outputs import keep_outputs
 from ..source.side_files import load_side_files, messages_of, tensors_of
 from .zip_maps import unzip_maps
@@ -30,10 +31,10 @@ CONSTANT_LIMIT = 1 << 30
 _AGAIN = "Export or download the model again."
 
 
-def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
+def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.ModelProto:
     """Read the model in the file `path`, with its side files, and maps as tables.
 
-    Of `outputs`, if any are named, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
+    Of the outputs that `options` name, if any, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
     truncated or foreign file, a directory, a missing side file, or a name that is not an output.
     """
     import google.protobuf.message
@@ -66,7 +67,7 @@ def read_model(path: Path, outputs: Collection[str] = ()) -> onnx.ModelProto:
         _refuse_twice(function.node, function.input)
     _refuse_dangling(model.graph, frozenset(), set())
     unzip_maps(model, CLASSICAL)
-    keep_outputs(model, outputs)
+    keep_outputs(model, options.outputs)
     return model
 
 

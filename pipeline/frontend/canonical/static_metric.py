@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ...memory.footprint import Start
 from ..source.import_options import ImportOptions
-from .bind_shapes import bind_inputs
 from .opset import declare_sets
+from .ports import bind_ports
 from .read_onnx import read_model
 from .shapes import infer_what_is_open, static_shape, value_types
 
@@ -44,12 +44,12 @@ def start_of(path: Path, options: ImportOptions = ImportOptions()) -> Start:
 
     Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
-    model = read_model(path, options.outputs)
+    model = read_model(path, options)
     kept = {entry.key: entry.value for entry in model.metadata_props}
     if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
     declare_sets(model)
-    bind_inputs(model, options.shapes, options.fix)
+    bind_ports(model, options)
     with suppress(ModelError):
         infer_what_is_open(model)
     graph = model.graph

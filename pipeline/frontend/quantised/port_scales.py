@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..canonical.integer_ports import MOVES
 from ..canonical.shapes import constant_tensors
 
 if TYPE_CHECKING:
     import onnx
 
-#: operators that pass elements on, unchanged: the scale of their result is that of their first operand
-MOVES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _TWO_OPERANDS = ("QGemm", "QLinearAdd", "QLinearMatMul", "QLinearMul")
 _ONE_OPERAND = (
     "QLinearAveragePool",

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError, did_you_mean
+from ...params.ports import EXAMPLES, OutputPort
 
 if TYPE_CHECKING:
     import onnx
@@ -25,9 +26,21 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
     known = [value.name for value in graph.output]
     for name in outputs:
         if name not in known:
-            raise ModelError(f"The model has no output '{name}'; it has {', '.join(known)}.", did_you_mean(name, known))
+            raise ModelError(f"The model has no output '{name}'; it has {', '.join(known)}.", _hint(name, known))
+    for index in reversed(range(len(graph.output))):
+        if graph.output[index].name not in outputs:
+            del graph.output[index]
+    needed = drop_unneeded(graph)
+    for index in reversed(range(len(graph.input))):
+        if graph.input[index].name not in needed:
+            del graph.input[index]
+
+
+def drop_unneeded(graph: onnx.GraphProto) -> set[str]:
+    """Drop the nodes and constants that no output needs, in place; return the values that are needed."""
+    outputs = [value.name for value in graph.output]
     makers = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
-    waiting, needed, kept = list(outputs), set(outputs), set()
+    waiting, needed, kept = outputs, set(outputs), set[int]()
     while waiting:
         index = makers.get(waiting.pop())
         if index is None or index in kept:
@@ -39,15 +52,19 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
     for index in reversed(range(len(graph.node))):
         if index not in kept:
             del graph.node[index]
-    for values, names in (
-        (graph.output, set(outputs)),
-        (graph.input, needed),
-        (graph.initializer, needed),
-        (graph.value_info, needed | made),
-    ):
+    for values, names in ((graph.initializer, needed), (graph.value_info, needed | made)):
         for index in reversed(range(len(values))):
             if values[index].name not in names:
                 del values[index]
+    return needed
+
+
+def _hint(name: str, known: list[str]) -> str:
+    """Return the next step for a name that is none: it may be one with a form that is none."""
+    port, equals, form = name.partition("=")
+    if equals and port in known:
+        return f"'{form}' is not a form of it; write it like {EXAMPLES[OutputPort]}."
+    return did_you_mean(name, known)
 
 
 def reads(node: onnx.NodeProto) -> set[str]:

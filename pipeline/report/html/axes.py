@@ -12,6 +12,8 @@ from typing import Any
 Spec = dict[str, Any]
 Values = Sequence[Mapping[str, Any]]
 
+#: version of Vega-Lite in the pinned vl-convert-python
+VEGA_LITE = "6.4"
 #: colours told apart by the colour-blind, on light and on dark pages
 #: (Okabe and Ito, https://jfly.uni-koeln.de/color/, with a lighter blue and a darker yellow)
 BLUE, GREEN, ORANGE, PURPLE, GREY, RED = "#3b8ac4", "#1b9e77", "#dd8a24", "#b877a8", "#8a8f98", "#d55e3c"

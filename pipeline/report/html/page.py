@@ -17,7 +17,7 @@ from ...support.sizes import format_bytes
 from ..accuracy_table import score_text, share
 from ..fit import printable, shorten
 from ..results import Json, Result, Results
-from .axes import Spec
+from .axes import VEGA_LITE, Spec
 from .changes import changes_section
 from .charts import effect_cells, effects_chart, overview_chart
 from .parts import Article, Chart, Part, Section, Table, Text
@@ -33,8 +33,6 @@ from .sections import (
     time_section,
 )
 
-#: version of Vega-Lite in the pinned vl-convert-python
-_VEGA_LITE = "6.4"
 #: columns of a cell; its tooltip has the whole text
 _ROOM = 64
 
@@ -170,7 +168,7 @@ def _library() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(vl_version=_VEGA_LITE)
+    return vl_convert.javascript_bundle(vl_version=VEGA_LITE)
 
 
 def _digest(script: str) -> str:

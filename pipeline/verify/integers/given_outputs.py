@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import NumericError
+from ...frontend.canonical.integer_ports import MOVES
 from ...frontend.quantised.float_twin import multiplications
-from ...frontend.quantised.port_scales import MOVES
 from ...memory.measured import GivenAgreement, OutputAgreement
 from ..error_bounds import Distance, output_range
 from ..inputs import InputDraws

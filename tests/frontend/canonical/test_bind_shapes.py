@@ -9,13 +9,14 @@ from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonical.bind_shapes import bind_inputs, dimensions
+from passfit.frontend.source.import_options import ImportOptions
 
 
 def bound(shapes: dict[str, list], given: dict[str, list[int]] | None = None) -> tuple[dict[str, list], list[str]]:
     """Bind the inputs of these shapes; return them, and the sizes assumed in words."""
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     model = helper.make_model(helper.make_graph([], "g", ports, ports[:1]))
-    assumed = bind_inputs(model, given or {}, {})
+    assumed = bind_inputs(model, ImportOptions(given or {}))
     return {port.name: dimensions(port) for port in model.graph.input}, assumed
 
 

@@ -1,0 +1,53 @@
+"""Read and write inputs and outputs of a graph: their types, and the names by which nodes read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .bind_shapes import dimensions
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def dtype_name(value: onnx.ValueInfoProto) -> str:
+    """Return the dtype of a tensor by numpy's name."""
+    from onnx import helper
+
+    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)).name
+
+
+def elem_type(dtype: str) -> int:
+    """Return ONNX's number of a dtype of numpy's."""
+    from onnx import helper
+
+    return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
+def static_sizes(value: onnx.ValueInfoProto) -> list[int]:
+    """Return the sizes of a tensor that are known to be static."""
+    return [int(size) for size in dimensions(value) or ()]
+
+
+def write_type(value: onnx.ValueInfoProto, dtype: str, shape: Sequence[int | str] | None) -> None:
+    """Write dtype and shape into a tensor's type, in place; None leaves the shape open."""
+    from onnx import helper
+
+    value.type.CopyFrom(helper.make_tensor_type_proto(elem_type(dtype), shape))
+
+
+def rename_reads(graph: onnx.GraphProto, name: str, new: str) -> None:
+    """Let every node of `graph`, and of the graphs inside, read `new` instead of `name`, in place."""
+    for node in graph.node:
+        for place, each in enumerate(node.input):
+            if each == name:
+                node.input[place] = new
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                if name not in {value.name for value in (*inner.input, *inner.initializer)}:
+                    rename_reads(inner, name, new)
+                    for value in inner.output:
+                        value.name = new if value.name == name else value.name

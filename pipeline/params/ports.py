@@ -1,0 +1,136 @@
+"""Describe inputs and outputs as the device has them: a text such as `uint8,nhwc,bgr,std=255`, or a table of params.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+
+from ..errors import ConfigError, did_you_mean
+from .fields import Table, _refuse
+
+_Port = TypeVar("_Port", bound="InputPort | OutputPort")
+#: numbers of a device's inputs and outputs
+DTYPES = ("uint8", "int8", "int16", "uint16", "int32", "float16", "float32")
+Dtype = Literal["uint8", "int8", "int16", "uint16", "int32", "float16", "float32"]
+
+
+def _numbers(value: object) -> tuple[float, ...]:
+    """Read a number, or one of each channel."""
+    found = value if isinstance(value, (list, tuple)) else [value]
+    if not found or not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in found):
+        raise _refuse(f"{value!r} is not a number. Write one, or one of each channel: [123.7, 116.3, 103.5].")
+    numbers = tuple(map(float, found))
+    if any(each in (float("inf"), float("-inf")) or each != each for each in numbers):
+        raise _refuse(f"{value!r} is not finite. Write numbers.")
+    return numbers
+
+
+Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
+
+
+class _PortTable(Table):
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return what differs from the file, as JSON values."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+class InputPort(_PortTable):
+    """Input as the device writes it; what is left out is as in the file.
+
+    The file gets `(raw − mean) / std`, or `scale · (raw − zero-point)`, in the unit of the raw number: a file of pictures from 0 to 1 has
+    `std: 255`. `mean` and `std` are one number, or one of each channel in the order of the file.
+    """
+
+    dtype: Dtype | None = None
+    layout: Literal["nhwc"] | None = None
+    channels: Literal["bgr"] | None = None
+    mean: Numbers = ()
+    std: Numbers = ()
+    scale: PositiveFloat | None = None
+    zero_point: int | None = Field(None, alias="zero-point")
+
+    @property
+    def computes(self) -> bool:
+        """Return whether numbers change: not only their order."""
+        return bool(self.dtype or self.mean or self.std or self.scale is not None or self.zero_point is not None)
+
+
+class OutputPort(_PortTable):
+    """Output as the device reads it; what is left out is as in the file.
+
+    `logits` leaves out the last Softmax, LogSoftmax or Sigmoid; `argmax` gives the index of the largest number, `top` those of the largest ones,
+    largest first, along `axis`: int32. An integer `dtype` leaves out the last DequantizeLinear, or quantises by `scale` and `zero-point`.
+    """
+
+    logits: bool = False
+    argmax: bool = False
+    top: PositiveInt | None = None
+    axis: NonNegativeInt | None = None
+    dtype: Dtype | None = None
+    layout: Literal["nhwc"] | None = None
+    scale: PositiveFloat | None = None
+    zero_point: int | None = Field(None, alias="zero-point")
+
+
+#: keys of bare words, by kind of port
+_WORDS: dict[type, dict[str, tuple[str, object]]] = {
+    InputPort: {"nhwc": ("layout", "nhwc"), "bgr": ("channels", "bgr")},
+    OutputPort: {"nhwc": ("layout", "nhwc"), "logits": ("logits", True), "argmax": ("argmax", True)},
+}
+for _words in _WORDS.values():
+    _words |= {dtype: ("dtype", dtype) for dtype in DTYPES}
+
+
+def port_table(kind: type, value: object) -> object:
+    """Read the text of a port as a table of its keys; leave a table as it is. Raises a refusal of pydantic."""
+    if value is None:
+        return {}
+    if not isinstance(value, str):
+        return value
+    table: dict[str, Any] = {}
+    for part in filter(None, value.replace(" ", "").split(",")):
+        word, equals, number = part.partition("=")
+        known = [*_WORDS[kind], *(f"{key}=" for key in ("scale", "zero-point"))]
+        known += ["mean=", "std="] if kind is InputPort else ["top=", "axis="]
+        key, read = (word, _read(number)) if equals else _WORDS[kind].get(word, ("", None))
+        if (not equals and not key) or (equals and (f"{word}=" not in known or read is None)):
+            raise _refuse(f"'{part}' is not a form. {did_you_mean(part, known)}")
+        if key in table:
+            raise _refuse(f"'{part}' says {key} again. Say it once.")
+        table[key] = read
+    return table
+
+
+def _read(text: str) -> object:
+    """Read `1.5`, or `1:2.5:3` as a list; None for anything else."""
+    try:
+        numbers = [float(each) for each in text.split(":")]
+    except ValueError:
+        return None
+    plain = [int(each) if each.is_integer() else each for each in numbers]
+    return plain if len(plain) > 1 else plain[0]
+
+
+def port_of(kind: type[_Port], value: object, name: str) -> _Port:
+    """Return the port that a text, a table or the api gives for the input or output `name`. Raises ConfigError."""
+    if isinstance(value, kind):
+        return value
+    try:
+        return kind.model_validate(port_table(kind, dict(value) if isinstance(value, Mapping) else value))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        said = problem.get("ctx", {})
+        where = "".join(f" {part}:" for part in problem["loc"])
+        what = said.get("message") or (f"{said['key']} is unknown. {said['hint']}" if "key" in said else problem["msg"])
+    except ValueError as error:  # a refusal outside of a validator
+        where, what = "", str(error)
+    raise ConfigError(f"The form of '{name}':{where} {what}", f"Write it like {EXAMPLES[kind]}.")
+
+
+EXAMPLES: dict[type, str] = {
+    InputPort: "image=uint8,nhwc,bgr,mean=123.7:116.3:103.5,std=58.4",
+    OutputPort: "scores=argmax, scores=top=5, scores=logits,int8",
+}

@@ -1,0 +1,138 @@
+"""Judge a quantised model by samples: its loss against the float one, by a metric with labels, else by decisions or errors.
+
+labels           the metric's value of the float model less that of the quantised one
+decisions alone  the fraction of samples whose largest score is another one: one output of scores
+neither          the mean error of the outputs, relative to their spread over the samples
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..errors import ModelError
+from ..frontend.canonical.folding.evaluate import first_line, open_session
+
+if TYPE_CHECKING:
+    import onnx
+
+#: scores at least, for the largest to be a decision
+_CLASSES = 2
+AGREEMENT, ERROR = "agreement", "output error"
+
+
+class Samples(Protocol):
+    """The user's samples, as `data.samples` reads them."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples."""
+
+    @property
+    def digest(self) -> str:
+        """Return the sha256 of their content."""
+
+    def inputs(self, number: int) -> Mapping[str, np.ndarray]:
+        """Return the inputs of a sample by name."""
+
+    def label(self, number: int) -> Any:
+        """Return the label of a sample; None if it has none."""
+
+
+class Metric(Protocol):
+    """Metric over the outputs of all samples by name, along a first axis of their own, and the labels: see `data.metrics`."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Return its direction."""
+
+    def compute(self, outputs: Mapping[str, np.ndarray], labels: Sequence[Any], /) -> float:
+        """Return its value."""
+
+
+Tensors = Mapping[str, np.ndarray]
+#: chooses the metric by the float model's outputs and the labels
+ChooseMetric = Callable[[Tensors, Sequence[Any]], Metric]
+
+
+class Judge:
+    """Samples with the float model's outputs; `loss` weighs a quantised model against these.
+
+    `name` is that of the metric, AGREEMENT or ERROR; `reference` its value of the float model.
+    """
+
+    def __init__(self, model: onnx.ModelProto, samples: Samples, choose: ChooseMetric | None = None):
+        """Run the float model on all samples. Raises ModelError if it does not run there."""
+        self._samples, self.count = samples, samples.count
+        self._floats = self._outputs(model, samples.count)
+        self._labels = [samples.label(number) for number in range(samples.count)]
+        labelled = choose is not None and all(label is not None for label in self._labels)
+        self._metric = choose(self._floats, self._labels) if choose is not None and labelled else None
+        unlabelled = AGREEMENT if _decisions(self._floats) is not None else ERROR
+        self.name = unlabelled if self._metric is None else self._metric.name
+        self.reference = self._value(self._floats)
+
+    def value(self, model: onnx.ModelProto) -> float:
+        """Return the metric of a model on all samples. Raises ModelError if it does not run."""
+        return self._value(self._outputs(model, self.count))
+
+    def loss(self, value: float) -> float:
+        """Return how much worse a value is than that of the float model."""
+        higher = self.name != ERROR if self._metric is None else self._metric.higher_is_better
+        return self.reference - value if higher else value - self.reference
+
+    def error(self, model: onnx.ModelProto, most: int) -> float:
+        """Return the error of a model's outputs on up to `most` samples, relative to their deviation over all."""
+        return _error(self._floats, self._outputs(model, min(most, self.count)))
+
+    def _value(self, outputs: Tensors) -> float:
+        if self._metric is not None:
+            return float(self._metric.compute(outputs, self._labels))
+        if self.name == ERROR:
+            return _error(self._floats, outputs)
+        return float(np.mean(_decisions(outputs) == _decisions(self._floats)))
+
+    def _outputs(self, model: onnx.ModelProto, count: int) -> Tensors:
+        from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+        found: dict[str, list[np.ndarray]] = {}
+        try:
+            session = open_session(model.SerializeToString())
+            names = [each.name for each in session.get_outputs()]
+            for number in range(count):
+                for name, value in zip(names, session.run(None, dict(self._samples.inputs(number))), strict=True):
+                    found.setdefault(name, []).append(np.asarray(value))
+        except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
+            raise ModelError(
+                f"ONNX Runtime cannot run the model on the samples: {first_line(error)}.", "Check the samples' inputs."
+            ) from error
+        return {name: np.stack(values) for name, values in found.items()}
+
+
+def _decisions(outputs: Tensors) -> np.ndarray | None:
+    """Return the largest score of each sample, if scores of classes are all that a model gives."""
+    scores = next(iter(outputs.values()))
+    if len(outputs) != 1 or scores.dtype.kind != "f" or scores.ndim < 2:
+        return None
+    classes = scores.shape[-1]
+    return scores.reshape(-1, classes).argmax(1) if _CLASSES <= classes == scores[0].size else None
+
+
+def _error(floats: Tensors, others: Tensors) -> float:
+    """Return the root of the mean squared error relative to the float values' deviation, the largest over the outputs.
+
+    `others` may be of fewer samples.
+    """
+    worst = 0.0
+    for name, other in others.items():
+        exact = floats[name].astype(np.float64)
+        wrong = float(np.sqrt(np.mean(np.square(other.astype(np.float64) - exact[: len(other)]))))
+        spread = float(np.std(exact))
+        worst = max(worst, wrong / spread if spread else float(wrong > 0))
+    return worst

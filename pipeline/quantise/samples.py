@@ -1,0 +1,58 @@
+"""Open the user's samples for a model, and choose the metric over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..data.decisions import find_task
+from ..data.metrics import check_metric, find_metric
+from ..data.samples import InputForm, Samples, read_samples
+from ..frontend.canonical.folding.evaluate import open_session
+from ..frontend.canonical.ports import file_form_model
+from .judge import ChooseMetric, Metric, Tensors
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+
+def samples_of(model: onnx.ModelProto, source: str) -> Samples:
+    """Open samples for a model with static inputs. Raises ConfigError."""
+    from onnx import helper
+
+    constants = {each.name for each in model.graph.initializer}
+    forms = []
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        if value.name not in constants:
+            shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+            forms.append(InputForm(value.name, helper.tensor_dtype_to_np_dtype(tensor.elem_type), shape))
+    return read_samples(source, forms)
+
+
+class FileSamples:
+    """Samples in the form of the device's ports, given in that of the file: a quantiser takes the file without them."""
+
+    def __init__(self, samples: Samples, ported: onnx.ModelProto):
+        """Take samples for the model with ports."""
+        self._samples, self.count, self.digest, self.label = samples, samples.count, samples.digest, samples.label
+        models = {value.name: file_form_model(ported, value.name) for value in ported.graph.input}
+        self._sessions = {
+            name: open_session(each.SerializeToString()) for name, each in models.items() if each is not None
+        }
+
+    def inputs(self, number: int) -> dict[str, np.ndarray]:
+        """Return the inputs of a sample by name, as the file takes them."""
+        given = self._samples.inputs(number)
+        return given | {name: session.run(None, {name: given[name]})[0] for name, session in self._sessions.items()}
+
+
+def choose_metric(name: str | None) -> ChooseMetric:
+    """Return the choice of a metric by name, by default by the outputs and labels."""
+    check_metric(name)
+
+    def choose(outputs: Tensors, labels: Sequence[Any]) -> Metric:
+        return find_metric(name, find_task(outputs, labels))
+
+    return choose

@@ -1,0 +1,118 @@
+"""Narrow a model without samples of its ranges: weights alone in int8 or int4 for flash, or all in float16 for ram too.
+
+    W: float[filters, …]  ►  int4[filters, taps], a scale for each block of a filter's taps ─► DequantizeLinear ─► Reshape ─► Conv
+
+Layers compute on floats; libraries dequantise a weight where it is read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..frontend.canonical.folding.fold_constants import sort_nodes
+from ..frontend.canonical.graph_context import context_of
+from ..frontend.canonical.node_builder import attributes_of
+from .prepare import quiet
+
+if TYPE_CHECKING:
+    import onnx
+
+#: taps of a filter that share a scale; the least weights of a tensor, below which scales and code take what is saved
+BLOCK, _LEAST = 32, 512
+#: the operator set of blocks with a scale each
+BLOCKS = 21
+#: operators with weights as their second operand, and the axis of it that is the filters': the others are summed over
+_FILTERS = {"Conv": 0, "ConvTranspose": 0, "Gemm": 1, "MatMul": 1}
+
+
+def narrow_weights(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
+    """Return a prepared model of operator set BLOCKS with the weights of layers in blocks of integers of 8 or 4 bits."""
+    from onnx import helper, numpy_helper
+
+    made, context = type(model)(), context_of(model)
+    made.CopyFrom(model)
+    constants = {each.name: each for each in made.graph.initializer}
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in made.graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    first: list[onnx.NodeProto] = []
+    for name, tensor in list(constants.items()):
+        axes = {_filters(node, name) for node in readers.get(name, [])}
+        weights = context.constant(name)
+        if len(axes) != 1 or None in axes or weights is None or weights.dtype != np.float32 or weights.size < _LEAST:
+            continue
+        axis = axes.pop()
+        assert axis is not None
+        numbers, scales = _blocks(weights, axis, bits)
+        kept = [f"{name}_{part}" for part in ("numbers", "scales", "sizes")]
+        flat = numbers.shape != weights.shape
+        kind = made.graph.initializer.add()
+        kind.CopyFrom(_packed(kept[0], numbers, bits))
+        made.graph.initializer.append(numpy_helper.from_array(scales, kept[1]))
+        along = 0 if axis else 1
+        dequantised = f"{name}_floats" if flat else name
+        first.append(
+            helper.make_node("DequantizeLinear", kept[:2], [dequantised], f"{name}_dequantise", axis=along, block_size=BLOCK)
+        )  # fmt: skip
+        if flat:
+            made.graph.initializer.append(numpy_helper.from_array(np.array(weights.shape, np.int64), kept[2]))
+            first.append(helper.make_node("Reshape", [dequantised, kept[2]], [name], f"{name}_shape"))
+        made.graph.initializer.remove(tensor)
+    nodes = [*first, *made.graph.node]
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
+    return made
+
+
+def _filters(node: onnx.NodeProto, name: str) -> int | None:
+    """Return the axis of filters of the weights `name` of a layer; None if it is another operand, or no such layer."""
+    if node.domain or node.op_type not in _FILTERS or list(node.input).index(name) != 1 or name in node.input[2:]:
+        return None
+    return 0 if node.op_type == "Gemm" and attributes_of(node).get("transB") else _FILTERS[node.op_type]
+
+
+def _blocks(weights: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights as integers and the scale of each block: taps of a filter along the other axis, of two.
+
+    Weights of more than two axes are flattened to lines of a filter; those of stacked matrices are lines as they are.
+    """
+    lines = weights.reshape(-1, weights.shape[-1]).T if axis else weights.reshape(weights.shape[0], -1)
+    most, taps = (1 << (bits - 1)) - 1, lines.shape[1]
+    padded = np.zeros((len(lines), -(-taps // BLOCK) * BLOCK), np.float32)
+    padded[:, :taps] = lines
+    grouped = padded.reshape(len(lines), -1, BLOCK)
+    largest = np.abs(grouped).max(-1)
+    scales = np.where(largest > 0, largest / most, 1).astype(np.float32)
+    numbers = (
+        np.clip(np.rint(grouped / scales[..., None]), -most, most).astype(np.int8).reshape(len(lines), -1)[:, :taps]
+    )
+    return (numbers.T, scales.T) if axis else (numbers, scales)
+
+
+def _packed(name: str, numbers: np.ndarray, bits: int) -> onnx.TensorProto:
+    """Return integers as a constant; two of 4 bits share a byte."""
+    from onnx import TensorProto, numpy_helper
+
+    content = np.ascontiguousarray(numbers)
+    if bits == 8:
+        return numpy_helper.from_array(content, name)
+    nibbles = content.reshape(-1).astype(np.uint8) & 15
+    pairs = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8)).reshape(-1, 2)
+    made = TensorProto(name=name, data_type=TensorProto.INT4, dims=content.shape)
+    made.raw_data = (pairs[:, 0] | pairs[:, 1] << 4).tobytes()
+    assert math.prod(content.shape) == content.size
+    return made
+
+
+def to_halves(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a prepared model whose floats are float16, except for inputs and outputs, by onnxruntime's converter."""
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    copied = type(model)()
+    copied.CopyFrom(model)
+    with quiet():
+        return sort_nodes(convert_float_to_float16(copied, keep_io_types=True, disable_shape_infer=True))
