@@ -187,15 +187,14 @@ def write_manifest(
     `asked` are the sequence and the tuning that were to be built, where another plan was delivered.
     """
     from ..codegen import c_identifier
-    from ..frontend.quantised.port_scales import port_scales
+    from ..frontend.quantised.port_scales import port_facts
 
-    program, scales = lowered.program, port_scales(imported.drawn_for)
+    program, facts = lowered.program, port_facts(imported.drawn_for)
 
     def ports(group: tuple) -> list[dict]:
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
         return [
-            {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
-            | (dict(zip(("scale", "zero_point"), scales[name])) if name in scales else {})
+            {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} | facts.get(name, {})
             for name, tensor in tensors
         ]
 
