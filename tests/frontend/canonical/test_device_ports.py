@@ -191,7 +191,7 @@ def test_logits_of_a_quantised_softmax_are_those_before_it(tmp_path: Path) -> No
 
 
 def test_an_output_may_have_channels_last(tmp_path: Path) -> None:
-    model = model_of([node("Relu", ["x"], ["y"])], {"x": [1, 3, 4, 5]}, {"y": [1, 3, 4, 5]})
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": [1, 3, 4, 5]}, ["y"])
     values = {"x": draws("float32", [1, 3, 4, 5])}
     for each in both(model, tmp_path, outputs={"y": "nhwc,uint8,scale=0.01"}):
         expected = np.clip(np.rint(np.maximum(values["x"], 0) / np.float32(0.01)), 0, 255).transpose(0, 2, 3, 1)
