@@ -82,9 +82,8 @@ def test_the_file_computes_behind_the_conversion(
     if conversion is not None and opset > 6:
         (converted,) = run(conversion, {"x": raw})
         np.testing.assert_array_equal(run(model, {"x": converted})[0], run(reference, {"x": raw})[0])
-        np.testing.assert_allclose(
-            device_form(reference, "x", converted), raw, rtol=1e-6 if raw.dtype.kind == "f" else 0
-        )
+        near = {"rtol": 1e-3, "atol": 1e-4} if raw.dtype.kind == "f" else {"rtol": 0}
+        np.testing.assert_allclose(device_form(reference, "x", converted), raw, **near)
 
 
 def quantised(shared: bool = True, channels_last: bool = False, float_reader: bool = False) -> onnx.ModelProto:
