@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BeforeValidator,
+    Discriminator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Tag,
     ValidationError,
 )
 
@@ -49,9 +51,13 @@ def _output(value: object) -> object:
     return port_table(OutputPort, value)
 
 
-def _outputs(value: object) -> object:
-    """Read a list of names, or a table with the form of each."""
-    return value if isinstance(value, dict) else read_names(value)
+def _kind_of_outputs(value: object) -> str:
+    """Tell a list of names from a table with the form of each."""
+    return "[table]" if isinstance(value, dict) else "[list]"
+
+
+_Names = Annotated[tuple[str, ...], BeforeValidator(read_names), Tag("[list]")]
+_Outputs = Annotated[dict[str, Annotated[OutputPort, BeforeValidator(_output)]], Tag("[table]")]
 
 
 class BudgetParams(Table):
@@ -122,9 +128,7 @@ class ModelParams(Table):
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
     inputs: Annotated[dict[str, Annotated[InputPort, BeforeValidator(_input)]], Section] = Field(default_factory=dict)
-    outputs: Annotated[
-        tuple[str, ...] | dict[str, Annotated[OutputPort, BeforeValidator(_output)]], BeforeValidator(_outputs)
-    ] = ()
+    outputs: Annotated[_Names | _Outputs, Discriminator(_kind_of_outputs)] = ()
     io: Literal["float", "int8"] | None = None
     data: Annotated[DataParams, BeforeValidator(_data)] | None = None
     quantize: Annotated[QuantizeParams, Section] | None = None
@@ -330,7 +334,7 @@ def _explain(path: Path, error: ValidationError) -> ConfigError:
     """Explain the first problem pydantic found, in our words."""
     problem = error.errors()[0]
     # pydantic puts the key of a table in twice when the key itself is wrong: `models, 1, [key]`
-    place = [str(part) for part in problem["loc"] if part != "[key]"]
+    place = [str(part) for part in problem["loc"] if part not in ("[key]", "[list]", "[table]")]
     context = problem.get("ctx", {})
     if problem["type"] == "unknown_key":
         return ConfigError(f"{path}: {'.'.join([*place, context['key']])} is unknown.", context["hint"])

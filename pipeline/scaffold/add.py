@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ..artifacts.origin import import_options
 from ..errors import ConfigError
+from ..frontend.source.import_options import ImportOptions
 from ..params.params import ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
@@ -29,6 +32,9 @@ from .render import (
 )
 from .write import write_all
 
+#: keys of a model in params.yaml, by option
+_KEYS = {"--shape": "shapes", "--input": "inputs", "--output": "outputs", "--io": "io"}
+
 
 def add_to_repo(
     repo: Path,
@@ -36,11 +42,11 @@ def add_to_repo(
     targets: Sequence[str] = (),
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
-    outputs: Sequence[str] = (),
+    **options: Any,
 ) -> list[Path]:
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
-    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
+    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to each new model that
     has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
     it. An entry that is there already stays as it is, and so does every other byte. Both files are written, or none.
 
@@ -51,12 +57,17 @@ def add_to_repo(
         raise ConfigError("Nothing was named.", "Give a MODEL or --target NAME; `passfit targets` lists the targets.")
     if name is not None and len(models) != 1:
         raise ConfigError(f"--name {name} is for one model, not for {len(models)}.", "Add them one by one.")
-    root, shapes = repo_root(repo), dict(shapes or {})
+    root, chosen = repo_root(repo), ImportOptions(shapes or {}, **options)
     params_yaml, dvc_yaml = EditedFile.read(repo / "params.yaml"), EditedFile.read(repo / "dvc.yaml")
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
-    for key, model in _new(repo, sources, shapes, params, outputs).items():
-        params_yaml.add(("models",), key, model.model_dump(mode="json", exclude_defaults=True), model_entry(key, model))
+    for key, model in _new(repo, sources, params, chosen).items():
+        params_yaml.add(
+            ("models",),
+            key,
+            model.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+            model_entry(key, model),
+        )
     for target in dict.fromkeys(targets):
         get_target(target, repo)
         if target not in params.targets:
@@ -86,9 +97,8 @@ def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str
 def _new(
     repo: Path,
     sources: Mapping[str, str],
-    shapes: dict[str, Sequence[int]],
     params: Params,
-    outputs: Sequence[str],
+    options: ImportOptions,
 ) -> dict[str, ModelParams]:
     """Declare the models params.yaml lacks.
 
@@ -96,18 +106,21 @@ def _new(
     """
     new = {key: source for key, source in sources.items() if key not in params.models}
     if new:
-        return declare(repo, new, shapes, outputs)
+        return declare(repo, new, options)
     for key in sources:
-        for port, shape in shapes.items():
-            if tuple(shape) != params.models[key].shapes.get(port):
-                raise ConfigError(
-                    f"The model '{key}' is there already, and --shape {port} would change it.",
-                    f"Change models.{key}.shapes in params.yaml, or give another --name.",
-                )
-        if outputs and set(outputs) != set(params.models[key].outputs):
+        there = params.models[key]
+        differ = [f"--shape {port}" for port, shape in options.shapes.items() if tuple(shape) != there.shapes.get(port)]
+        differ += [f"--input {port}" for port, form in options.input_ports.items() if form != there.inputs.get(port)]
+        if options.outputs and (
+            set(options.outputs) != set(there.outputs) or options.output_ports != import_options(there).output_ports
+        ):
+            differ.append("--output")
+        if options.io is not None and options.io != there.io:
+            differ.append("--io")
+        if differ:
             raise ConfigError(
-                f"The model '{key}' is there already, and --output would change it.",
-                f"Change models.{key}.outputs in params.yaml, or give another --name.",
+                f"The model '{key}' is there already, and {differ[0]} would change it.",
+                f"Change models.{key}.{_KEYS[differ[0].split()[0]]} in params.yaml, or give another --name.",
             )
     return {}
 

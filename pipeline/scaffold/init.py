@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError, TargetError
+from ..frontend.source.import_options import ImportOptions
 from ..targets.catalogue import get_target
 from .declare import declare, repo_root, source_in
 from .dvc_file import side_paths
@@ -29,11 +31,11 @@ def init_repo(
     force: bool = False,
     merge: bool = False,
     show: Callable[[str], None] = lambda diff: None,
-    outputs: Sequence[str] = (),
+    **options: Any,
 ) -> list[Path]:
     """Write dvc.yaml, params.yaml and lines of .gitignore into `repo`; return the files written.
 
-    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to every model that
+    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to every model that
     has such an input, and `outputs` are kept alone in every model that has one of them. All files are written, or none.
     A file that exists is kept with ours appended if `merge` is set, and replaced if `force` is; `show` gets the diff of every
     file that is, or would be, changed. Raises ConfigError outside of a git and DVC repo, for a model outside of it, for a file
@@ -49,7 +51,7 @@ def init_repo(
     for target in targets:
         get_target(target, repo)
     sources = model_names(source_in(repo, root, model) for model in models)
-    declared = declare(repo, sources, dict(shapes or {}), outputs)
+    declared = declare(repo, sources, ImportOptions(shapes or {}, **options))
     beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
     files = {
         "dvc.yaml": render_dvc_yaml(sources, targets, beside),
