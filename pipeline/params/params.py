@@ -13,13 +13,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BeforeValidator,
-    Discriminator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    Tag,
     ValidationError,
 )
 
@@ -27,8 +25,8 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text, read_names
-from .ports import InputPort, OutputPort, port_table
+from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
+from .ports import InputForm, OutputForms
 
 _Settings = TypeVar("_Settings", bound=Table)
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -41,23 +39,6 @@ _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None):
 def _data(value: object) -> object:
     """Read samples given by their source alone."""
     return {"source": value} if isinstance(value, str) else value
-
-
-def _input(value: object) -> object:
-    return port_table(InputPort, value)
-
-
-def _output(value: object) -> object:
-    return port_table(OutputPort, value)
-
-
-def _kind_of_outputs(value: object) -> str:
-    """Tell a list of names from a table with the form of each."""
-    return "[table]" if isinstance(value, dict) else "[list]"
-
-
-_Names = Annotated[tuple[str, ...], BeforeValidator(read_names), Tag("[list]")]
-_Outputs = Annotated[dict[str, Annotated[OutputPort, BeforeValidator(_output)]], Tag("[table]")]
 
 
 class BudgetParams(Table):
@@ -127,8 +108,8 @@ class ModelParams(Table):
     licence: Text | None = None
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
-    inputs: Annotated[dict[str, Annotated[InputPort, BeforeValidator(_input)]], Section] = Field(default_factory=dict)
-    outputs: Annotated[_Names | _Outputs, Discriminator(_kind_of_outputs)] = ()
+    inputs: Annotated[dict[str, InputForm], Section] = Field(default_factory=dict)
+    outputs: OutputForms = ()
     io: Literal["float", "int8"] | None = None
     data: Annotated[DataParams, BeforeValidator(_data)] | None = None
     quantize: Annotated[QuantizeParams, Section] | None = None

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..canonical.integer_ports import MOVES
-from ..canonical.ports import port_forms
+from ..canonical.ports.apply import port_forms
+from ..canonical.ports.integers import MOVES
 from ..canonical.shapes import constant_tensors
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ConfigError, ModelError
-from passfit.frontend.canonical.ports import device_form, file_form_model, port_forms
+from passfit.frontend.canonical.ports.apply import device_form, file_form_model, port_forms
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_bytes, given_model
 from passfit.frontend.source.import_options import ImportOptions
 
-from ...models import model_of, run, save
-from ...profiles import examples
+from ....models import model_of, run, save
+from ....profiles import examples
 
 node = helper.make_node
 SLOW = settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

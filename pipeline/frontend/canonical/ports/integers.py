@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..source.keep_outputs import drop_unneeded, reads
-from .node_builder import Names
-from .port_values import dtype_name, rename_reads, static_sizes, write_type
-from .read_onnx import node_title
-from .shapes import constant_tensors
+from ...source.keep_outputs import drop_unneeded, reads
+from ..node_builder import Names
+from ..read_onnx import node_title
+from ..shapes import constant_tensors
+from .values import dtype_name, rename_reads, static_sizes, write_type
 
 if TYPE_CHECKING:
     import onnx

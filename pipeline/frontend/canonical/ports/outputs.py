@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ModelError
-from ...params.ports import OutputPort
-from .bind_shapes import dimensions
-from .input_ports import _TO_DEVICE
-from .integer_ports import MOVES, integer_output, last_nodes, replace_last
-from .node_builder import Names, NodeBuilder
-from .port_values import dtype_name, elem_type, rename_reads, write_type
-from .read_onnx import operator_set
-from .shapes import infer_what_is_open
+from ....errors import ModelError
+from ....params.ports import OutputPort
+from ..bind_shapes import dimensions
+from ..node_builder import Names, NodeBuilder
+from ..read_onnx import operator_set
+from ..shapes import infer_what_is_open
+from .inputs import _TO_DEVICE
+from .integers import MOVES, integer_output, last_nodes, replace_last
+from .values import dtype_name, elem_type, rename_reads, write_type
 
 if TYPE_CHECKING:
     import onnx
