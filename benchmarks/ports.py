@@ -108,11 +108,15 @@ def _rows(rows: Mapping[str, Mapping]) -> list[str]:
             else ""
         )
         lines.append(
-            f"| {name} | {before['ram']:,} | {after['ram']:,} | {ratios[-1]:.2f} | {slower} | {after['max_rel_error']:.1e} |"
+            f"| {name} | {before['ram']:,} | {after['ram']:,} | {ratios[-1]:.2f} | {slower} | {_error(after)} |"
         )
     return (
         [*lines, f"| geometric mean ({len(ratios)}) | | | **{geometric_mean(ratios):.2f}** | | |"] if ratios else lines
     )
+
+
+def _error(found: Mapping) -> str:
+    return "not run" if found["max_rel_error"] is None else f"{found['max_rel_error']:.1e}"
 
 
 def input_name(model: Model) -> str:
