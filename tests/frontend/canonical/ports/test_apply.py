@@ -133,6 +133,24 @@ def test_an_input_that_is_no_single_quantisation_stays_a_float(tmp_path: Path, c
     assert "the input 'x' stays a float" in caplog.text
 
 
+@pytest.mark.parametrize(("opset", "integer"), [(11, False), (12, True)])
+def test_a_pooling_in_front_pools_bytes_where_it_can(tmp_path: Path, opset: int, integer: bool) -> None:
+    constants = {"s": np.float32(0.05), "z": np.int8(3)}
+    nodes = [
+        node("MaxPool", ["x"], ["m"], kernel_shape=[2, 2], pads=[1, 1, 0, 0]), node("QuantizeLinear", ["m", "s", "z"], ["q"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"]), node("Relu", ["d"], ["r"]), node("QuantizeLinear", ["r", "s", "z"], ["rq"]),
+        node("DequantizeLinear", ["rq", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    model = model_of(nodes, {"x": [1, 2, 4, 4]}, {"y": [1, 2, 4, 4]}, constants, opset=opset)
+    reference, _ = both(model, tmp_path, io="int8")
+    assert (reference.graph.input[0].type.tensor_type.elem_type == TensorProto.INT8) == integer
+    raw = draws("int8", [1, 2, 4, 4])
+    floats = (raw.astype(np.float32) - 3) * np.float32(0.05)
+    (expected,) = run(model, {"x": floats})
+    (found,) = run(reference, {"x": raw if integer else floats})
+    np.testing.assert_array_equal(found, np.rint(expected / np.float32(0.05)) + 3)
+
+
 def test_a_form_of_its_own_goes_before_io(tmp_path: Path) -> None:
     model = quantised()
     reference, _ = both(model, tmp_path, io="int8", inputs={"x": "uint8,nhwc,std=32"})
