@@ -197,10 +197,10 @@ def write_manifest(
     `asked` are the sequence and the tuning that were to be built, where another plan was delivered.
     """
     from ..codegen import c_identifier
-    from ..frontend.quantised.port_scales import port_scales
+    from ..frontend.quantised.port_scales import port_facts
     from ..verify.inputs import assumed_inputs
 
-    program, scales = lowered.program, port_scales(imported.drawn_for)
+    program, facts = lowered.program, port_facts(imported.drawn_for)
     drawn = verify.samples is None
     assumed = spare("the assumed inputs", partial(assumed_inputs, imported.drawn_for), lambda why: {}) if drawn else {}
 
@@ -208,7 +208,7 @@ def write_manifest(
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
         return [
             {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
-            | (dict(zip(("scale", "zero_point"), scales[name])) if name in scales else {})
+            | facts.get(name, {})
             | ({"assumed": assumed[name]} if group is program.inputs and name in assumed else {})
             for name, tensor in tensors
         ]

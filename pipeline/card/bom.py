@@ -183,7 +183,9 @@ def _card(facts: Facts) -> dict[str, Any]:
 
 def _format(port: dict[str, Any]) -> str:
     text = f"{port['name']}: {port['dtype']} {port['shape']}"
-    return f"{text}, scale {port['scale']:.9g}, zero point {port['zero_point']}" if "scale" in port else text
+    if "scale" in port:
+        text += f", scale {port['scale']:.9g}, zero point {port['zero_point']}"
+    return f"{text}; {port['form']}" if "form" in port else text
 
 
 def _metrics(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ def model_card(facts: Facts) -> str:
         "",
         "## Inputs and outputs",
         "",
-        *_table(("", "dtype", "shape", "scale", "zero point"), _ports(facts)),
+        *_table(("", "dtype", "shape", "scale", "zero point", "form"), _ports(facts)),
         "",
         f"## On {escaped(report.target)}",
         "",
@@ -89,7 +89,14 @@ def _ports(facts: Facts) -> Iterator[tuple[str, ...]]:
         for number, port in enumerate(facts.ports(kind)):
             shape = " × ".join(map(str, port["shape"])) or "scalar"
             scale, zero = (f"{port[key]:.9g}" if key in port else "" for key in ("scale", "zero_point"))
-            yield f"{kind[:-1]} {number}: {escaped(port['name'])}", port["dtype"], shape, scale, zero
+            yield (
+                f"{kind[:-1]} {number}: {escaped(port['name'])}",
+                port["dtype"],
+                shape,
+                scale,
+                zero,
+                escaped(port.get("form", "")),
+            )
 
 
 def _sizes(facts: Facts) -> Iterator[tuple[str, ...]]:

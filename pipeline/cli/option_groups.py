@@ -31,6 +31,16 @@ OutputOption = Annotated[
         help="keep this output, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
     ),
 ]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        help="take an input as the device writes it: INPUT=uint8,nhwc,bgr,mean=123.7:116.3:103.5,std=58.4; repeatable",
+    ),
+]
+IoOption = Annotated[
+    str | None, typer.Option("--io", help="int8: leave quantised inputs and outputs as integers; default: float")
+]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
 DataOption = Annotated[
     str | None,
@@ -95,17 +105,9 @@ class ModelOptions:
     fix: Annotated[
         list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
     ] = None
-    input_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            help="take an input as the device writes it: INPUT=uint8,nhwc,bgr,mean=123.7:116.3:103.5,std=58.4; repeatable",
-        ),
-    ] = None
+    input_: InputOption = None
     output: OutputOption = None
-    io: Annotated[
-        str | None, typer.Option("--io", help="int8: leave quantised inputs and outputs as integers; default: float")
-    ] = None
+    io: IoOption = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import ConfigError, PassfitError
 from . import options
-from .option_groups import NameOption, OutputOption, ShapeOption
+from .option_groups import InputOption, IoOption, NameOption, OutputOption, ShapeOption
 
 DataOption = Annotated[
     str | None,
@@ -25,7 +25,9 @@ def init(
     ] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
+    input_: InputOption = None,
     output: OutputOption = None,
+    io: IoOption = None,
     data: DataOption = None,
     folder: Annotated[
         Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
@@ -53,16 +55,9 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             written = init_repo(
-                folder,
-                model or [],
-                target or [],
-                options.shapes(shape),
-                force,
-                merge,
-                typer.echo,
-                outputs=output or (),
-                data=data,
-            )
+                folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, data=data,
+                inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
+            )  # fmt: skip
         except PassfitError:
             if made:
                 folder.rmdir()
@@ -82,7 +77,9 @@ def add(
     model: Annotated[list[str] | None, typer.Argument(help="models in this repo, or pypi: sources")] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
+    input_: InputOption = None,
     output: OutputOption = None,
+    io: IoOption = None,
     data: DataOption = None,
     name: NameOption = None,
 ) -> None:
@@ -90,8 +87,9 @@ def add(
     from ..scaffold import add_to_repo
 
     written = add_to_repo(
-        Path(), model or [], target or [], options.shapes(shape), name, outputs=output or (), data=data
-    )
+        Path(), model or [], target or [], options.shapes(shape), name, data=data, inputs=options.inputs(input_),
+        outputs=options.outputs(output), io=io,
+    )  # fmt: skip
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(

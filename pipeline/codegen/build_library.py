@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
 from ..support.temporary_folder import scratch_folder
@@ -61,11 +61,11 @@ def build_library(
     folder: Path,
     timed: bool = False,
     model_sha256: str = "",
-    scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
+    ports: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Library:
     """Build the library of a lowered program in `folder`; `workspace` is in bytes, `timed` is for profiles.
 
-    The header states `model_sha256` and `scales`: see `write_library`.
+    The header states `model_sha256` and `ports`: see `write_library`.
     Kernels are checked as `target.index_checks` says. Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
@@ -93,5 +93,5 @@ def build_library(
             timed,
             reasons,
             model_sha256,
-            scales,
+            ports,
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,11 @@ COMPILE_FLAGS = (
 _BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
 #: and no note on the stack, which is not a segment there: GNU's linker misses it in the objects of others
 _STACK_NOTE = ".note.GNU-stack"
+#: C types of numbers that C has by another name than numpy
+_C_TYPES = {
+    "float32": "float", "float64": "double", "bool": "uint8_t", "float16": "uint16_t with the bits of a half",
+    "bfloat16": "uint16_t with the upper bits of a float", "int4": "int8_t", "uint4": "uint8_t",
+}  # fmt: skip
 
 
 def compile_flags(target: Target) -> tuple[str, ...]:
@@ -87,7 +92,7 @@ def write_library(
     timed: bool = False,
     reasons: Mapping[str, tuple[str, ...]] | None = None,
     model_sha256: str = "",
-    scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
+    ports: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
@@ -96,7 +101,7 @@ def write_library(
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
     `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`. The header states `model_sha256`,
-    the digest of the model's file, and `scales`, scale and zero point of inputs and outputs by name.
+    the digest of the model's file, and `ports`: `scale`, `zero_point` and `form` in words, of inputs and outputs by name.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
@@ -105,7 +110,7 @@ def write_library(
     check_symbols(kernels, target)
     addresses = addresses_on(program, plan, target, kernels.read_only_bytes())
     values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons)
-    values |= {"timed": timed, "model_sha256": model_sha256, "scales": scales}
+    values |= {"timed": timed, "model_sha256": model_sha256, "facts": ports}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -190,7 +195,7 @@ def library_values(
         "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
         "float_functions": target.bare and calls_float_functions(kernels.undefined),
-        "timed": False, "model_sha256": "", "scales": {},
+        "timed": False, "model_sha256": "", "facts": {},
     }  # fmt: skip
 
 
@@ -254,7 +259,10 @@ def _refusal(step: Step, reasons: Mapping[str, tuple[str, ...]]) -> str:
 
 def _port(program: Program, name: str, tensor: int, addresses: TensorAddresses) -> dict:
     what, address = program.tensors[tensor], addresses.tensors[tensor]
-    return {"name": name, "address": address, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes}
+    c_type = _C_TYPES.get(what.dtype, f"{what.dtype}_t")
+    return {
+        "name": name, "address": address, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes, "c_type": c_type,
+    }  # fmt: skip
 
 
 def _build(

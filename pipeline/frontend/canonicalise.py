@@ -45,7 +45,7 @@ from .canonical.operators.old_slopes import spread_slopes
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
-from .canonical.ports import bind_ports, port_forms, write_forms
+from .canonical.ports.apply import bind_ports, port_forms, write_forms
 from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite

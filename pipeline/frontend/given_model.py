@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .canonical.opset import declare_sets
-from .canonical.ports import bind_ports
+from .canonical.ports.apply import bind_ports
 from .canonical.read_onnx import CLASSICAL, all_nodes, read_model
 from .canonical.static_metric import is_marked
 from .source.import_options import ImportOptions

@@ -22,7 +22,7 @@ from ..support.sizes import parse_size
 from .latency_limit import LatencyLimit, parse_latency
 
 
-def _refuse(message: str) -> PydanticCustomError:
+def refuse(message: str) -> PydanticCustomError:
     # pydantic fills {placeholders} of its template; handing the sentence over as a value keeps braces in it literal
     return PydanticCustomError("params", "{message}", {"message": message})
 
@@ -35,13 +35,13 @@ def _unknown(key: str, hint: str) -> PydanticCustomError:
 def _size(value: object) -> int:
     """Read a size in bytes: `1MiB`, `512KiB`, `1MB`, or a number of bytes."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise _refuse(f"{value!r} is not a size. Write it like 512KiB, 1MiB, 1MB, or a number of bytes.")
+        raise refuse(f"{value!r} is not a size. Write it like 512KiB, 1MiB, 1MB, or a number of bytes.")
     try:
         nbytes = parse_size(value)
     except ConfigError as error:
-        raise _refuse(str(error)) from error
+        raise refuse(str(error)) from error
     if nbytes == 0:
-        raise _refuse("nothing fits in 0 bytes. Leave it out for no limit.")
+        raise refuse("nothing fits in 0 bytes. Leave it out for no limit.")
     return nbytes
 
 
@@ -58,14 +58,14 @@ def _shape(value: object) -> tuple[int, ...]:
     elif isinstance(value, int) and not isinstance(value, bool):
         dims = [value]
     if not isinstance(dims, list) or not all(type(dim) is int and dim > 0 for dim in dims):
-        raise _refuse(f"{value!r} is not a shape. Write it like [1, 3, 48, 192] or 1x3x48x192.")
+        raise refuse(f"{value!r} is not a shape. Write it like [1, 3, 48, 192] or 1x3x48x192.")
     return tuple(dims)
 
 
 def _check_fixed(value: object) -> object:
     """Check the value an input is frozen to: a number, a truth value, or nested lists."""
     if not _is_fixed(value):
-        raise _refuse(f"no input can be fixed to {value!r}. Write a number or a list of numbers.")
+        raise refuse(f"no input can be fixed to {value!r}. Write a number or a list of numbers.")
     return value
 
 
@@ -76,11 +76,11 @@ def _is_fixed(value: object) -> bool:
 def _latency(value: object) -> LatencyLimit:
     """Read a limit of latency: `20ms`, or `1.5x`."""
     if not isinstance(value, str):
-        raise _refuse(f"{value!r} is not a latency limit. Write it like 20ms, 0.5s, or 1.5x.")
+        raise refuse(f"{value!r} is not a latency limit. Write it like 20ms, 0.5s, or 1.5x.")
     try:
         return parse_latency(value)
     except ConfigError as error:
-        raise _refuse(str(error)) from error
+        raise refuse(str(error)) from error
 
 
 def _duration(value: object) -> float:
@@ -90,20 +90,20 @@ def _duration(value: object) -> float:
     except PydanticCustomError:
         found = None
     if found is None:
-        raise _refuse(f"{value!r} is not a time. Write it like 20ms or 0.5s.")
+        raise refuse(f"{value!r} is not a time. Write it like 20ms or 0.5s.")
     return found
 
 
 def _text(value: str) -> str:
     if not value.strip():
-        raise _refuse("it is empty. Write a name.")
+        raise refuse("it is empty. Write a name.")
     return value
 
 
 def read_names(value: object) -> tuple[str, ...]:
     """Read a list of names."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name.strip() for name in value):
-        raise _refuse(f"{value!r} is not a list of names. Write it like [scores, boxes].")
+        raise refuse(f"{value!r} is not a list of names. Write it like [scores, boxes].")
     return tuple(value)
 
 

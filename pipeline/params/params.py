@@ -25,8 +25,8 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text, read_names
-from .ports import InputPort, OutputPort, port_table
+from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
+from .ports import InputForm, OutputForms
 
 _Settings = TypeVar("_Settings", bound=Table)
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -39,19 +39,6 @@ _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None):
 def _data(value: object) -> object:
     """Read samples given by their source alone."""
     return {"source": value} if isinstance(value, str) else value
-
-
-def _input(value: object) -> object:
-    return port_table(InputPort, value)
-
-
-def _output(value: object) -> object:
-    return port_table(OutputPort, value)
-
-
-def _outputs(value: object) -> object:
-    """Read a list of names, or a table with the form of each."""
-    return value if isinstance(value, dict) else read_names(value)
 
 
 class BudgetParams(Table):
@@ -125,10 +112,8 @@ class ModelParams(Table):
     licence: Text | None = None
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
-    inputs: Annotated[dict[str, Annotated[InputPort, BeforeValidator(_input)]], Section] = Field(default_factory=dict)
-    outputs: Annotated[
-        tuple[str, ...] | dict[str, Annotated[OutputPort, BeforeValidator(_output)]], BeforeValidator(_outputs)
-    ] = ()
+    inputs: Annotated[dict[str, InputForm], Section] = Field(default_factory=dict)
+    outputs: OutputForms = ()
     io: Literal["float", "int8"] | None = None
     data: Annotated[DataParams, BeforeValidator(_data)] | None = None
     quantize: Annotated[QuantizeParams, Section] | None = None
@@ -334,7 +319,7 @@ def _explain(path: Path, error: ValidationError) -> ConfigError:
     """Explain the first problem pydantic found, in our words."""
     problem = error.errors()[0]
     # pydantic puts the key of a table in twice when the key itself is wrong: `models, 1, [key]`
-    place = [str(part) for part in problem["loc"] if part != "[key]"]
+    place = [str(part) for part in problem["loc"] if part not in ("[key]", "[list]", "[table]")]
     context = problem.get("ctx", {})
     if problem["type"] == "unknown_key":
         return ConfigError(f"{path}: {'.'.join([*place, context['key']])} is unknown.", context["hint"])

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Tag,
+    ValidationError,
+)
 
 from ..errors import ConfigError, did_you_mean
-from .fields import Table, _refuse
+from .fields import Table, read_names, refuse
 
 _Port = TypeVar("_Port", bound="InputPort | OutputPort")
 #: numbers of a device's inputs and outputs
@@ -20,10 +29,10 @@ def _numbers(value: object) -> tuple[float, ...]:
     """Read a number, or one of each channel."""
     found = value if isinstance(value, (list, tuple)) else [value]
     if not found or not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in found):
-        raise _refuse(f"{value!r} is not a number. Write one, or one of each channel: [123.7, 116.3, 103.5].")
+        raise refuse(f"{value!r} is not a number. Write one, or one of each channel: [123.7, 116.3, 103.5].")
     numbers = tuple(map(float, found))
     if any(each in (float("inf"), float("-inf")) or each != each for each in numbers):
-        raise _refuse(f"{value!r} is not finite. Write numbers.")
+        raise refuse(f"{value!r} is not finite. Write numbers.")
     return numbers
 
 
@@ -97,9 +106,9 @@ def port_table(kind: type, value: object) -> object:
         known += ["mean=", "std="] if kind is InputPort else ["top=", "axis="]
         key, read = (word, _read(number)) if equals else _WORDS[kind].get(word, ("", None))
         if (not equals and not key) or (equals and (f"{word}=" not in known or read is None)):
-            raise _refuse(f"'{part}' is not a form. {did_you_mean(part, known)}")
+            raise refuse(f"'{part}' is not a form. {did_you_mean(part, known)}")
         if key in table:
-            raise _refuse(f"'{part}' says {key} again. Say it once.")
+            raise refuse(f"'{part}' says {key} again. Say it once.")
         table[key] = read
     return table
 
@@ -134,3 +143,23 @@ EXAMPLES: dict[type, str] = {
     InputPort: "image=uint8,nhwc,bgr,mean=123.7:116.3:103.5,std=58.4",
     OutputPort: "scores=argmax, scores=top=5, scores=logits,int8",
 }
+
+
+def _kind_of_outputs(value: object) -> str:
+    """Tell a list of names from a table with the form of each."""
+    return "[table]" if isinstance(value, dict) else "[list]"
+
+
+def _input(value: object) -> object:
+    return port_table(InputPort, value)
+
+
+def _output(value: object) -> object:
+    return port_table(OutputPort, value)
+
+
+InputForm = Annotated[InputPort, BeforeValidator(_input)]
+_Names = Annotated[tuple[str, ...], BeforeValidator(read_names), Tag("[list]")]
+_Forms = Annotated[dict[str, Annotated[OutputPort, BeforeValidator(_output)]], Tag("[table]")]
+#: a list of names, or a table with the form of each
+OutputForms = Annotated[_Names | _Forms, Discriminator(_kind_of_outputs)]

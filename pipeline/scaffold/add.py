@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ..artifacts.origin import import_options
 from ..artifacts.places import quantised_model
 from ..artifacts.sample_files import EVALUATED, evaluate_stage_name, quantize_stage_name
 from ..errors import ConfigError
+from ..frontend.source.import_options import ImportOptions
 from ..params.params import DataParams, ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
@@ -36,6 +39,9 @@ from .render import (
 )
 from .write import write_all
 
+#: keys of a model in params.yaml, by option
+_KEYS = {"--shape": "shapes", "--input": "inputs", "--output": "outputs", "--io": "io"}
+
 
 def add_to_repo(
     repo: Path,
@@ -43,12 +49,12 @@ def add_to_repo(
     targets: Sequence[str] = (),
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
-    outputs: Sequence[str] = (),
     data: str | None = None,
+    **options: Any,
 ) -> list[Path]:
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
-    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
+    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to each new model that
     has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
     it. `data` are samples of all of them, of those that are there already too. Any other entry that is there stays as it is, and
     so does every other byte. A dvc.yaml that lacks a stage for what params.yaml says of a model gets it. Both files are
@@ -61,14 +67,14 @@ def add_to_repo(
         raise ConfigError("Nothing was named.", "Give a MODEL or --target NAME; `passfit targets` lists the targets.")
     if name is not None and len(models) != 1:
         raise ConfigError(f"--name {name} is for one model, not for {len(models)}.", "Add them one by one.")
-    root, shapes = repo_root(repo), dict(shapes or {})
+    root, chosen = repo_root(repo), ImportOptions(shapes or {}, **options)
     params_yaml, dvc_yaml = EditedFile.read(repo / "params.yaml"), EditedFile.read(repo / "dvc.yaml")
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
     samples = None if data is None else data_in(repo, root, data)
-    new = _new(repo, sources, shapes, params, outputs, samples)
+    new = _new(repo, sources, params, chosen, samples)
     for key, model in new.items():
-        written = model.model_dump(mode="json", exclude_defaults=True)
+        written = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         if model.data is not None:
             written["data"] = model.data.source
         params_yaml.add(("models",), key, written, model_entry(key, model))
@@ -106,9 +112,8 @@ def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str
 def _new(
     repo: Path,
     sources: Mapping[str, str],
-    shapes: dict[str, Sequence[int]],
     params: Params,
-    outputs: Sequence[str],
+    options: ImportOptions,
     data: DataParams | None,
 ) -> dict[str, ModelParams]:
     """Declare the models params.yaml lacks.
@@ -117,18 +122,21 @@ def _new(
     """
     new = {key: source for key, source in sources.items() if key not in params.models}
     if new:
-        return declare(repo, new, shapes, outputs, data)
+        return declare(repo, new, options, data)
     for key in sources:
-        for port, shape in shapes.items():
-            if tuple(shape) != params.models[key].shapes.get(port):
-                raise ConfigError(
-                    f"The model '{key}' is there already, and --shape {port} would change it.",
-                    f"Change models.{key}.shapes in params.yaml, or give another --name.",
-                )
-        if outputs and set(outputs) != set(params.models[key].outputs):
+        there = params.models[key]
+        differ = [f"--shape {port}" for port, shape in options.shapes.items() if tuple(shape) != there.shapes.get(port)]
+        differ += [f"--input {port}" for port, form in options.input_ports.items() if form != there.inputs.get(port)]
+        if options.outputs and (
+            set(options.outputs) != set(there.outputs) or options.output_ports != import_options(there).output_ports
+        ):
+            differ.append("--output")
+        if options.io is not None and options.io != there.io:
+            differ.append("--io")
+        if differ:
             raise ConfigError(
-                f"The model '{key}' is there already, and --output would change it.",
-                f"Change models.{key}.outputs in params.yaml, or give another --name.",
+                f"The model '{key}' is there already, and {differ[0]} would change it.",
+                f"Change models.{key}.{_KEYS[differ[0].split()[0]]} in params.yaml, or give another --name.",
             )
     return {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..artifacts.git import git
@@ -14,6 +14,7 @@ from ..frontend.imported_model import import_onnx
 from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.source import resolve_source
 from ..params.params import DataParams, ModelParams
+from ..params.ports import OutputPort
 from .render import is_fetched
 
 
@@ -81,32 +82,38 @@ def data_in(repo: Path, root: Path, source: str) -> DataParams:
 
 
 def declare(
-    repo: Path,
-    sources: Mapping[str, str],
-    shapes: dict[str, Sequence[int]],
-    outputs: Sequence[str] = (),
-    data: DataParams | None = None,
+    repo: Path, sources: Mapping[str, str], options: ImportOptions = ImportOptions(), data: DataParams | None = None
 ) -> dict[str, ModelParams]:
-    """Declare the models, each with the `shapes` of its own inputs, checked against the file, and with `data`.
+    """Declare the models with `data`, each with the shapes and forms of its own inputs and outputs, checked against the file.
 
-    A model that has some of `outputs` keeps these alone. Raises ModelError for a model that import refuses, for a shape of no
-    model's input, and for an output of no model.
+    A model that has some of the outputs of `options` keeps these alone. Raises ModelError for a model that import refuses, for a
+    shape or form of no model's input, and for an output of no model.
     """
+    ports = options.output_ports
     declared, inputs, known = {}, set[str](), dict[str, None]()
     for name, source in sources.items():
         file = resolve_source(source if is_fetched(source) else str(repo / source))
-        known |= dict.fromkeys(ports := [value.name for value in read_model(file).graph.output])
-        chosen = tuple(name for name in ports if name in outputs)
+        known |= dict.fromkeys(names := [value.name for value in read_model(file).graph.output])
+        chosen = [each for each in names if each in options.outputs]
+        forms = {each: ports.get(each, OutputPort()) for each in chosen} if ports else {}
         model = read_model(file, ImportOptions(outputs=chosen))
-        own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
-        inputs |= own.keys()
+        known_inputs = [value.name for value in model.graph.input]
+        inputs.update(known_inputs)
+        made = ModelParams(
+            source=source,
+            shapes={each: list(options.shapes[each]) for each in known_inputs if each in options.shapes},
+            inputs={each: port for each, port in options.input_ports.items() if each in known_inputs},
+            outputs=forms or tuple(chosen),
+            io=options.io,
+            data=data,
+        )
         try:
-            import_onnx(file, ImportOptions(own, outputs=chosen))
+            import_onnx(file, ImportOptions(made.shapes, {}, made.outputs, made.inputs, made.io))
         except ModelError as error:
             raise ModelError(f"{source}: {error.what}", error.hint) from error
-        declared[name] = ModelParams(source=source, shapes=own, outputs=chosen, data=data)
-    for unknown in sorted(set(outputs) - known.keys()):
+        declared[name] = made
+    for unknown in sorted(set(options.outputs) - known.keys()):
         raise ModelError(f"No model has an output '{unknown}'.", did_you_mean(unknown, known))
-    for unknown in sorted(shapes.keys() - inputs):
+    for unknown in sorted({*options.shapes, *options.inputs} - inputs):
         raise ModelError(f"No model has an input '{unknown}'.", "Look at the names of the inputs again.")
     return declared

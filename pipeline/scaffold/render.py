@@ -112,10 +112,10 @@ def model_entry(name: str, model: ModelParams) -> Entry:
     if shapes:
         block += ["  shapes:", *(f"    {port}: {shape}" for port, shape in shapes.items())]
         flow += f", shapes: {{{', '.join(f'{port}: {shape}' for port, shape in shapes.items())}}}"
-    if model.outputs:
-        outputs = f"outputs: [{', '.join(map(scalar, model.outputs))}]"
-        block.append(f"  {outputs}")
-        flow += f", {outputs}"
+    ports = model.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"inputs", "outputs", "io"})
+    for key, value in ports.items():
+        block.append(f"  {key}: {_flow(value)}")
+        flow += f", {key}: {_flow(value)}"
     if model.data is not None:
         block.append(f"  {data_entry(model.data).flow}")
         flow += f", {data_entry(model.data).flow}"
@@ -125,6 +125,15 @@ def model_entry(name: str, model: ModelParams) -> Entry:
 def data_entry(data: DataParams) -> Entry:
     """Return the entry of samples under a model in params.yaml."""
     return _line(f"data: {scalar(data.source)}")
+
+
+def _flow(value: object) -> str:
+    """Format a value of JSON as YAML in one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{scalar(key)}: {_flow(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return scalar(value) if isinstance(value, str) else json.dumps(value)
 
 
 def target_entry(name: str) -> Entry:

@@ -196,7 +196,8 @@ class RowDependence:
             return
         # a row may choose the phase of a channel too (pixel shuffle): its operand has whole rows, with all channels
         own = self.dims.get(nest.store.buffer)
-        place = moved[0] if len(moved) == 1 else own if own in moved else None
+        places = moved if len(moved) == 1 else [each for each in moved if self._moves_on(nest, indices[each])] or moved
+        place = places[0] if len(places) == 1 else own if own in places else None
         if place is None or self.dims.get(source, place) != place:
             self.whole.add(source)
             return
@@ -204,6 +205,14 @@ class RowDependence:
         self._reads.setdefault(source, []).append((nest, indices[place]))
         if not any(source.same_as(each) for each in self.kernel.params):
             self._stretch(nest, source, indices[place])
+
+    def _moves_on(self, nest: RowNest, index: Expr) -> bool:
+        """Return whether later rows never read before earlier ones at `index`: a phase begins again."""
+        try:
+            low, high = self._needed(nest, index)
+        except Unknown:
+            return False
+        return bool((np.diff(low) >= 0).all() and (np.diff(high) >= 0).all())
 
     def _stretch(self, nest: RowNest, buffer: Var, index: Expr) -> None:
         """Widen the window of an internal buffer to the rows the block reads at `index`."""

@@ -44,7 +44,7 @@ def build_and_run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from ..frontend.quantised.port_scales import port_scales
+    from ..frontend.quantised.port_scales import port_facts
     from .cases import add_plain_sums, unverified_cases
     from .integers.given_outputs import GivenOutputs, given_outputs
     from .run import verify_library
@@ -79,9 +79,9 @@ def build_and_run(
 
         with step_limit("Compiling the kernels", imported.name):
             digest = str(imported.record.get("model", ""))
-            scales = port_scales(imported.drawn_for)
+            facts = port_facts(imported.drawn_for)
             library = build_library(
-                imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, scales=scales
+                imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, ports=facts
             )
         wait_for_cases()
         wait_for_others()

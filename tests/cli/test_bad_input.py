@@ -122,6 +122,18 @@ def test_an_output_that_the_model_lacks(refused: Refused, cnn: Path):
     assert "no output 'nosuch'" in refused("compile", cnn, "--target", "x86-64", "--output", "nosuch", "--out", "out")
 
 
+@pytest.mark.parametrize(
+    ("option", "form", "said"),
+    [
+        ("--input", "image", "no form"), ("--input", "image=", "no form"), ("--input", "image=uint9", "'uint9' is not a form"),
+        ("--input", "picture=uint8", "no input 'picture'"), ("--input", "image=mean=1:2:3:4:5", "5 numbers of mean"),
+        ("--io", "int8", "quantised"), ("--io", "int9", "io: 'int9'"), ("--output", "scores=argmx", "'argmx'"),
+    ],
+)  # fmt: skip
+def test_a_form_of_a_port_that_is_none(refused: Refused, cnn: Path, option: str, form: str, said: str):
+    assert said in refused("compile", cnn, "--target", "x86-64", option, form, "--out", "out")
+
+
 def test_an_open_shape_is_asked_for(refused: Refused, tmp_path: Path):
     model = _save(tmp_path / "m.onnx", helper.make_node("Relu", ["x"], ["y"]), shape=("batch", "width"))
     assert "--shape" in refused("compile", model, "--target", "x86-64", "--out", "out")

@@ -56,6 +56,9 @@ def made(repo, request) -> Repo:
         (PARAMS.replace("a.onnx}", "a.onnx, shapes: {x: [1, 2]}}"), "shapes"),
         (PARAMS.replace("a.onnx}", "a.onnx, fix: {x: 1}}"), "fix"),
         (PARAMS.replace("a.onnx}", "a.onnx, outputs: [y]}"), "outputs"),
+        (PARAMS.replace("a.onnx}", "a.onnx, outputs: {y: argmax}}"), "outputs, forms"),
+        (PARAMS.replace("a.onnx}", "a.onnx, inputs: {x: uint8}}"), "inputs"),
+        (PARAMS.replace("a.onnx}", "a.onnx, io: int8}"), "io"),
         (PARAMS.replace("a.onnx}", "'pypi:p==1!a.onnx'}"), "source"),
         (PARAMS + "search: {strategy: greedy}", "search.strategy"),
         (PARAMS + "search: {max-extra-compute: null}", "search.max-extra-compute"),
@@ -86,6 +89,16 @@ def test_other_params_are_found(made, params, said):
 def test_params_that_no_step_reads_are_no_matter(made, params):
     made.params(params)
     assert verdict(made)[0] == 0
+
+
+def test_a_result_from_before_ports_had_forms_is_not_stale(repo):
+    manifest = repo.footprint().with_name("manifest.json")
+    recorded = json.loads(manifest.read_text())
+    for key in ("outputs", "inputs", "forms", "io"):
+        del recorded["made_from"][key]
+    manifest.write_text(json.dumps(recorded))
+    repo.params(PARAMS.replace("a.onnx}", "a.onnx, io: float, inputs: {x: {}}}"))
+    assert verdict(repo)[0] == 0
 
 
 def test_a_budget_counts_at_once(made):

@@ -88,11 +88,12 @@ def test_the_header_states_stack_survivors_version_and_model(tmp_path):
         target,
         tmp_path,
         model_sha256="ab12",
-        scales={name: (0.1, -7)},
+        ports={name: {"scale": 0.1, "zero_point": -7, "form": "write 3 bytes */"}},
     )
     text = made.header.read_text()
     assert (
         "#define M_INPUT0_SCALE 0.1f /*" in text
+        and "\n * write 3 bytes * / */\n" in text
         and "#define M_INPUT0_ZERO_POINT -7\n" in text
         and "M_OUTPUT0_SCALE" not in text
     )
@@ -101,7 +102,7 @@ def test_the_header_states_stack_survivors_version_and_model(tmp_path):
     assert f"passfit {version}: m, sha256 ab12\0".encode() in made.archive.read_bytes()
     assert '#define M_MODEL_SHA256 "ab12"' in text and "#define M_PASSFIT_VERSION" in text and "Not re-entrant" in text
     assert "#define M_STACK_BYTES 0 /* not measured" in text
-    assert re.search(r"input 0: .*; (kept until it is written again|lost by a run) \*/", text)
+    assert re.search(r"input 0: .*; (kept until it is written again|lost by a run)( \*/|$)", text, re.MULTILINE)
     state_stack(made, 312)
     assert "#define M_STACK_BYTES 312 /* of one run" in made.header.read_text()
 

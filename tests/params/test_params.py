@@ -267,3 +267,32 @@ def test_importing_config_stays_cheap():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_forms_of_ports_are_texts_or_tables(load):
+    texts = load(
+        "models: {m: {source: m.onnx, inputs: {x: 'uint8,nhwc,std=255'}, outputs: {y: argmax, z: }, io: int8}}"
+    ).models["m"]
+    tables = load(
+        "models: {m: {source: m.onnx, inputs: {x: {dtype: uint8, layout: nhwc, std: 255}}, outputs: {y: {argmax: true}, z: {}}, io: int8}}"
+    ).models["m"]
+    assert texts == tables
+    assert texts.inputs["x"].record == {"dtype": "uint8", "layout": "nhwc", "std": [255.0]} and texts.io == "int8"
+    assert list(texts.outputs) == ["y", "z"] and texts.outputs["y"].argmax and not texts.outputs["z"].record
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("inputs: {x: {dtyp: uint8}}", "models.m.inputs.x.dtyp is unknown. Did you mean 'dtype'?"),
+        ("inputs: {x: uint9}", "models.m.inputs.x: 'uint9' is not a form. Did you mean 'uint8'?"),
+        ("inputs: {x: {mean: [a]}}", "models.m.inputs.x.mean: ['a'] is not a number."),
+        ("outputs: {y: argmx}", "'argmx' is not a form. Did you mean 'argmax'?"),
+        ("outputs: y", "is not a list of names"),
+        ("io: int4", "models.m.io should be 'float' or 'int8'"),
+    ],
+)
+def test_wrong_forms_of_ports_are_named_with_their_place(load, entry, says):
+    with pytest.raises(ConfigError) as refused:
+        load(f"models: {{m: {{source: m.onnx, {entry}}}}}")
+    assert says in str(refused.value)

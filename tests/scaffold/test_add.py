@@ -4,7 +4,9 @@ import os
 
 import pytest
 
+from passfit.artifacts.origin import import_options
 from passfit.errors import ConfigError, ModelError, OutputError, TargetError
+from passfit.frontend.source.import_options import ImportOptions
 from passfit.params.params import load_params
 from passfit.scaffold import add_to_repo, init_repo
 from passfit.support.yaml_file import read_yaml
@@ -177,3 +179,21 @@ def test_without_the_files_of_init_it_names_init(made, file):
     (made / file).unlink()
     with pytest.raises(ConfigError, match="passfit init"):
         add_to_repo(made, ["models/c.onnx"])
+
+
+def test_forms_of_inputs_and_outputs_are_declared(made):
+    forms = {"inputs": {"c": "int16,std=4"}, "outputs": {"y": "int8,scale=0.1,zero-point=-3"}}
+    assert add_to_repo(made, ["models/c.onnx"], **forms)
+    declared = load_params(made / "params.yaml").models["c"]
+    assert import_options(declared) == ImportOptions(inputs=declared.inputs, outputs=declared.outputs)
+    assert import_options(declared).record() == ImportOptions(**forms).record()
+    assert add_to_repo(made, ["models/c.onnx"], **forms) == []
+    for other, says in (
+        ({"inputs": {"c": "int16"}}, "--input c"),
+        ({"outputs": {"y": "argmax"}}, "--output"),
+        ({"io": "int8"}, "--io"),
+    ):
+        with pytest.raises(ConfigError, match=f"{says} would change it"):
+            add_to_repo(made, ["models/c.onnx"], **other)
+    with pytest.raises(ModelError, match="an input 'd'"):
+        add_to_repo(made, ["models/b.onnx"], shapes={"b": (1, 8)}, inputs={"d": "int8"})

@@ -16,7 +16,7 @@ from ...errors import ModelError
 from ...memory.footprint import Start
 from ..source.import_options import ImportOptions
 from .opset import declare_sets
-from .ports import bind_ports
+from .ports.apply import bind_ports
 from .read_onnx import read_model
 from .shapes import infer_what_is_open, static_shape, value_types
 

@@ -1,11 +1,15 @@
-"""Find scale and zero point of a model's quantised inputs and outputs: those of the operators that read or write them."""
+"""Find what a device has to know of inputs and outputs: scale, zero point, and the form in words.
+
+Scale and zero point are those of the operators that read or write a port, or of its form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..canonical.integer_ports import MOVES
+from ..canonical.ports.apply import port_forms
+from ..canonical.ports.integers import MOVES
 from ..canonical.shapes import constant_tensors
 
 if TYPE_CHECKING:
@@ -29,6 +33,58 @@ _WRITES = {
     "QuantizeLinear": (1, 2), "QLinearConv": (6, 7),
     **dict.fromkeys(_ONE_OPERAND, (3, 4)), **dict.fromkeys(_TWO_OPERANDS, (6, 7)), "QGemm": (7, 8),
 }  # fmt: skip
+
+
+def port_facts(model: onnx.ModelProto) -> dict[str, dict[str, Any]]:
+    """Return by input and output `scale` and `zero_point`, if there is a single pair, and `form` in words, if it is not the file's."""
+    facts: dict[str, dict[str, Any]] = {
+        name: {"scale": scale, "zero_point": zero} for name, (scale, zero) in port_scales(model).items()
+    }
+    forms = port_forms(model)
+    for kind, words in (("inputs", input_words), ("outputs", output_words)):
+        for name, form in forms[kind].items():
+            known = {key: form[key] for key in ("scale", "zero_point") if key in form and form.get("dtype") != "int32"}
+            facts[name] = {**facts.get(name, {}), **known, "form": words(form)}
+    return facts
+
+
+def input_words(form: Mapping[str, Any]) -> str:
+    """Say what a device writes into an input of a form, and what the network gets."""
+    unit = "bytes" if form["dtype"] in ("uint8", "int8") else f"{form['dtype']} numbers"
+    order = "BGR " if form["bgr"] else ""
+    shape = form["shape"][1:] if form["shape"][:1] == [1] and len(form["shape"]) > 1 else form["shape"]
+    what = f"write {'x'.join(map(str, shape)) or 'one'} {unit}"
+    if len(shape) == 3 and form.get("last"):
+        what += f", rows of {order}pixels"
+    elif order:
+        what += ", planes of B, G and R"
+    if "scale" in form:
+        return f"{what}; the network gets scale * (number - zero point)"
+    if not (form["mean"] or form["factor"]):
+        return f"{what}; the network gets the numbers themselves"
+    mean, std = (", ".join(f"{each:.7g}" for each in form[key]) for key in ("mean", "std"))
+    of_channels = " of each channel in the file's order" if max(len(form["mean"]), len(form["std"])) > 1 else ""
+    difference = f"(number - {mean})" if mean and "," not in mean else "(number - mean)" if mean else "number"
+    quotient = "" if not std else f" / {std}" if "," not in std else " / std"
+    lists = [f"{key} {text}" for key, text in (("mean", mean), ("std", std)) if "," in text]
+    return f"{what}; the network gets {difference}{quotient}" + (f", {', '.join(lists)}{of_channels}" if lists else "")
+
+
+def output_words(form: Mapping[str, Any]) -> str:
+    """Say what a device reads from an output of a form."""
+    said = [f"before the last {form['logits']}"] if "logits" in form else []
+    if "index" in form:
+        what = (
+            "the index of the largest number"
+            if form["index"] == "argmax"
+            else f"the indices of the {form['index']} numbers"
+        )
+        said.append(f"{what} along axis {form['axis']} of the file's output")
+    if form.get("last"):
+        said.append("channels last")
+    if form.get("quantised"):
+        said.append("integers of the real numbers")
+    return ", ".join(said) or f"as {form.get('dtype', 'in the file')}"
 
 
 def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:

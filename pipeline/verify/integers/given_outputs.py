@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import NumericError
-from ...frontend.canonical.integer_ports import MOVES
+from ...frontend.canonical.ports.integers import MOVES
 from ...frontend.quantised.float_twin import multiplications
 from ...memory.measured import GivenAgreement, OutputAgreement
 from ..error_bounds import Distance, output_range

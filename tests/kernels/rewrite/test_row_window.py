@@ -120,6 +120,14 @@ BODIES = {
         lambda x: _op.reshape(_op.permute_dims(_op.reshape(x, (1, 2, 2, 2, 4, 3)), [0, 3, 4, 1, 5, 2]), (1, 2, 8, 6)),
         [1, 2, 3],
     ),
+    "pixel shuffle, channels last": (
+        [(1, 8, 4, 3)],
+        lambda x: _op.permute_dims(
+            _op.reshape(_op.permute_dims(_op.reshape(x, (1, 2, 2, 2, 4, 3)), [0, 3, 4, 1, 5, 2]), (1, 2, 8, 6)),
+            [0, 2, 3, 1],
+        ),
+        [1, 2, 3],
+    ),
     "cumulative": ([(3, 4)], lambda x: _op.cumsum(x, 1), []),
 }
 
@@ -130,6 +138,14 @@ def test_other_kernels(name):
     kernel = single(shapes, body)
     check_windows(kernel)
     assert set(splits_along(kernel)) >= set(along)
+
+
+def test_rows_of_a_pixel_shuffle_are_rows_in_any_layout():
+    """Follow the rows of the operand, not its channels: with channels last, a row is at the place of a channel."""
+    for name, result, operand in (("pixel shuffle", 2, 2), ("pixel shuffle, channels last", 1, 2)):
+        shapes, body, _ = BODIES[name]
+        rows = rows_of(single(shapes, body).kernel, result)
+        assert rows is not None and [follows.axis for _, follows in rows.operands] == [operand], name
 
 
 def test_a_convolution_and_a_pooling_in_one_kernel():

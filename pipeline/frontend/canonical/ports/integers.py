@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..source.keep_outputs import drop_unneeded, reads
-from .node_builder import Names
-from .port_values import dtype_name, rename_reads, static_sizes, write_type
-from .read_onnx import node_title
-from .shapes import constant_tensors
+from ...source.keep_outputs import drop_unneeded, reads
+from ..node_builder import Names
+from ..read_onnx import node_title, operator_set
+from ..shapes import constant_tensors
+from .values import dtype_name, rename_reads, static_sizes, write_type
 
 if TYPE_CHECKING:
     import onnx
 
 #: operators that pass elements on, unchanged: the scale of their result is that of their first operand
 MOVES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+#: first operator set in which all of these move bytes, and those that do not before
+_BYTES, _OF_FLOATS = 12, frozenset({"Flatten", "MaxPool"})
 #: operators that read no element
 _SIZES = ("Shape", "Size")
 
@@ -49,8 +51,8 @@ def integer_input(model: onnx.ModelProto, name: str) -> dict[str, Any] | str:
         return ""
     moves: list[onnx.NodeProto] = []
     ends: list[onnx.NodeProto] = []
-    for node in _readers(graph, name, moves):
-        if node.op_type != "QuantizeLinear" or node.input[1] in (each.name for each in graph.input):
+    for node in _readers(graph, name, _byte_moves(model), moves):
+        if node.op_type != "QuantizeLinear":
             return f"the {node_title(node)} reads it"
         ends.append(node)
     scales = {_scale(graph, node) for node in ends}
@@ -83,14 +85,21 @@ def integer_input(model: onnx.ModelProto, name: str) -> dict[str, Any] | str:
             "mean": [], "factor": [], **scale.form}  # fmt: skip
 
 
-def _readers(graph: onnx.GraphProto, name: str, moves: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes that read a value, through nodes that move its elements, which are added to `moves`."""
+def _byte_moves(model: onnx.ModelProto) -> frozenset[str]:
+    """Return the operators that move bytes in the operator set of a model."""
+    return MOVES if operator_set(model.opset_import) >= _BYTES else MOVES - _OF_FLOATS
+
+
+def _readers(
+    graph: onnx.GraphProto, name: str, through: frozenset[str], moves: list[onnx.NodeProto]
+) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes that read a value, through those that move its elements, which are added to `moves`."""
     for node in [*graph.node]:
         if name not in reads(node):
             continue
-        if node.op_type in MOVES and name == node.input[0] and name not in node.input[1:] and len(node.output) == 1:
+        if node.op_type in through and name == node.input[0] and name not in node.input[1:] and len(node.output) == 1:
             moves.append(node)
-            yield from _readers(graph, node.output[0], moves)
+            yield from _readers(graph, node.output[0], through, moves)
         elif not (node.op_type in _SIZES and not node.domain):
             yield node
 
@@ -101,7 +110,7 @@ def integer_output(model: onnx.ModelProto, name: str) -> dict[str, Any] | str:
     value = next(each for each in graph.output if each.name == name)
     if dtype_name(value) not in ("float32", "float16"):
         return ""
-    path = last_nodes(graph, name, MOVES)
+    path = last_nodes(graph, name, _byte_moves(model))
     last = path[-1] if path else None
     if last is None or last.op_type != "DequantizeLinear":
         return "no DequantizeLinear makes it" if last is None else f"the {node_title(last)} makes it"

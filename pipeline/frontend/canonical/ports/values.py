@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .bind_shapes import dimensions
+from ..bind_shapes import dimensions
 
 if TYPE_CHECKING:
     import onnx

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ModelError
-from ...params.ports import InputPort
-from .node_builder import Names, NodeBuilder
-from .port_values import dtype_name, elem_type, rename_reads, static_sizes, write_type
-from .read_onnx import operator_set
+from ....errors import ModelError
+from ....params.ports import InputPort
+from ..node_builder import Names, NodeBuilder
+from ..read_onnx import operator_set
+from .values import dtype_name, elem_type, rename_reads, static_sizes, write_type
 
 if TYPE_CHECKING:
     import onnx

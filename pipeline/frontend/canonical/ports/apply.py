@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ModelError, did_you_mean
-from ..source.import_options import ImportOptions
-from .bind_shapes import bind_inputs
-from .input_ports import convert, convert_input
-from .integer_ports import integer_input, integer_output
-from .node_builder import Names, NodeBuilder
-from .output_ports import convert_output
-from .read_onnx import operator_set
+from ....errors import ModelError, did_you_mean
+from ...source.import_options import ImportOptions
+from ..bind_shapes import bind_inputs
+from ..node_builder import Names, NodeBuilder
+from ..read_onnx import operator_set
+from .inputs import convert, convert_input
+from .integers import integer_input, integer_output
+from .outputs import convert_output
 
 if TYPE_CHECKING:
     import onnx

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ModelError
-from ...params.ports import OutputPort
-from .bind_shapes import dimensions
-from .input_ports import _TO_DEVICE
-from .integer_ports import MOVES, integer_output, last_nodes, replace_last
-from .node_builder import Names, NodeBuilder
-from .port_values import dtype_name, elem_type, rename_reads, write_type
-from .read_onnx import operator_set
-from .shapes import infer_what_is_open
+from ....errors import ModelError
+from ....params.ports import OutputPort
+from ..bind_shapes import dimensions
+from ..node_builder import Names, NodeBuilder
+from ..read_onnx import operator_set
+from ..shapes import infer_what_is_open
+from .inputs import _TO_DEVICE
+from .integers import MOVES, integer_output, last_nodes, replace_last
+from .values import dtype_name, elem_type, rename_reads, write_type
 
 if TYPE_CHECKING:
     import onnx
@@ -82,8 +82,7 @@ def _raw(model: onnx.ModelProto, name: str, dtype: str) -> dict[str, Any]:
 
 
 def _index(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any]:
-    value, build, made = _renamed(model, name)
-    shape = _sizes(model, value)
+    value, build, made, shape = _renamed(model, name)
     axis = port.axis if port.axis is not None else 1 if len(shape) > 3 else len(shape) - 1
     if not 0 <= axis < len(shape):
         raise ModelError(f"The output '{name}' has no axis {axis}: it has {len(shape)}.", "Give another axis.")
@@ -108,8 +107,8 @@ def _index(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any
 
 
 def _channels_last(model: onnx.ModelProto, name: str) -> dict[str, Any]:
-    value, build, made = _renamed(model, name)
-    shape, dtype = _sizes(model, value), dtype_name(value)
+    value, build, made, shape = _renamed(model, name)
+    dtype = dtype_name(value)
     if len(shape) != 4:
         raise ModelError(
             f"The output '{name}' has {len(shape)} axes, and nhwc is a form of four.", "Leave the layout out."
@@ -122,8 +121,8 @@ def _channels_last(model: onnx.ModelProto, name: str) -> dict[str, Any]:
 
 def _written(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any]:
     """Quantise an output, or cast it to other floats."""
-    value, build, made = _renamed(model, name)
-    shape, was = _sizes(model, value), dtype_name(value)
+    value, build, made, shape = _renamed(model, name)
+    was = dtype_name(value)
     version, dtype = operator_set(model.opset_import), port.dtype or "int8"
     if np.dtype(dtype).kind == "f":
         build.node("Cast", made, result=name, to=elem_type(dtype))
@@ -154,19 +153,20 @@ def _value(model: onnx.ModelProto, name: str) -> onnx.ValueInfoProto:
     return next(each for each in model.graph.output if each.name == name)
 
 
-def _renamed(model: onnx.ModelProto, name: str) -> tuple[onnx.ValueInfoProto, NodeBuilder, str]:
-    """Rename the value of an output, in place; return its port, a builder for the nodes behind it, and its new name."""
-    graph = model.graph
+def _renamed(model: onnx.ModelProto, name: str) -> tuple[onnx.ValueInfoProto, NodeBuilder, str, list[int | str]]:
+    """Rename the value of an output, in place; return its port, a builder for the nodes behind it, its new name, its sizes."""
+    graph, value = model.graph, _value(model, name)
+    shape = _sizes(model, value)
     build = NodeBuilder(name, Names(graph))
     made = build.names.new(f"{name}/as_in_file")
     if any(each.name == name for each in (*graph.input, *graph.initializer)):
-        return _value(model, name), build, name
+        return value, build, name, shape
     for node in graph.node:
         for place, each in enumerate(node.output):
             if each == name:
                 node.output[place] = made
     rename_reads(graph, name, made)
-    return _value(model, name), build, made
+    return value, build, made, shape
 
 
 def _sizes(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> list[int | str]:
