@@ -51,11 +51,6 @@ def given_model(model: str) -> Path:
     return canonical_model(model).with_name(GIVEN)
 
 
-def quantised_model(model: str) -> Path:
-    """Return the path of the quantised form of a model's file, relative to the repo."""
-    return Path("out") / "quantize" / model / "model.onnx"
-
-
 def compile_dir(model: str, target: str) -> Path:
     """Return the folder of a library, its manifest and its measured footprint, relative to the repo."""
     return Path("out") / "compile" / model / target

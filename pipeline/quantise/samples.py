@@ -9,7 +9,7 @@ from ..data.decisions import find_task
 from ..data.metrics import check_metric, find_metric
 from ..data.samples import InputForm, Samples, read_samples
 from ..frontend.canonical.folding.evaluate import open_session
-from ..frontend.canonical.ports import file_form_model
+from ..frontend.canonical.ports.apply import file_form_model
 from .judge import ChooseMetric, Metric, Tensors
 
 if TYPE_CHECKING:
