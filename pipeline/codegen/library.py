@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import mmap
 import os
@@ -45,6 +46,8 @@ COMPILE_FLAGS = (
 _BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
 #: and no note on the stack, which is not a segment there: GNU's linker misses it in the objects of others
 _STACK_NOTE = ".note.GNU-stack"
+#: C types of elements that are not integers; compilers differ in those of 16-bit floats
+_C_TYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t"}
 
 
 def compile_flags(target: Target) -> tuple[str, ...]:
@@ -254,7 +257,10 @@ def _refusal(step: Step, reasons: Mapping[str, tuple[str, ...]]) -> str:
 
 def _port(program: Program, name: str, tensor: int, addresses: TensorAddresses) -> dict:
     what, address = program.tensors[tensor], addresses.tensors[tensor]
-    return {"name": name, "address": address, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes}
+    c_type = _C_TYPES.get(what.dtype, f"{what.dtype}_t")
+    return {
+        "name": name, "address": address, "shape": what.shape, "dtype": what.dtype, "c_type": c_type, "nbytes": what.nbytes,
+    }  # fmt: skip
 
 
 def _build(
@@ -293,6 +299,8 @@ def _build(
 
 def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> list[str]:
     """Write header, C sources and weights into `folder`; return the names of the files to compile."""
+    stated = render("library.h.j2", **values, digest="")
+    values = values | {"digest": hashlib.sha256(stated.encode()).hexdigest()[:12]}
     sources = {f"{values['m']}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
     if addresses.weight_blocks:
         sources["weights.s"] = "weights.s.j2"
