@@ -62,13 +62,15 @@ def build_library(
     timed: bool = False,
     model_sha256: str = "",
     scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
+    source: bool = False,
 ) -> Library:
     """Build the library of a lowered program in `folder`; `workspace` is in bytes, `timed` is for profiles.
 
-    The header states `model_sha256` and `scales`: see `write_library`.
+    The header states `model_sha256` and `scales`: see `write_library`. `source` keeps C and assembly of the library beside it.
     Kernels are checked as `target.index_checks` says. Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
+    from .assembly import assemble
     from .checks.guard_kernels import guard_kernels
     from .functions.merge_kernels import merge_identical_kernels
     from .objects import build_objects
@@ -94,4 +96,5 @@ def build_library(
             reasons,
             model_sha256,
             scales,
+            assemble(kernels, target, scratch) if source else "",
         )

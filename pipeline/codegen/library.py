@@ -46,6 +46,8 @@ COMPILE_FLAGS = (
 _BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
 #: and no note on the stack, which is not a segment there: GNU's linker misses it in the objects of others
 _STACK_NOTE = ".note.GNU-stack"
+#: sources of a library for other compilers
+SOURCES = ("library.c", "arena.c", "weights.c", "kernels.S", SOURCE.name)
 #: C types of elements that are not integers; compilers differ in those of 16-bit floats
 _C_TYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t"}
 
@@ -91,6 +93,7 @@ def write_library(
     reasons: Mapping[str, tuple[str, ...]] | None = None,
     model_sha256: str = "",
     scales: Mapping[str, tuple[float, int]] = MappingProxyType({}),
+    assembly: str = "",
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
@@ -99,7 +102,8 @@ def write_library(
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
     `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`. The header states `model_sha256`,
-    the digest of the model's file, and `scales`, scale and zero point of inputs and outputs by name.
+    the digest of the model's file, and `scales`, scale and zero point of inputs and outputs by name. With `assembly`, that of the
+    kernels, the files of SOURCES that the library has are kept as <identifier>_<file>.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
@@ -121,11 +125,13 @@ def write_library(
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
                 made.append(_link_shared(identifier, members, values, built, target))
+            if assembly:
+                made += _keep_sources(built, values, assembly)
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
         raise OutputError(f"The library cannot be written to {out}: {error.strerror}.", "Check the folder.") from error
-    shared = out / made[2] if len(made) > 2 else None
+    shared = out / f"lib{identifier}.so" if f"lib{identifier}.so" in made else None
     regions = tuple(block.region for block in (*addresses.arenas, *addresses.weight_blocks) if block.region)
     return Library(
         identifier,
@@ -324,6 +330,17 @@ def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: 
             "Choose an --out on a file system that allows execution; else report this model.",
         )
     return shared
+
+
+def _keep_sources(folder: Path, values: dict, assembly: str) -> list[str]:
+    """Write the sources of a library that was built in `folder`, for compilers other than its own; return their names."""
+    contents = {block.name: (folder / f"{values['m']}_{block.name}.bin").read_bytes() for block, _ in values["weight_blocks"]}
+    (folder / "weights.c").write_text(render("weights.c.j2", **values, contents=contents), encoding="utf-8")
+    (folder / "kernels.S").write_text(assembly, encoding="utf-8")
+    kept = {name: f"{values['m']}_{name}" for name in SOURCES if (folder / name).exists()}
+    for name, place in kept.items():
+        os.replace(folder / name, folder / place)
+    return list(kept.values())
 
 
 def _write_weights(path: Path, weights: Sequence[np.ndarray], block: MemoryBlock, addresses: TensorAddresses) -> None:

@@ -11,7 +11,8 @@ class VerifySettings:
 
     An error up to `tolerance`, relative to the range of its output, always passes; up to `max_error` if the sequence has
     lossy passes. A larger one passes only as far as rounding explains it: see `verify/error_bounds.py`. `image` keeps the image
-    of a target without an operating system, with the inputs of the comparison and its outputs.
+    of a target without an operating system, with the inputs of the comparison and its outputs; `source` keeps C and assembly of
+    the library.
     """
 
     seed: int = 0
@@ -19,3 +20,4 @@ class VerifySettings:
     tolerance: float = 1e-4
     max_error: float = 0.01
     image: bool = False
+    source: bool = False
