@@ -31,7 +31,7 @@ def run(*command: str, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-def cmake(folder: Path, *options: str) -> None:
+def cmake(folder: Path, *options: str, **environment: str) -> None:
     run(
         str(BIN / "cmake"),
         "-S",
@@ -43,6 +43,7 @@ def cmake(folder: Path, *options: str) -> None:
         f"-DCMAKE_MAKE_PROGRAM={BIN / 'ninja'}",
         *options,
         cwd=folder,
+        **environment,
     )
     run(str(BIN / "cmake"), "--build", "build", cwd=folder)
 
