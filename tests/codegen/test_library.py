@@ -198,7 +198,12 @@ def test_a_program_links_with_the_shared_library_by_its_header(tmp_path):
     (tmp_path / "main.c").write_text(source, encoding="utf-8")
     libc, options = program_libc(HOST)
     options = [option for option in options if option != "-static"]
-    zig_cc([*options, "-O1", "main.c", library.shared.name, "-Wl,-rpath,$ORIGIN", "-o", "main"], HOST, tmp_path, zig_target=libc)
+    zig_cc(
+        [*options, "-O1", "main.c", library.shared.name, "-Wl,-rpath,$ORIGIN", "-o", "main"],
+        HOST,
+        tmp_path,
+        zig_target=libc,
+    )
     assert subprocess.run([str(tmp_path / "main")], timeout=60).returncode == 0
 
 

@@ -109,7 +109,9 @@ def test_gnus_compiler_builds_the_sources_for_a_board_with_equal_results(tmp_pat
 
 @pytest.mark.parametrize("source", [False, True])
 @pytest.mark.parametrize("name", [BOARD, "rv32-virt"])
-def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_its_emulator(tmp_path, result, name, source):
+def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_its_emulator(
+    tmp_path, result, name, source
+):
     write_package(result(name), "cmake", tmp_path, source=source)
     cmake(tmp_path, "-DPASSFIT_SELFTEST=ON", f"-DPASSFIT_PYTHON={sys.executable}")
     assert (tmp_path / "build" / f"{M}_example.elf").is_file()

@@ -92,7 +92,9 @@ def test_the_example_of_a_component_runs_its_self_test(tmp_path, result, source)
 
 def test_the_component_manager_packs_the_component(tmp_path, result):
     pytest.importorskip("idf_component_tools", reason="the extra `test` is not installed")
-    write_package(result(BOARD), "esp-idf", tmp_path, "1.2.3", author="Ada <ada@example.org>", url="https://example.org/net")
+    write_package(
+        result(BOARD), "esp-idf", tmp_path, "1.2.3", author="Ada <ada@example.org>", url="https://example.org/net"
+    )
     run(sys.executable, "-m", "idf_component_manager", "component", "pack", "--name", M, cwd=tmp_path)
     with tarfile.open(tmp_path / "dist" / f"{M}_1.2.3.tgz") as packed:
         held = {Path(name).as_posix() for name in packed.getnames()}

@@ -76,10 +76,10 @@ int main(void) {{
 MODELS = ("small-net", "lstm")
 
 
-def program(model: str) -> tuple[str, str]:
-    """Return the C name of a model, and the program that runs two instances of it."""
+def program(model: str) -> str:
+    """Return the program that runs two instances of a model."""
     m = model.replace("-", "_")
-    return m, MAIN.format(m=m, M=m.upper())
+    return MAIN.format(m=m, M=m.upper())
 
 
 @needs_gcc
@@ -87,9 +87,8 @@ def program(model: str) -> tuple[str, str]:
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 @pytest.mark.parametrize("model", MODELS)
 def test_threads_run_instances_side_by_side_under_sanitizers(tmp_path, result, model, sanitizer):
-    m, text = program(model)
     write_package(result(HOST, model), "cmake", tmp_path, source=True)
-    (tmp_path / "main.c").write_text(text)
+    (tmp_path / "main.c").write_text(program(model))
     checks = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-DTHREADS", "-O1", "-Wall", "-Wextra", "-Werror"]
     sources = [str(file) for file in sorted((tmp_path / "src").glob("*.[cS]"))]
     run("gcc", *checks, "-Iinclude", "main.c", *sources, "-lpthread", "-lm", "-o", "program", cwd=tmp_path)
@@ -100,7 +99,7 @@ def test_threads_run_instances_side_by_side_under_sanitizers(tmp_path, result, m
 @pytest.mark.parametrize("model", MODELS)
 def test_two_instances_share_a_board(tmp_path, result, model, name):
     write_package(result(name, model), "cmake", tmp_path)
-    (tmp_path / "example" / "main.c").write_text(program(model)[1])
+    (tmp_path / "example" / "main.c").write_text(program(model))
     cmake(tmp_path, f"-DPASSFIT_PYTHON={sys.executable}")
     if how_to_run(get_target(name)).command is None:
         pytest.skip(how_to_run(get_target(name)).how)
@@ -126,7 +125,9 @@ def test_an_archive_of_another_header_does_not_link_and_the_linker_says_so(tmp_p
 
 def test_a_header_of_other_facts_has_another_digest(result):
     def digest(folder: Path) -> str:
-        return re.search(r"small_net_run_needs_the_archive_of_this_header_(\w{12})", (folder / "small_net.h").read_text())[1]
+        return re.search(
+            r"small_net_run_needs_the_archive_of_this_header_(\w{12})", (folder / "small_net.h").read_text()
+        )[1]
 
     assert digest(result(HOST)) != digest(result("mps2-an386"))
 
@@ -136,7 +137,11 @@ def test_a_header_of_other_facts_has_another_digest(result):
 def test_inputs_and_outputs_have_types_of_c(tmp_path, result):
     """`best` is int64, and `half` float16, as bits."""
     shutil.copy(result(HOST) / "small_net.h", tmp_path)
-    types = {"small_net_input0()": "float *", "small_net_output0()": "const float *", "small_net_output1()": "const int64_t *"}
+    types = {
+        "small_net_input0()": "float *",
+        "small_net_output0()": "const float *",
+        "small_net_output1()": "const int64_t *",
+    }
     types |= {"small_net_output2()": "const uint16_t *", "small_net_instance_output1(0)": "const int64_t *"}
     checks = "".join(f'_Static_assert(_Generic({call}, {kind}: 1, default: 0), "");\n' for call, kind in types.items())
     (tmp_path / "main.c").write_text(f'#include "small_net.h"\n{checks}')

@@ -37,7 +37,9 @@ def test_the_same_result_gives_the_same_package_with_its_library(tmp_path, resul
         write_package(made, kind, tmp_path / name, source=source)
     one, two = (files(tmp_path / name) for name in "ab")
     assert one == two and ((made / "libsmall_net.a").read_bytes() in one.values()) != source
-    assert [(made / name).read_bytes() in one.values() for name in ("small_net_library.c", "small_net_kernels.S")] == [source] * 2
+    assert [(made / name).read_bytes() in one.values() for name in ("small_net_library.c", "small_net_kernels.S")] == [
+        source
+    ] * 2
     assert {"README.md"} < set(one) and any(name.endswith("small_net_selftest.c") for name in one)
     assert "small_net" in one["README.md"].decode() and not [
         name for name, data in one.items() if b"{{" in data and not name.endswith((".a", ".pack"))
@@ -100,7 +102,9 @@ def test_vectors_too_large_for_a_source_file_are_left_out(tmp_path, result, monk
 def test_what_cannot_stand_in_a_package_is_refused(tmp_path, result, given, message):
     folder = without_golden(result(BOARD), tmp_path / "result")
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"] = {name: digest for name, digest in manifest["files"].items() if not name.startswith("small_net_")}
+    manifest["files"] = {
+        name: digest for name, digest in manifest["files"].items() if not name.startswith("small_net_")
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ConfigError, match=message) as refusal:
         write_package(folder, "cmake", tmp_path / "out", **given)
@@ -110,7 +114,11 @@ def test_what_cannot_stand_in_a_package_is_refused(tmp_path, result, given, mess
 @pytest.mark.parametrize("kind", ["arduino", "platformio", "cmsis-pack", "esp-idf"])
 def test_a_package_names_author_and_url(tmp_path, result, kind):
     write_package(result(BOARDS[kind]), kind, tmp_path, author="Ada Lovelace", url="https://example.org/kws")
-    texts = [data.decode() for name, data in files(tmp_path).items() if name.endswith((".json", ".properties", ".pdsc", ".yml"))]
+    texts = [
+        data.decode()
+        for name, data in files(tmp_path).items()
+        if name.endswith((".json", ".properties", ".pdsc", ".yml"))
+    ]
     assert any("https://example.org/kws" in text for text in texts) and not any("example.com" in text for text in texts)
     assert any("Ada Lovelace" in text for text in texts) or kind == "cmsis-pack"  # whose vendor is a name of files
 
