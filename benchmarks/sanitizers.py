@@ -40,9 +40,10 @@ from passfit.codegen.bare.float_functions import FLOAT_FUNCTIONS, SOURCE
 from passfit.codegen.checks.guard_kernels import guard_kernels
 from passfit.codegen.elf import read_object
 from passfit.codegen.functions.merge_kernels import merge_identical_kernels
-from passfit.codegen.library import library_values, write_sources
+from passfit.codegen.library import library_values
 from passfit.codegen.llvm_pipelines import RAW
 from passfit.codegen.objects import build_module
+from passfit.codegen.source.files import write_sources
 from passfit.codegen.tensor_addresses import tensor_addresses
 from passfit.errors import NumericError, PassfitError
 from passfit.kernels.lower.lower import Lowered

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..codegen.library import SOURCES
+from ..codegen.source.files import SOURCES
 from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import FootprintReport
 from ..support.text_files import decode, read_text

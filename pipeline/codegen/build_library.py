@@ -70,10 +70,10 @@ def build_library(
     Kernels are checked as `target.index_checks` says. Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
-    from .assembly import assemble
     from .checks.guard_kernels import guard_kernels
     from .functions.merge_kernels import merge_identical_kernels
     from .objects import build_objects
+    from .source.assembly import assemble
 
     check_arguments(lowered)
     lowered = merge_identical_kernels(lowered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import mmap
 import os
@@ -20,14 +19,14 @@ from ..program import Guard, Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, strip_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
-from .bare.float_functions import SOURCE, calls_float_functions
+from .bare.float_functions import calls_float_functions
 from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
 from .names import c_identifier, symbol
 from .shared import link_shared
+from .source.files import keep_sources, write_sources
 from .symbols import check_symbols, code_parts, unused_sections, uses_threads, uses_workspace
-from .template import render
-from .tensor_addresses import MemoryBlock, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
+from .tensor_addresses import TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -46,8 +45,6 @@ COMPILE_FLAGS = (
 _BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
 #: and no note on the stack, which is not a segment there: GNU's linker misses it in the objects of others
 _STACK_NOTE = ".note.GNU-stack"
-#: sources of a library for other compilers
-SOURCES = ("library.c", "arena.c", "weights.c", "kernels.S", SOURCE.name)
 #: C types of elements that are not integers; compilers differ in those of 16-bit floats
 _C_TYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t"}
 
@@ -126,7 +123,7 @@ def write_library(
             if how_to_run(target).native:
                 made.append(_link_shared(identifier, members, values, built, target))
             if assembly:
-                made += _keep_sources(built, values, assembly)
+                made += keep_sources(built, values, assembly)
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
@@ -303,23 +300,6 @@ def _build(
     return members
 
 
-def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> list[str]:
-    """Write header, C sources and weights into `folder`; return the names of the files to compile."""
-    stated = render("library.h.j2", **values, digest="")
-    values = values | {"digest": hashlib.sha256(stated.encode()).hexdigest()[:12]}
-    sources = {f"{values['m']}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
-    if addresses.weight_blocks:
-        sources["weights.s"] = "weights.s.j2"
-    for block in addresses.weight_blocks:
-        _write_weights(folder / f"{values['m']}_{block.name}.bin", weights, block, addresses)
-    for file, template in sources.items():
-        (folder / file).write_text(render(template, **values), encoding="utf-8")
-    if values["float_functions"]:
-        shutil.copyfile(SOURCE, folder / SOURCE.name)
-        sources[SOURCE.name] = ""
-    return [file for file in sources if not file.endswith(".h")]
-
-
 def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
     """Link the shared library and load it once. Raises ToolchainError if this host cannot load it."""
     shared = link_shared(identifier, members, values["threads"], folder, target, values["timed"])
@@ -330,28 +310,6 @@ def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: 
             "Choose an --out on a file system that allows execution; else report this model.",
         )
     return shared
-
-
-def _keep_sources(folder: Path, values: dict, assembly: str) -> list[str]:
-    """Write the sources of a library that was built in `folder`, for compilers other than its own; return their names."""
-    contents = {
-        block.name: (folder / f"{values['m']}_{block.name}.bin").read_bytes() for block, _ in values["weight_blocks"]
-    }
-    (folder / "weights.c").write_text(render("weights.c.j2", **values, contents=contents), encoding="utf-8")
-    (folder / "kernels.S").write_text(assembly, encoding="utf-8")
-    kept = {name: f"{values['m']}_{name}" for name in SOURCES if (folder / name).exists()}
-    for name, place in kept.items():
-        os.replace(folder / name, folder / place)
-    return list(kept.values())
-
-
-def _write_weights(path: Path, weights: Sequence[np.ndarray], block: MemoryBlock, addresses: TensorAddresses) -> None:
-    """Write the weights of a block to one file, each at its offset, zeros between."""
-    with path.open("wb") as file:
-        for number in block.weights:
-            file.write(b"\0" * (addresses.weight_offsets[number] - file.tell()))
-            file.write(np.ascontiguousarray(weights[number]).reshape(-1).view(np.uint8))
-        file.write(b"\0" * (block.nbytes - file.tell()))
 
 
 def _objects(archive: Path) -> dict[str, ElfObject]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..card import BOM, CARD
-from ..codegen.library import SOURCES
+from ..codegen.source.files import SOURCES
 from ..errors import ConfigError, did_you_mean
 from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES

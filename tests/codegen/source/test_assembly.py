@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from passfit.codegen import symbol
-from passfit.codegen.assembly import assemble
 from passfit.codegen.elf import read_object
+from passfit.codegen.source.assembly import assemble
 from passfit.targets import get_target, zig_cc
 
-from . import models
+from .. import models
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tvm.tirx import PrimFunc
 
-from ..targets import Target
-from .bare.clang import compile_by_clang
-from .llvm_pipelines import RAW
-from .objects import build_module
+from ...targets import Target
+from ..bare.clang import compile_by_clang
+from ..llvm_pipelines import RAW
+from ..objects import build_module
 
 _SECTION = re.compile(r"\s+\.(section|text|data|bss)\b\s*\"?(?P<name>[^\s,\"]*)")
 #: sections that a library drops, and lines: places in sources, tables to unwind the stack, comments, and the names of RISC-V's
