@@ -18,7 +18,7 @@ from ..models import model_of
 @pytest.fixture(scope="session")
 def result(tmp_path_factory):
     """Return a function from a target and a model to the folder of its library with sources: by default x → softmax(x w), its
-    maximum, and half of it; or `lstm`."""
+    maximum, and half of it; or `lstm`; or `waves`, which needs functions of floats."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Softmax", ["a"], ["y"]),
         helper.make_node("ArgMax", ["a"], ["best"], axis=1, keepdims=0), helper.make_node("Cast", ["y"], ["half"], to=TensorProto.FLOAT16),
@@ -35,6 +35,13 @@ def result(tmp_path_factory):
     draw = np.random.default_rng(1).normal
     recurrent = {"w": draw(size=(1, 16, 3)).astype(np.float32), "r": draw(size=(1, 16, 4)).astype(np.float32)}
     onnx.save(model_of(nodes, {"x": (5, 1, 3)}, {"y": (5, 1, 1, 4)}, recurrent), folder / "lstm.onnx")
+
+    nodes = [
+        helper.make_node("Sin", ["x"], ["a"]),
+        helper.make_node("Exp", ["a"], ["b"]),
+        helper.make_node("Log", ["b"], ["y"]),
+    ]
+    onnx.save(model_of(nodes, {"x": (4, 16)}, {"y": (4, 16)}), folder / "waves.onnx")
 
     def made(name: str, model: str = "small-net") -> Path:
         out = folder / model / name

@@ -84,17 +84,17 @@ def test_the_sources_of_a_library_are_built_here_by_the_compiler_of_this_machine
     assert f"{M}: 0 elements differ" in run(f"build/{M}_example", cwd=tmp_path)
 
 
-@pytest.mark.parametrize("model", ["small-net", "lstm"])
-def test_gnus_compiler_builds_the_sources_for_a_board_with_equal_results(tmp_path, result, model):
+@pytest.mark.parametrize(("model", "name"), [("small-net", BOARD), ("lstm", BOARD), ("waves", "mps3-an547")])
+def test_gnus_compiler_builds_the_sources_for_a_board_with_equal_results(tmp_path, result, model, name):
     if shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("arm-none-eabi-gcc is not installed")
-    write_package(result(BOARD, model), "cmake", tmp_path, cases=3, source=True)
+    write_package(result(name, model), "cmake", tmp_path, cases=3, source=True)
     recorded = next((tmp_path / "src").glob("*_selftest.c"))
     exact = re.sub(r"(differ_float\w+\(.*), [^,]+\);", r"\1, 0.0f);", recorded.read_text())
     assert "u, 0.0f);" in exact
     recorded.write_text(exact)
-    machine = "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16"
-    emulator = ";".join(emulator_command(get_target(BOARD)))
+    machine = f"-mcpu={get_target(name).cpu} -mthumb -mfloat-abi=hard" + " -mfpu=fpv4-sp-d16" * (name == BOARD)
+    emulator = ";".join(emulator_command(get_target(name)))
     (tmp_path / "gcc.cmake").write_text(
         "set(CMAKE_SYSTEM_NAME Generic)\nset(CMAKE_SYSTEM_PROCESSOR arm)\nset(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
         "set(CMAKE_C_COMPILER arm-none-eabi-gcc)\nset(CMAKE_ASM_COMPILER arm-none-eabi-gcc)\n"
@@ -102,8 +102,8 @@ def test_gnus_compiler_builds_the_sources_for_a_board_with_equal_results(tmp_pat
         f'set(CMAKE_CROSSCOMPILING_EMULATOR "{emulator}")\n'
     )
     cmake(tmp_path, "-DPASSFIT_SELFTEST=ON", "-DCMAKE_TOOLCHAIN_FILE=gcc.cmake")
-    if how_to_run(get_target(BOARD)).command is None:
-        pytest.skip(how_to_run(get_target(BOARD)).how)
+    if how_to_run(get_target(name)).command is None:
+        pytest.skip(how_to_run(get_target(name)).how)
     assert "100% tests passed" in run(str(BIN / "ctest"), "--test-dir", "build", cwd=tmp_path)
 
 

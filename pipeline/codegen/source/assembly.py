@@ -14,11 +14,11 @@ from ..llvm_pipelines import RAW
 from ..objects import build_module
 
 _SECTION = re.compile(r"\s+\.(section|text|data|bss)\b\s*\"?(?P<name>[^\s,\"]*)")
-#: sections that a library drops, and lines: places in sources, tables to unwind the stack, comments, and the names of RISC-V's
-#: extensions, not all of which older assemblers know
+#: sections that a library drops, and lines: places in sources, tables to unwind the stack, comments, and the names of cpus and
+#: extensions, which assemblers take from their options, and not all of which older ones know
 _DROPPED_SECTIONS = re.compile(r"\.(debug|stack_sizes|llvm_addrsig|comment|note)")
 _DROPPED = re.compile(
-    r"\s*(\.(loc|file|ident|addrsig|cfi_\w+|fnstart|fnend|cantunwind|save|vsave|pad|setfp|attribute\s+5)\b|@|#|//).*"
+    r"\s*(\.(loc|file|ident|addrsig|cfi_\w+|fnstart|fnend|cantunwind|save|vsave|pad|setfp|cpu|fpu|arch|arch_extension|attribute\s+5)\b|@|#|//).*"
 )
 
 
