@@ -146,3 +146,15 @@ def test_inputs_and_outputs_have_types_of_c(tmp_path, result):
     checks = "".join(f'_Static_assert(_Generic({call}, {kind}: 1, default: 0), "");\n' for call, kind in types.items())
     (tmp_path / "main.c").write_text(f'#include "small_net.h"\n{checks}')
     run("gcc", "-c", "main.c", cwd=tmp_path)
+
+
+@needs_gcc
+@needs_host
+def test_the_program_of_the_page_runs(tmp_path, result):
+    page = Path(__file__).parents[2] / "docs" / "packages.md"
+    text = page.read_text(encoding="utf-8").split("```c\n")[1].split("```")[0]
+    (tmp_path / "main.c").write_text(text.replace("kws", "small_net").replace("KWS", "SMALL_NET"))
+    for name in ("small_net.h", "libsmall_net.a"):
+        shutil.copy(result(HOST) / name, tmp_path)
+    run("gcc", "-Wall", "-Wextra", "-Werror", "main.c", "libsmall_net.a", "-lm", "-o", "program", cwd=tmp_path)
+    run("./program", cwd=tmp_path)
