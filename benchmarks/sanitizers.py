@@ -40,9 +40,10 @@ from passfit.codegen.bare.float_functions import FLOAT_FUNCTIONS, SOURCE
 from passfit.codegen.checks.guard_kernels import guard_kernels
 from passfit.codegen.elf import read_object
 from passfit.codegen.functions.merge_kernels import merge_identical_kernels
-from passfit.codegen.library import library_values, write_sources
+from passfit.codegen.library import library_values
 from passfit.codegen.llvm_pipelines import RAW
 from passfit.codegen.objects import build_module
+from passfit.codegen.source.files import write_sources
 from passfit.codegen.tensor_addresses import tensor_addresses
 from passfit.errors import NumericError, PassfitError
 from passfit.kernels.lower.lower import Lowered
@@ -106,18 +107,18 @@ long calls;
 {weights}
 static void close_all(void) {{
   ++calls;
-  ASAN_POISON_MEMORY_REGION({m}_static_arena, {arena});
+  ASAN_POISON_MEMORY_REGION({m}_static_instance.arena, {arena});
   ASAN_POISON_MEMORY_REGION(WEIGHTS, {weight_bytes});
 }}
 static void open_all(void) {{
-  ASAN_UNPOISON_MEMORY_REGION({m}_static_arena, {arena});
+  ASAN_UNPOISON_MEMORY_REGION({m}_static_instance.arena, {arena});
   ASAN_UNPOISON_MEMORY_REGION(WEIGHTS, {weight_bytes});
 }}
 static int within(uintptr_t at, uintptr_t bytes, const void *block, uintptr_t all) {{
   return at >= (uintptr_t)block && at - (uintptr_t)block + bytes <= all;
 }}
 static void open_operand(const void *at, uintptr_t bytes) {{
-  if (!within((uintptr_t)at, bytes, {m}_static_arena, {arena}) && !within((uintptr_t)at, bytes, WEIGHTS, {weight_bytes})) {{
+  if (!within((uintptr_t)at, bytes, {m}_static_instance.arena, {arena}) && !within((uintptr_t)at, bytes, WEIGHTS, {weight_bytes})) {{
     fputs("an operand leaves the arena and the weights", stderr);
     exit(4);
   }}

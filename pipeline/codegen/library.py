@@ -19,14 +19,14 @@ from ..program import Guard, Loop, Program, Step
 from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, strip_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
-from .bare.float_functions import SOURCE, calls_float_functions
+from .bare.float_functions import calls_float_functions
 from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
 from .names import c_identifier, symbol
 from .shared import link_shared
+from .source.files import keep_sources, write_sources
 from .symbols import check_symbols, code_parts, unused_sections, uses_threads, uses_workspace
-from .template import render
-from .tensor_addresses import MemoryBlock, TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
+from .tensor_addresses import TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -45,10 +45,10 @@ COMPILE_FLAGS = (
 _BARE_FLAGS = ("-ffreestanding", "-Os", "-fshort-enums")
 #: and no note on the stack, which is not a segment there: GNU's linker misses it in the objects of others
 _STACK_NOTE = ".note.GNU-stack"
-#: C types of numbers that C has by another name than numpy
+#: C types of elements that are not integers of whole bytes; compilers differ in those of 16-bit floats
 _C_TYPES = {
-    "float32": "float", "float64": "double", "bool": "uint8_t", "float16": "uint16_t with the bits of a half",
-    "bfloat16": "uint16_t with the upper bits of a float", "int4": "int8_t", "uint4": "uint8_t",
+    "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t", "int4": "int8_t",
+    "uint4": "uint8_t",
 }  # fmt: skip
 
 
@@ -93,6 +93,7 @@ def write_library(
     reasons: Mapping[str, tuple[str, ...]] | None = None,
     model_sha256: str = "",
     ports: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    assembly: str = "",
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
@@ -101,7 +102,8 @@ def write_library(
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
     `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`. The header states `model_sha256`,
-    the digest of the model's file, and `ports`: `scale`, `zero_point` and `form` in words, of inputs and outputs by name.
+    the digest of the model's file, and `ports`: `scale`, `zero_point` and `form` in words, of inputs and outputs by name. With
+    `assembly`, that of the kernels, the files of SOURCES that the library has are kept as <identifier>_<file>.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
@@ -123,11 +125,13 @@ def write_library(
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
                 made.append(_link_shared(identifier, members, values, built, target))
+            if assembly:
+                made += keep_sources(built, values, assembly)
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
         raise OutputError(f"The library cannot be written to {out}: {error.strerror}.", "Check the folder.") from error
-    shared = out / made[2] if len(made) > 2 else None
+    shared = out / f"lib{identifier}.so" if f"lib{identifier}.so" in made else None
     regions = tuple(block.region for block in (*addresses.arenas, *addresses.weight_blocks) if block.region)
     return Library(
         identifier,
@@ -299,21 +303,6 @@ def _build(
     return members
 
 
-def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> list[str]:
-    """Write header, C sources and weights into `folder`; return the names of the files to compile."""
-    sources = {f"{values['m']}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
-    if addresses.weight_blocks:
-        sources["weights.s"] = "weights.s.j2"
-    for block in addresses.weight_blocks:
-        _write_weights(folder / f"{values['m']}_{block.name}.bin", weights, block, addresses)
-    for file, template in sources.items():
-        (folder / file).write_text(render(template, **values), encoding="utf-8")
-    if values["float_functions"]:
-        shutil.copyfile(SOURCE, folder / SOURCE.name)
-        sources[SOURCE.name] = ""
-    return [file for file in sources if not file.endswith(".h")]
-
-
 def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
     """Link the shared library and load it once. Raises ToolchainError if this host cannot load it."""
     shared = link_shared(identifier, members, values["threads"], folder, target, values["timed"])
@@ -324,15 +313,6 @@ def _link_shared(identifier: str, members: Sequence[str], values: dict, folder: 
             "Choose an --out on a file system that allows execution; else report this model.",
         )
     return shared
-
-
-def _write_weights(path: Path, weights: Sequence[np.ndarray], block: MemoryBlock, addresses: TensorAddresses) -> None:
-    """Write the weights of a block to one file, each at its offset, zeros between."""
-    with path.open("wb") as file:
-        for number in block.weights:
-            file.write(b"\0" * (addresses.weight_offsets[number] - file.tell()))
-            file.write(np.ascontiguousarray(weights[number]).reshape(-1).view(np.uint8))
-        file.write(b"\0" * (block.nbytes - file.tell()))
 
 
 def _objects(archive: Path) -> dict[str, ElfObject]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from ..targets import Target, host_libc, zig_link
 from .elf import read_object, together
 from .functions.merge_kernels import merge_identical_kernels
-from .library import library_values, write_sources
+from .library import library_values
 from .names import c_identifier, symbol
 from .objects import build_objects
+from .source.files import write_sources
 from .symbols import check_symbols
 from .tensor_addresses import tensor_addresses
 

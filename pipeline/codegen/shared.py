@@ -14,10 +14,13 @@ def link_shared(
 ) -> str:
     """Link `members`, the archive's object files in `folder`, into lib<identifier>.so; return that name.
 
-    It exports only the five functions of the header, and that of a `timed` one: the process may hold TVM itself, or
+    It exports only what the header declares, and the function of a `timed` one: the process may hold TVM itself, or
     other models. Raises ToolchainError for an undefined symbol; by default, linkers leave those to the loading program.
     """
-    exports = "; ".join(f"{identifier}_{name}" for name in (*EXPORTS, *(["spent"] if timed else [])))
+    instances = [f"instance_{name}" for name in EXPORTS]
+    checked = [f"{name}_needs_the_archive_of_this_header_*" for name in ("run", "instance_run")]
+    names = [*EXPORTS, *instances, *checked, "static_instance", "passfit", *(["spent"] if timed else [])]
+    exports = "; ".join(f"{identifier}_{name}" for name in names)
     (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
     library = f"lib{identifier}.so"
     options = ["-shared", "-Wl,-s", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--version-script=exports.map"]

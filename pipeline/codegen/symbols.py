@@ -88,8 +88,8 @@ def code_parts(members: Mapping[str, ElfObject], program: Program, identifier: s
     for _, step, _ in program.calls():
         nodes[step.kernel].update(dict.fromkeys(step.nodes))
     sizes: dict[str, int] = defaultdict(int)
-    run = symbol_of(identifier, "run")
-    used = {run}
+    runs = {symbol_of(identifier, name) for name in ("run", "instance_run")}
+    used = set(runs)
     for member, content in members.items():
         for name, nbytes in content.functions().items():
             sizes[name] += nbytes
@@ -102,7 +102,7 @@ def code_parts(members: Mapping[str, ElfObject], program: Program, identifier: s
     parts: dict[str, int] = defaultdict(int)
     for name in sorted(used & sizes.keys()):
         owner = next((kernel for kernel in kernels if f"{name}_".startswith(f"{symbol_of(identifier, kernel)}_")), name)
-        parts["run" if name == run and owner == name else owner] += sizes[name]
+        parts["run" if name in runs and owner == name else owner] += sizes[name]
     found = (CodePart(name, nbytes, tuple(nodes.get(name, ()))) for name, nbytes in parts.items())
     return tuple(sorted(found, key=lambda part: (-part.nbytes, part.name)))
 

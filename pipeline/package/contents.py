@@ -25,6 +25,7 @@ from ..support.text_files import decode, read_text
 from ..targets import Target, get_target
 from ..verify.golden import GOLDEN, INPUTS, OUTPUTS
 from ..verify.runner import numpy_dtype
+from .kinds import source_places
 
 _REMAKE = "Give a folder of `passfit compile` or `passfit image`, or make it again."
 
@@ -63,6 +64,10 @@ class Contents:
         """Return the path of the header."""
         return self.folder / f"{self.m}.h"
 
+    def sources(self) -> dict[str, str]:
+        """Return the place in a package of each source of the library, by its name; none if the result has no sources."""
+        return {name: place for name, place in source_places(self.m).items() if name in self.manifest["files"]}
+
     def ports(self, kind: str) -> list[dict[str, Any]]:
         """Return name, shape, dtype and bytes of all `inputs` or `outputs`."""
         return [port | {"nbytes": _nbytes(port)} for port in self.manifest["io"][kind]]
@@ -82,7 +87,7 @@ def read_contents(folder: Path, repo: Path) -> Contents:
         f"{m}.h",
         "footprint.json",
         *(name for name in (INPUTS, OUTPUTS, GOLDEN) if GOLDEN in manifest["files"]),
-        *(name for name in (LICENCE_FILE,) if name in manifest["files"]),
+        *(name for name in (LICENCE_FILE, *source_places(m)) if name in manifest["files"]),
     ]
     target = get_target(manifest["target"], repo)
     needed += BOARD_FILES if target.bare else ()

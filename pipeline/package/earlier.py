@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import OutputError
@@ -21,8 +22,10 @@ def check_folder(out: Path, kind: str, target: Target, m: str | None = None) -> 
     Raises OutputError with the name of a file that no earlier package wrote, ConfigError for a kind that the target cannot have.
     """
     chosen, earlier = check_kind(kind, target), _library_in(out)
-    own = places(chosen, earlier, target) if earlier and m in (None, earlier) else set()
-    foreign = next((name for name in _files(out) if name not in own), None)
+    patterns = places(chosen, earlier, target) if earlier and m in (None, earlier) else set()
+    found = list(_files(out))
+    own = {name for name in found if any(fnmatchcase(name, pattern) for pattern in patterns)}
+    foreign = next((name for name in found if name not in own), None)
     if foreign is not None:
         whose = f" of the library {m}" if m else ""
         raise OutputError(

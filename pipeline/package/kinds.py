@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..card import BOM, CARD
+from ..codegen.source.files import SOURCES
 from ..errors import ConfigError, did_you_mean
 from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES
@@ -16,10 +17,11 @@ README = "README.md"
 
 @dataclass(frozen=True)
 class Kind:
-    """Layout of a package: places of archive and header, and its other files by their template.
+    """Layout of a package: places of archive or sources and header, and its other files by their template.
 
-    `{m}` is the library's C name, `{folder}` that of its processor. `bare` ones are for targets without an operating system.
-    `board` is the folder of start-up and linker script, for one that links an image by itself.
+    `{m}` is the library's C name, `{folder}` that of its processor, `{version}` the package's. `bare` ones are for targets without
+    an operating system. `board` is the folder of start-up and linker script, for one that links an image by itself; `zipped` a file
+    that holds all others.
     """
 
     archive: str = "lib/lib{m}.a"
@@ -28,6 +30,7 @@ class Kind:
     files: dict[str, str] = field(default_factory=dict)
     bare: bool = True
     board: str = ""
+    zipped: str = ""
 
     @property
     def selftest_header(self) -> str:
@@ -36,7 +39,8 @@ class Kind:
 
 
 #: CMake: cmake-toolchains(7). Zephyr: Modules (External projects). PlatformIO: library.json. Arduino: Library specification
-#: 1.5, rev. 2.2, "Precompiled binaries". CMSIS-Pack: Open-CMSIS-Pack specification 1.7
+#: 1.5, rev. 2.2, "Precompiled binaries". CMSIS-Pack: Open-CMSIS-Pack specification 1.7. ESP-IDF: Build System, "Component
+#: CMakeLists Files"; IDF Component Manager, idf_component.yml Manifest File
 KINDS = {
     "cmake": Kind(
         files={"CMakeLists.txt": "cmake.txt.j2", "cmake/zig.cmake": "zig.cmake.j2", "example/main.c": "main.c.j2"}, bare=False, board="board",
@@ -59,8 +63,21 @@ KINDS = {
         archive="src/{folder}/lib{m}.a", header="src/{m}.h",
         files={"library.properties": "library.properties.j2", "examples/{m}/{m}.ino": "sketch.ino.j2"},
     ),
-    "cmsis-pack": Kind(files={"passfit.{m}.pdsc": "pack.pdsc.j2", "example/main.c": "main.c.j2"}),
+    "cmsis-pack": Kind(
+        files={"passfit.{m}.pdsc": "pack.pdsc.j2", "example/main.c": "main.c.j2"}, zipped="passfit.{m}.{version}.pack",
+    ),
+    "esp-idf": Kind(
+        files={
+            "CMakeLists.txt": "idf.txt.j2", "idf_component.yml": "idf_component.yml.j2", "Kconfig": "Kconfig.j2",
+            "examples/{m}/CMakeLists.txt": "idf_project.txt.j2", "examples/{m}/main/CMakeLists.txt": "idf_main.txt.j2",
+            "examples/{m}/main/idf_component.yml": "idf_main.yml.j2", "examples/{m}/main/main.c": "main.c.j2",
+        },
+    ),
 }  # fmt: skip
+
+
+#: the architecture of the processors of a build system, where LLVM knows one alone
+_ARCHITECTURES = {"cmsis-pack": "thumb", "esp-idf": "riscv32"}
 
 
 def check_kind(name: str, target: Target) -> Kind:
@@ -68,20 +85,25 @@ def check_kind(name: str, target: Target) -> Kind:
     if name not in KINDS:
         raise ConfigError(f"There is no package '{name}'.", did_you_mean(name, KINDS))
     kind = KINDS[name]
-    if (kind.bare and not target.bare) or (name == "cmsis-pack" and target.architecture != "thumb"):
+    if (kind.bare and not target.bare) or target.architecture != _ARCHITECTURES.get(name, target.architecture):
         raise ConfigError(
             f"{target.name} ({target.triple}) is not a processor of {name}.", "Choose --kind cmake, or another target."
         )
     return kind
 
 
-def place(template: str, m: str, target: Target) -> str:
-    """Return a place in a package, with the names of library and processor."""
-    return template.format(m=m, folder=arduino_folder(target))
+def place(template: str, m: str, target: Target, version: str = "*") -> str:
+    """Return a place in a package, with the names of library and processor, and its version; a pattern without one."""
+    return template.format(m=m, folder=arduino_folder(target), version=version)
+
+
+def source_places(m: str) -> dict[str, str]:
+    """Return the place of each source of the library `m`, by its name in a result."""
+    return {f"{m}_{name}": f"src/{m}_{name}" for name in SOURCES}
 
 
 def places(kind: Kind, m: str, target: Target) -> set[str]:
-    """Return all places that a package of the library `m` may fill."""
+    """Return patterns of all places that a package of the library `m` may fill."""
     board = [f"{kind.board}/{name}" for name in BOARD_FILES] if kind.board else []
     names = [
         README,
@@ -93,6 +115,8 @@ def places(kind: Kind, m: str, target: Target) -> set[str]:
         kind.selftest_header,
         kind.archive,
         kind.header,
+        kind.zipped,
+        *source_places(m).values(),
         *board,
     ]
     return {place(name, m, target) for name in names}

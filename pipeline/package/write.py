@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from .kinds import README, Kind, check_kind, place
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+_URL = re.compile(r"https?://[^\s<>\"']+")
+#: an expression of SPDX licences, as build systems ask for
+_SPDX = re.compile(r"[\w.+-]+( (AND|OR|WITH) [\w.+-]+)*", re.ASCII)
 #: golden vectors in a self test: flash is small
 CASES = 1
 #: most bytes of golden vectors that become C source, of four times that
@@ -38,22 +42,37 @@ def write_package(
     cases: int = CASES,
     repo: Path = Path(),
     over_any: bool = False,
+    *,
+    author: str = "passfit",
+    url: str = "https://example.com/",
+    source: bool = False,
 ) -> None:
     """Package the result in `folder`, with golden vectors of at most `cases` cases.
 
+    `author` and `url` are for those who look for the package; with `source`, C and assembly replace the archive.
     The same result gives the same bytes. An earlier package of the kind and library, `over_any` of another library too, is
     replaced; a folder with anything else is refused. Raises ConfigError for a kind or version that does not exist, or a folder without
     a whole result; TargetError, OutputError.
     """
     if not _VERSION.fullmatch(version):
         raise ConfigError(f"The version is '{version}'.", "Give three numbers, such as 1.0.0.")
+    if not _URL.fullmatch(url):
+        raise ConfigError(f"The url is '{url}'.", "Give the address of a page, such as https://example.com/.")
+    if not author.strip() or not author.isprintable():
+        raise ConfigError(f"The author is {author!r}.", "Give a name on one line.")
     contents = read_contents(folder, repo)
     chosen = check_kind(kind, contents.target)
     if out.resolve() == folder.resolve():
         raise OutputError(f"'{out}' holds the result itself.", "Choose another folder.")
     earlier = check_folder(out, kind, contents.target, None if over_any else contents.m)
+    if source and not contents.sources():
+        raise ConfigError(f"'{folder}' has no sources.", "Compile the model again with --source.")
+    values = package_values(contents, chosen, kind, version, cases) | {"author": author, "url": url}
+    values["sources"] = sorted(contents.sources().values()) if source else []
     with result_folder(out) as made:
-        _write_files(contents, chosen, package_values(contents, chosen, kind, version, cases), made)
+        _write_files(contents, chosen, values, made)
+        if chosen.zipped:
+            _zip(made, place(chosen.zipped, contents.m, contents.target, version))
         written = {file.relative_to(made).as_posix() for file in made.rglob("*")}
     for name in earlier - written:
         (out / name).unlink(missing_ok=True)
@@ -75,16 +94,31 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
     at(BOM).write_text(bill_of_materials(facts), encoding="utf-8")
     if LICENCE_FILE in contents.manifest["files"]:
         shutil.copyfile(contents.folder / LICENCE_FILE, at(LICENCE_FILE))
-    shutil.copyfile(contents.archive, at(kind.archive))
+    if values["sources"]:
+        for name, file in contents.sources().items():
+            shutil.copyfile(contents.folder / name, at(file))
+    else:
+        shutil.copyfile(contents.archive, at(kind.archive))
     shutil.copyfile(contents.header, at(kind.header))
     if kind.board and contents.target.bare:
         for name in BOARD_FILES:
             shutil.copyfile(contents.folder / name, at(f"{kind.board}/{name}"))
 
 
+def _zip(folder: Path, name: str) -> None:
+    """Zip all files of a folder into one of `name` there; the same files give the same bytes."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    with zipfile.ZipFile(folder / name, "w") as archive:  # stored: versions of zlib differ
+        for file in files:
+            entry = zipfile.ZipInfo(file.relative_to(folder).as_posix())  # dated 1980
+            entry.external_attr, entry.create_system = 0o644 << 16, 3
+            archive.writestr(entry, file.read_bytes())
+
+
 def package_values(contents: Contents, kind: Kind, name: str, version: str, cases: int) -> dict[str, Any]:
     """Return the values of the templates' variables, for a kind of that name."""
     target, golden = contents.target, contents.golden
+    licence = contents.manifest.get("source", {}).get("licence", {}).get("name", "")
     inputs, outputs = contents.ports("inputs"), contents.ports("outputs")
     case_bytes = sum(port["nbytes"] for port in (*inputs, *outputs))
     if case_bytes > _MOST_BYTES:
@@ -104,5 +138,6 @@ def package_values(contents: Contents, kind: Kind, name: str, version: str, case
         "dtypes": sorted({port["dtype"] for port in outputs if port["nbytes"] and port.get("tolerance")}),
         "exact": any(port["nbytes"] and not port.get("tolerance") for port in outputs),
         "emulator": emulator_command(target), "fpu": fpu_of(target), "cmsis_core": cmsis_core(target), "zephyr_core": zephyr_core(target),
-        "archive": place(kind.archive, contents.m, target),
+        "archive": place(kind.archive, contents.m, target), "licence": licence if _SPDX.fullmatch(licence) else "",
+        "licence_file": LICENCE_FILE if LICENCE_FILE in contents.manifest["files"] else "",
     }  # fmt: skip

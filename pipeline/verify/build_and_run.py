@@ -81,8 +81,8 @@ def build_and_run(
             digest = str(imported.record.get("model", ""))
             facts = port_facts(imported.drawn_for)
             library = build_library(
-                imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, ports=facts
-            )
+                imported.name, lowered, plan, workspace, target, folder, model_sha256=digest, ports=facts, source=settings.source,
+            )  # fmt: skip
         wait_for_cases()
         wait_for_others()
         progress("running", 0, 0)

@@ -24,8 +24,8 @@ class VerifySettings:
 
     An error up to `tolerance`, relative to the range of its output, always passes; up to `max_error` if the sequence has
     lossy passes. A larger one passes only as far as rounding explains it: see `verify/error_bounds.py`. `image` keeps the image
-    of a target without an operating system, with the inputs of the comparison and its outputs. `samples` are the user's own,
-    compared next to the seeded cases.
+    of a target without an operating system, with the inputs of the comparison and its outputs; `source` keeps C and assembly of
+    the library. `samples` are the user's own, compared next to the seeded cases.
     """
 
     seed: int = 0
@@ -34,3 +34,4 @@ class VerifySettings:
     max_error: float = 0.01
     image: bool = False
     samples: UserSamples | None = None
+    source: bool = False

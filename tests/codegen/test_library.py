@@ -192,7 +192,23 @@ def test_a_step_with_other_tensors_than_its_kernels_is_a_bug_found_before_it_is_
 
 
 @native
-def test_the_shared_library_computes_the_same_and_exports_five_functions(tmp_path):
+def test_a_program_links_with_the_shared_library_by_its_header(tmp_path):
+    library = write(models.matmul_exp(), tmp_path)
+    source = '#include "matmul_exp.h"\nint main(void) { return matmul_exp_run() || *matmul_exp_instance_error(&matmul_exp_static_instance) || !matmul_exp_passfit[0]; }\n'
+    (tmp_path / "main.c").write_text(source, encoding="utf-8")
+    libc, options = program_libc(HOST)
+    options = [option for option in options if option != "-static"]
+    zig_cc(
+        [*options, "-O1", "main.c", library.shared.name, "-Wl,-rpath,$ORIGIN", "-o", "main"],
+        HOST,
+        tmp_path,
+        zig_target=libc,
+    )
+    assert subprocess.run([str(tmp_path / "main")], timeout=60).returncode == 0
+
+
+@native
+def test_the_shared_library_computes_the_same_and_exports_only_its_header(tmp_path):
     model = models.matmul_exp()
     library = write(model, tmp_path)
     loaded = ctypes.CDLL(str(library.shared))

@@ -11,7 +11,8 @@ import pytest
 
 from passfit.codegen.bare.float_functions import SOURCE
 from passfit.codegen.elf import read_object
-from passfit.codegen.library import library_values, write_sources
+from passfit.codegen.library import library_values
+from passfit.codegen.source.files import write_sources
 from passfit.codegen.template import render
 from passfit.codegen.tensor_addresses import tensor_addresses
 from passfit.image import link_image

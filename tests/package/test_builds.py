@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from passfit.package import write_package
-from passfit.targets import get_target, how_to_run
+from passfit.targets import emulator_command, get_target, how_to_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 BOARD, HOST, M = "mps2-an386", "x86-64", "small_net"
@@ -31,7 +31,7 @@ def run(*command: str, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-def cmake(folder: Path, *options: str) -> None:
+def cmake(folder: Path, *options: str, **environment: str) -> None:
     run(
         str(BIN / "cmake"),
         "-S",
@@ -43,6 +43,7 @@ def cmake(folder: Path, *options: str) -> None:
         f"-DCMAKE_MAKE_PROGRAM={BIN / 'ninja'}",
         *options,
         cwd=folder,
+        **environment,
     )
     run(str(BIN / "cmake"), "--build", "build", cwd=folder)
 
@@ -75,9 +76,43 @@ def test_a_project_takes_the_cmake_package_as_a_folder_of_its_own(tmp_path, resu
     assert not list((tmp_path / "build").rglob("*selftest*"))
 
 
+@needs_cc
+@needs_host
+def test_the_sources_of_a_library_are_built_here_by_the_compiler_of_this_machine(tmp_path, result):
+    write_package(result(HOST), "cmake", tmp_path, cases=3, source=True)
+    cmake(tmp_path, "-DPASSFIT_SELFTEST=ON", "-DCMAKE_C_FLAGS=-Werror -Wall -Wextra")
+    assert f"{M}: 0 elements differ" in run(f"build/{M}_example", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(("model", "name"), [("small-net", BOARD), ("lstm", BOARD), ("waves", "mps3-an547")])
+def test_gnus_compiler_builds_the_sources_for_a_board_with_equal_results(tmp_path, result, model, name):
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    write_package(result(name, model), "cmake", tmp_path, cases=3, source=True)
+    recorded = next((tmp_path / "src").glob("*_selftest.c"))
+    exact = re.sub(r"(differ_float\w+\(.*), [^,]+\);", r"\1, 0.0f);", recorded.read_text())
+    assert "u, 0.0f);" in exact
+    recorded.write_text(exact)
+    machine = f"-mcpu={get_target(name).cpu} -mthumb -mfloat-abi=hard" + " -mfpu=fpv4-sp-d16" * (name == BOARD)
+    emulator = ";".join(emulator_command(get_target(name)))
+    (tmp_path / "gcc.cmake").write_text(
+        "set(CMAKE_SYSTEM_NAME Generic)\nset(CMAKE_SYSTEM_PROCESSOR arm)\nset(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
+        "set(CMAKE_C_COMPILER arm-none-eabi-gcc)\nset(CMAKE_ASM_COMPILER arm-none-eabi-gcc)\n"
+        f'set(CMAKE_C_FLAGS_INIT "{machine} -Os -Wall -Wextra -Werror")\nset(CMAKE_ASM_FLAGS_INIT "{machine}")\n'
+        f'set(CMAKE_CROSSCOMPILING_EMULATOR "{emulator}")\n'
+    )
+    cmake(tmp_path, "-DPASSFIT_SELFTEST=ON", "-DCMAKE_TOOLCHAIN_FILE=gcc.cmake")
+    if how_to_run(get_target(name)).command is None:
+        pytest.skip(how_to_run(get_target(name)).how)
+    assert "100% tests passed" in run(str(BIN / "ctest"), "--test-dir", "build", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("source", [False, True])
 @pytest.mark.parametrize("name", [BOARD, "rv32-virt"])
-def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_its_emulator(tmp_path, result, name):
-    write_package(result(name), "cmake", tmp_path)
+def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_its_emulator(
+    tmp_path, result, name, source
+):
+    write_package(result(name), "cmake", tmp_path, source=source)
     cmake(tmp_path, "-DPASSFIT_SELFTEST=ON", f"-DPASSFIT_PYTHON={sys.executable}")
     assert (tmp_path / "build" / f"{M}_example.elf").is_file()
     if how_to_run(get_target(name)).command is None:
@@ -87,7 +122,8 @@ def test_the_cmake_package_of_a_board_is_an_image_whose_self_test_passes_under_i
 
 @needs_cc
 @needs_host
-def test_platformio_builds_the_example_and_the_self_test(tmp_path, result):
+@pytest.mark.parametrize("source", [False, True])
+def test_platformio_builds_the_example_and_the_self_test(tmp_path, result, source):
     """PlatformIO's registry is out of reach here: its builder is SCons of PyPI, its platform the compiler of this machine."""
     core = tmp_path / "core"
     own = {
@@ -106,12 +142,12 @@ def test_platformio_builds_the_example_and_the_self_test(tmp_path, result):
         ),
         "platforms/native/platform.py": "from platformio.public import PlatformBase\n\n\nclass NativePlatform(PlatformBase):\n    pass\n",
         "platforms/native/builder/main.py": "from SCons.Script import Default, DefaultEnvironment\nenv = DefaultEnvironment()\n"
-        'env.Replace(PROGNAME="program", CC="cc", AR="ar", RANLIB="ranlib", LINK="cc", SIZETOOL=None)\nDefault(env.BuildProgram())\n',
+        'env.Replace(PROGNAME="program", CC="cc", AS="cc", AR="ar", RANLIB="ranlib", LINK="cc", SIZETOOL=None)\nDefault(env.BuildProgram())\n',
     }
     for name, text in own.items():
         (core / name).parent.mkdir(parents=True, exist_ok=True)
         (core / name).write_text(text)
-    write_package(result(HOST), "platformio", tmp_path / "package")
+    write_package(result(HOST), "platformio", tmp_path / "package", source=source)
     example = tmp_path / "package" / "examples" / M
     quiet = {
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",

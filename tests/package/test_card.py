@@ -26,7 +26,7 @@ DOCUMENTS = ("MODEL_CARD.md", "bom.cdx.json", "LICENSE")
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, result) -> tuple[Path, Path]:
     """Compile a model with a licence beside it, in two folders."""
-    model = result(BOARD).parent / "small-net.onnx"
+    model = result(BOARD).parents[1] / "small-net.onnx"
     made = []
     for name in ("one", "two"):
         folder = tmp_path_factory.mktemp(name)

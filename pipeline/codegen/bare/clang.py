@@ -32,9 +32,12 @@ _FLAGS = (
 )
 
 
-def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path) -> None:
-    """Write the object of a module of TVM, built at level 0, to `path`; its level is that of `opt`. Raises ToolchainError."""
+def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path, kind: str = "-c") -> None:
+    """Write the object of a module of TVM, built at level 0, to `path`; its level is that of `opt`. Raises ToolchainError.
+
+    With `-S` as `kind` it is assembly.
+    """
     source = path.with_suffix(".ll")
     code = _ATTRIBUTES.sub(r"\1 nounwind", module.inspect_source("ll"))
     source.write_text(add_definitions(code), encoding="utf-8")
-    zig_cc([*_FLAGS, f"-O{target.llvm_config()['opt-level']}", "-c", source.name, "-o", path.name], target, path.parent)
+    zig_cc([*_FLAGS, f"-O{target.llvm_config()['opt-level']}", kind, source.name, "-o", path.name], target, path.parent)
