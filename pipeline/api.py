@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,13 @@ from .artifacts.write import (
     write_manifest,
     write_search,
 )
+from .data.accuracy import AccuracyReport
 from .errors import ConfigError
+from .evaluate.settings import EvaluateSettings
 from .fit.fit_model import fit as fit
 from .frontend.imported_model import ImportedModel, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
-from .frontend.source.import_options import ImportKeywords
+from .frontend.source.import_options import ImportKeywords, ImportOptions
 from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, Defect, FootprintReport, Measured
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 #: seconds after Ctrl-C to end a measurement and write the results found so far
 _SAVING_SECONDS = 30.0
+#: a library for its accuracy alone, which no search changes but by rounding
+_QUICK = SearchSettings(evaluations=1, max_extra_compute=None)
 
 
 def profile(
@@ -152,13 +156,14 @@ def compile_model(
     verify: VerifySettings = VerifySettings(),
     given: Path | None = None,
     origin: Provenance | None = None,
+    data: str | Path | None = None,
     progress: Progress = silent,
     **options: Unpack[ImportKeywords],
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
     `given` is the file as given where `model` is the canonical file of an import: the library is compared with it. `origin`
-    is the provenance of that file.
+    is the provenance of that file. `data` are samples, a few of which the library is compared on, too.
     `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
     its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
     or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
@@ -166,22 +171,18 @@ def compile_model(
     """
     from .passes.sequence.sequence import read_sequence
     from .tuning.database import read_tuning
+    from .verify.inputs import read_user_samples
 
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None if tuning is None else read_tuning(tuning, target)
     with result_folder(out):
         imported = load(model, name, given=given, origin=origin, **options)
+    if data is not None:
+        verify = replace(verify, samples=read_user_samples(data, imported.drawn_for))
     return compile_imported(
-        imported,
-        target,
-        budget,
-        out=out,
-        sequence=chosen,
-        tuning=tuned,
-        search=search,
-        verify=verify,
+        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify,
         progress=progress,
-    )
+    )  # fmt: skip
 
 
 def compile_imported(
@@ -204,13 +205,13 @@ def compile_imported(
     from .search.first_library import first_library
     from .tuning.database import AdoptedTuning
     from .verify.build_plan import BuiltPlan, build_plan
-    from .verify.stored_cases import stored_cases
+    from .verify.stored_cases import cases_of
 
     chosen, untuned, tuned = sequence, AdoptedTuning(), tuning or AdoptedTuning()
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
-    cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
+    cases = partial(cases_of, imported, verify)
     with (
         earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
         comparison_kept(out),
@@ -325,3 +326,23 @@ def profile_kernels(
     found = kernels.profile_kernels(imported, chosen, target, progress, tuned)
     write_text(out, json_lines(found))
     return found
+
+
+def evaluate(
+    model: str | Path, targets: Sequence[Target], data: str | Path, *, result: Path | None = None,
+    original: str | Path | None = None, given: Path | None = None, settings: EvaluateSettings = EvaluateSettings(),
+    name: str | None = None, search: SearchSettings = _QUICK, progress: Progress = silent,
+    remark: Callable[[str], None] = lambda text: None, **options: Unpack[ImportKeywords],
+) -> list[AccuracyReport]:  # fmt: skip
+    """Compare the file in ONNX Runtime, and the executed library of each target, by a metric over samples.
+
+    `result` is the folder of a library that is there, of the only target; without it, one is compiled. `original` is the float file
+    behind a quantised one, `given` as in `compile_model`: with it, `options` are those of the original. `remark` is told of casts,
+    and of samples beyond the bound of verification. Raises ConfigError for samples that do not fit, ModelError, ToolchainError, NumericError.
+    """
+    from .evaluate.evaluate_libraries import evaluate_libraries
+
+    build = partial(compile_model, model, name=name, given=given, search=search, progress=progress, **options)
+    return evaluate_libraries(
+        model, targets, data, build, result, original, given, ImportOptions(**options), settings, progress, remark
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import shutil
@@ -21,7 +20,7 @@ from passfit.memory.footprint import Budget
 from passfit.params.params import Params, load_params
 from passfit.support.interrupts import interruptible
 from passfit.support.rare_collection import collect_rarely
-from passfit.support.text_files import decode, read_text
+from passfit.support.text_files import decode, read_text, sorted_json
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
 
@@ -97,7 +96,7 @@ def write_json(path: Path, data: dict) -> None:
     """Write `data` as JSON with sorted keys, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    new.write_text(sorted_json(data), encoding="utf-8")
     os.replace(new, path)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..data.accuracy import AccuracyReport
 from ..memory.footprint import FootprintReport
 from ..memory.limits import telling
+from ..report.accuracy_table import accuracy_summary, score_text
 from ..report.effects_table import shown
 from ..report.footprint_table import error_phrase
 from ..report.front_table import slowdown_needed
@@ -39,6 +41,14 @@ def optimize_line(report: FootprintReport, found: Mapping[str, Any]) -> str:
     closed = ", closed" if found["closed"] else ""
     needed = "".join(f"; {each}" for each in slowdown_needed(found["tradeoff"])) if "tradeoff" in found else ""
     return f"{_pair(report)}: {_footprint(report)}; {found['evaluations']} states looked at{closed}{needed}"
+
+
+def accuracy_line(report: AccuracyReport) -> str:
+    """Summarise an evaluation: the metric of library and file, and the decisions that agree."""
+    name = f"{report.model} @ {report.target}"
+    if not report.library.samples:
+        return f"{name}: {report.metric} of the file {score_text(report.reference.value)}; {report.library.how}"
+    return f"{name}: {accuracy_summary(report)}"
 
 
 def compile_line(report: FootprintReport) -> str:

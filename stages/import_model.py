@@ -10,7 +10,7 @@ from passfit.artifacts.places import canonical_model
 from passfit.errors import ConfigError
 from passfit.frontend.source.source import is_package
 from passfit.params.params import Params
-from passfit.scaffold import check_watched, model_file
+from passfit.scaffold import check_watched, imported_file
 from passfit.stages._common import entry, run_stage
 from passfit.stages._lines import import_line
 
@@ -22,12 +22,12 @@ def import_model(params: Params, model: str, file: str) -> str:
     not watch its side files.
     """
     declared = entry(params, "models", model)
-    if (expected := model_file(model, declared.source)) != file:
+    if (expected := imported_file(model, declared)) != file:
         raise ConfigError(
-            f"dvc.yaml watches '{file}' for the model '{model}', but params.yaml says '{declared.source}'.",
+            f"dvc.yaml watches '{file}' for the model '{model}', but params.yaml says '{expected}'.",
             f"Write `{model}: {expected}` under stages.import.foreach in dvc.yaml.",
         )
-    if Path("dvc.yaml").exists():
+    if Path("dvc.yaml").exists() and declared.quantize is None:
         check_watched(model, declared.source, Path("dvc.yaml"))
     package = declared.source if is_package(declared.source) else ""
     out = canonical_model(model)

@@ -15,7 +15,10 @@ import passfit
 import passfit.stages
 from passfit.artifacts.origin import (
     PACKAGES,
+    evaluate_record,
+    import_record,
     provenance_record,
+    quantize_record,
     search_inputs,
     search_settings,
     tune_record,
@@ -23,7 +26,7 @@ from passfit.artifacts.origin import (
     verify_settings,
 )
 from passfit.params.params import Params, check_targets, declared
-from passfit.scaffold import check_models
+from passfit.scaffold import check_models, settings_file
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.support.digests import folders_digest
 from passfit.targets.catalogue import load_catalogue
@@ -50,6 +53,11 @@ def write_settings(params: Params, model: str, name: str) -> None:
     """Write the inputs of a search, a tuning and a compilation from params.yaml and the catalogue, and nothing else."""
     folder, target = OUT / "settings" / model / name, target_of(params, model, name)
     write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
+    write_json(Path(settings_file(model, "import")), import_record(params, model))
+    if params.models[model].data is not None:
+        write_json(Path(settings_file(model, "evaluate", name)), evaluate_record(params, model))
+    if params.models[model].quantize is not None:
+        write_json(Path(settings_file(model, "quantize")), quantize_record(params, model))
     write_json(folder / "tune.json", tune_record(params, name))
     # the sequence is not known yet: it can be lossy only if the search allows that
     verified = verify_record(verify_settings(params), params.search.lossy, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 #: stages a result depends on, in the order they run, by the names of their functions
@@ -10,6 +11,10 @@ STAGES = {
     "toolchain": "toolchain", "fetch": "fetch", "import_model": "import", "optimize": "optimize", "tune": "tune",
     "compile_library": "compile", "footprint": "footprint",
 }  # fmt: skip
+
+
+#: the stage behind an accuracy, likewise
+EVALUATION = {"evaluate": "evaluate"}
 
 
 def record_failure(
@@ -28,9 +33,9 @@ def record_failure(
             file.write_text(message + "\n", encoding="utf-8")
 
 
-def why_failed(repo: Path, model: str, target: str) -> str | None:
+def why_failed(repo: Path, model: str, target: str, stages: Mapping[str, str] = STAGES) -> str | None:
     """Return the first failed stage a result depends on, and its message; None if none did."""
-    for stage, name in STAGES.items():
+    for stage, name in stages.items():
         for place in ((None, None), (model, None), (model, target)):
             with contextlib.suppress(OSError, UnicodeDecodeError):
                 message = (repo / _file(stage, *place)).read_text(encoding="utf-8").strip()

@@ -37,6 +37,12 @@ def import_options(declared: ModelParams) -> ImportOptions:
     return ImportOptions(declared.shapes, declared.fix, declared.outputs)
 
 
+def import_record(params: Params, model: str) -> OriginRecord:
+    """Return the inputs of an import besides the model's files."""
+    declared = params.models[model]
+    return json_values({"source": declared.source, **import_options(declared).record()})
+
+
 def search_settings(params: Params) -> SearchSettings:
     """Return the search settings of params.yaml."""
     knowledge = None if params.search.knowledge is None else Path(params.search.knowledge)
@@ -95,8 +101,25 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Orig
             "target": target_digest(target),
             "index-checks": target.index_checks,
             **({"runner": list(target.runner)} if target.runner else {}),
+            **({"data": settings.samples.digest} if settings.samples is not None else {}),
         }
     )
+
+
+def evaluate_record(params: Params, model: str) -> OriginRecord:
+    """Return the inputs of an evaluation on a model's samples besides these, the library and the file."""
+    data = params.models[model].data
+    asked = {} if data is None else data.model_dump(exclude={"calibration"})
+    bound = {"max-error": float(params.search.max_error)} if params.search.lossy else {}
+    return json_values({**asked, "tolerance": float(params.verify.tolerance), **bound})
+
+
+def quantize_record(params: Params, model: str) -> OriginRecord:
+    """Return the inputs of a quantisation besides the file and the samples."""
+    declared = params.models[model]
+    asked = {} if declared.quantize is None else declared.quantize.model_dump(by_alias=True)
+    data = {} if declared.data is None else declared.data.model_dump(exclude={"emulated"})
+    return json_values({**asked, "data": data})
 
 
 def provenance_of(params: Params, model: str, sha256: str = "") -> Provenance:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.accuracy import AccuracyReport, parse_accuracy
 from ..errors import ConfigError, PassfitError
 from ..memory.files.footprint_file import parse_report
+from ..support.text_files import read_text
 
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
@@ -28,9 +30,9 @@ KERNELS = "kernels.json"
 ASKED = "asked.json"
 
 
-def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the next step for missing results of models and targets: git's copy tells that others made them."""
-    if any((repo / kept_footprint(*pair)).is_file() for pair in pairs):
+def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]], kept: Callable[[str, str], Path] | None = None) -> str:
+    """Return the next step for missing results of models and targets: git's copy `kept` tells that others made them."""
+    if any((repo / (kept or kept_footprint)(*pair)).is_file() for pair in pairs):
         return "Get it with `dvc pull`; without a remote, run `dvc repro`."
     return REMAKE
 
@@ -53,6 +55,21 @@ def compile_dir(model: str, target: str) -> Path:
 def kept_footprint(model: str, target: str) -> Path:
     """Return the path of the footprint.json copy kept in git, relative to the repo. DVC keeps `out/`."""
     return Path("footprints") / model / f"{target}.json"
+
+
+def accuracy_file(model: str, target: str) -> Path:
+    """Return the path of the accuracy of a library on its model's samples, relative to the repo."""
+    return Path("out") / "evaluate" / model / target / "accuracy.json"
+
+
+def kept_accuracy(model: str, target: str) -> Path:
+    """Return the path of the accuracy.json copy kept in git, relative to the repo."""
+    return Path("accuracies") / model / f"{target}.json"
+
+
+def quantized_model(model: str) -> Path:
+    """Return the path of the quantised model that the stage `quantize` makes of a model's file, relative to the repo."""
+    return Path("out") / "quantize" / model / "model.onnx"
 
 
 def optimize_dir(model: str, target: str) -> Path:
@@ -93,6 +110,24 @@ def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:
     except (OSError, UnicodeDecodeError) as error:
         raise PassfitError(f"{place}: cannot be read: {error}.", REMAKE) from None
     return parse_result(text, str(place), model, target)
+
+
+def read_accuracy(repo: Path, model: str, target: str) -> AccuracyReport | None:
+    """Return the accuracy of `model` on `target`; None if it was not evaluated. Errors: see `parse_accuracy_of`."""
+    place = accuracy_file(model, target)
+    return (
+        parse_accuracy_of(read_text(repo / place, REMAKE), str(place), model, target)
+        if (repo / place).is_file()
+        else None
+    )
+
+
+def parse_accuracy_of(text: str, place: str, model: str, target: str) -> AccuracyReport:
+    """Return the content of an accuracy.json of `model` on `target`. Raises ConfigError for any other content."""
+    report = parse_accuracy(text, place, REMAKE)
+    if (report.model, report.target) != (model, target):
+        raise ConfigError(f"'{place}': is about {report.model} @ {report.target}, not {model} @ {target}.", REMAKE)
+    return report
 
 
 def parse_result(text: str, place: str, model: str, target: str) -> FootprintReport:

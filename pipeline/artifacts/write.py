@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.accuracy import AccuracyReport, report_fields
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import Baseline, Budget, Defect, FootprintReport, Measured
 from ..search.settings import RAM
-from ..support.digests import digest_of
+from ..support.digests import digest_of, json_values
 from ..support.result_folder import move_files
 from ..support.sizes import format_bytes
 from ..support.strictness import spare
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ..tuning.database import AdoptedTuning
     from ..verify.build_plan import BuiltPlan
 
+#: accuracy of a library, next to it
+ACCURACY = "accuracy.json"
 #: errors of a refused library, in the folder it would have gone to
 COMPARISON = "comparison.json"
 _OF_SEARCHES = ("search.json", "trajectory.json", "front.json")
@@ -91,6 +94,7 @@ def comparison_kept(out: Path) -> Iterator[None]:
             error.add_place(place)
         raise
     place.unlink(missing_ok=True)
+    (out / ACCURACY).unlink(missing_ok=True)  # of the library before
 
 
 @contextmanager
@@ -122,6 +126,12 @@ def write_footprint(report: FootprintReport, folder: Path) -> None:
     from ..memory import write_report
 
     write_report(report, folder / "footprint.json")
+
+
+def write_accuracy(report: AccuracyReport, path: Path) -> None:
+    """Write accuracy.json, the same bytes for the same figures. Raises OutputError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json_lines(json_values(report_fields(report))))
 
 
 def write_library(
@@ -188,14 +198,18 @@ def write_manifest(
     """
     from ..codegen import c_identifier
     from ..frontend.quantised.port_scales import port_scales
+    from ..verify.inputs import assumed_inputs
 
     program, scales = lowered.program, port_scales(imported.drawn_for)
+    drawn = verify.samples is None
+    assumed = spare("the assumed inputs", partial(assumed_inputs, imported.drawn_for), lambda why: {}) if drawn else {}
 
     def ports(group: tuple) -> list[dict]:
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
         return [
             {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
             | (dict(zip(("scale", "zero_point"), scales[name])) if name in scales else {})
+            | ({"assumed": assumed[name]} if group is program.inputs and name in assumed else {})
             for name, tensor in tensors
         ]
 

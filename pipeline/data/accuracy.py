@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import ConfigError
 from ..support.text_files import decode
+
+#: digits of a difference of metrics: 0.9 - 0.89 is 0.01
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,20 @@ class AccuracyReport:
     worst: tuple[WorstSample, ...] = ()
 
     @property
+    def value(self) -> float | None:
+        """Return the metric of the library; of one that ran on fewer samples, the file's less what it loses on these."""
+        library, whole, part = self.library, self.reference.value, self.library.reference
+        if library.samples >= self.reference.samples or library.value is None or whole is None or part is None:
+            return library.value
+        return round(whole - (part - library.value), _DIGITS)
+
+    @property
     def loss(self) -> float | None:
-        """Return how much worse the library is than the original file on its samples; None without labels."""
-        before = self.original or self.reference
-        if before.value is None or self.library.value is None:
+        """Return how much worse the library is than the original file; None without labels."""
+        before = (self.original or self.reference).value
+        if before is None or self.value is None:
             return None
-        lost = before.value - self.library.value
+        lost = round(before - self.value, _DIGITS)
         return lost if self.higher_is_better else -lost
 
 
@@ -102,17 +112,4 @@ def report_fields(report: AccuracyReport) -> dict[str, Any]:
 
 def parse_accuracy(text: str, place: str, hint: str) -> AccuracyReport:
     """Read an accuracy.json; `place` is how messages call it. Raises ConfigError with `hint`."""
-    found = decode(dict, text, place, hint)
-    try:
-        original = found.pop("original", None)
-        return AccuracyReport(
-            data=DataRecord(**found.pop("data")),
-            reference=Score(**found.pop("reference")),
-            library=LibraryScore(**found.pop("library")),
-            original=None if original is None else Score(**original),
-            classes=tuple(ClassScore(**each) for each in found.pop("classes", ())),
-            worst=tuple(WorstSample(**each) for each in found.pop("worst", ())),
-            **found,
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"'{place}': is not an accuracy.json: {error}.", hint) from None
+    return decode(AccuracyReport, text, place, hint)

@@ -7,11 +7,8 @@ footprints/MODEL/TARGET.json               the copy of footprint.json, without t
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ..artifacts.places import (
     REMAKE,
@@ -25,38 +22,21 @@ from ..artifacts.places import (
 from ..memory.footprint import Budget, FootprintReport
 from ..support.digests import digest_of
 from ..support.text_files import decode, read_text
-from ..support.yaml_file import read_yaml
 from ..targets import Target
+from .locked import Lock, Recorded, is_recorded
 
-#: outputs by path, as dvc.lock records them
-Recorded = Mapping[str, Mapping[str, Any]]
 _FOOTPRINT = "footprint.json"
 _CHANGED = "It was changed after it was made."
 
 
-def recorded_outputs(repo: Path) -> Recorded | None:
-    """Read the outputs of all stages from dvc.lock; None in a repo whose libraries DVC does not make.
-
-    Raises ConfigError for malformed YAML.
-    """
-    stages = _table(_yaml(repo / "dvc.yaml"), "stages")
-    if "compile" not in stages:
-        return None
-    locked = _table(_yaml(repo / "dvc.lock"), "stages")
-    outputs = [out for stage in locked.values() for out in (_plain(stage).get("outs") or ())]
-    return {str(out["path"]): out for out in outputs if isinstance(out, dict) and "path" in out}
-
-
-def why_altered(
-    repo: Path, result: FootprintReport, target: Target, budget: Budget, recorded: Recorded | None
-) -> str | None:
+def why_altered(repo: Path, result: FootprintReport, target: Target, budget: Budget, lock: Lock | None) -> str | None:
     """Return the file of a result that was altered, with the next step; None if all are as they were made.
 
     Raises ConfigError for a malformed manifest.json or copy.
     """
     reason = (
         _compare_manifest(repo, result)
-        or (None if recorded is None else _compare_lock(repo, result, recorded))
+        or (None if lock is None else _compare_lock(repo, result, lock.outputs))
         or _compare_copy(repo, result, target, budget)
     )
     return None if reason is None else f"altered: {reason} {REMAKE}"
@@ -66,8 +46,8 @@ def _compare_manifest(repo: Path, result: FootprintReport) -> str | None:
     folder = compile_dir(result.model, result.target)
     place = folder / "manifest.json"
     manifest = decode(dict, read_text(repo / place, REMAKE), str(place), REMAKE)
-    files = _plain(manifest.get("files"))
-    if _FOOTPRINT not in files:
+    files = manifest.get("files")
+    if not isinstance(files, dict) or _FOOTPRINT not in files:
         return f"{place} does not list {_FOOTPRINT}, as those of an older passfit."
     for name, digest in files.items():
         file = folder / name
@@ -85,27 +65,19 @@ def _compare_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> st
     if library.as_posix() not in recorded:
         return f"dvc.lock does not record {library}: `dvc repro` did not make it."
     steps = (library, optimize_dir(model, target), canonical_model(model).parent, tuning_file(model, target).parent)
+    return altered_output(repo, steps, recorded)
+
+
+def altered_output(repo: Path, steps: Iterable[Path], recorded: Recorded) -> str | None:
+    """Return which output below the folders or files `steps` differs from dvc.lock; None if none does."""
     for place, made in ((Path(path), made) for path, made in recorded.items()):
         if not any(place.is_relative_to(step) for step in steps):
             continue
         if not (repo / place).exists():
             return f"{place} is missing, which dvc.lock records; `dvc pull` fetches it."
-        if not _is_recorded(repo / place, made):
+        if not is_recorded(repo / place, made):
             return f"{place} differs from its md5 in dvc.lock. {_CHANGED}"
     return None
-
-
-def _is_recorded(place: Path, made: Mapping[str, Any]) -> bool:
-    """Return whether a file or folder has the content DVC recorded; one of DVC 2 counts as such, whose md5 is of text."""
-    if made.get("hash") != "md5":
-        return True
-    if place.is_file():
-        return _md5(place) == made.get("md5")
-    files = {path.relative_to(place).as_posix(): _md5(path) for path in place.rglob("*") if path.is_file()}
-    if "files" in made:  # of a remote that keeps versions
-        return files == {each.get("relpath"): each.get("md5") for each in made["files"]}
-    listing = [{"md5": digest, "relpath": name} for name, digest in sorted(files.items())]
-    return f"{hashlib.md5(json.dumps(listing).encode()).hexdigest()}.dir" == made.get("md5")
 
 
 def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget) -> str | None:
@@ -117,20 +89,3 @@ def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: B
     copy = kept.within(budget, target.ram, target.flash)
     same = any(copy == each.within(budget, target.ram, target.flash) for each in (result, result.kept))
     return None if same else f"{place} is not a copy of {compile_dir(result.model, result.target) / _FOOTPRINT}."
-
-
-def _md5(file: Path) -> str:
-    return hashlib.md5(file.read_bytes()).hexdigest()
-
-
-def _yaml(path: Path) -> object:
-    return read_yaml(path) if path.exists() else None
-
-
-def _table(data: object, key: str) -> Mapping[str, Any]:
-    return _plain(_plain(data).get(key))
-
-
-def _plain(data: object) -> Mapping[str, Any]:
-    """Return a parsed table; an empty one for anything else."""
-    return data if isinstance(data, dict) else {}

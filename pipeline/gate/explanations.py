@@ -22,7 +22,9 @@ from ..report.results import Json, Result
 from ..search.settings import aim_of
 from ..support.sizes import format_bytes
 from ..targets import Catalogue, Target
-from .verdicts import Pair, Verdict
+from .accuracy import Accuracies
+from .accuracy_causes import accuracy_causes
+from .verdict import ACCURACIES, Pair, Verdict
 
 #: largest buffers, or weights that grew, that are named
 _NAMED = 2
@@ -33,15 +35,21 @@ _ROOM = 60
 
 
 def explanations(
-    repo: Path, params: Params, catalogue: Catalogue, failures: Iterable[Verdict], against: str | None
+    repo: Path,
+    params: Params,
+    catalogue: Catalogue,
+    failures: Iterable[Verdict],
+    against: str | None,
+    accuracies: Accuracies = Accuracies(),
 ) -> tuple[str, ...]:
     """Explain the failures in sentences: for each model, target and quantity the cause, and all that lowers it.
 
     `against` is the revision that growth is relative to. Raises ConfigError for a malformed result.
     """
     wanted: dict[tuple[Pair, str], list[Verdict]] = {}
+    failures = [each for each in failures if each.checked]
     for verdict in failures:
-        if verdict.checked and verdict.quantity in ("ram", "flash", "latency", "instructions"):
+        if verdict.quantity in ("ram", "flash", "latency", "instructions"):
             wanted.setdefault(((verdict.model, verdict.target), verdict.quantity), []).append(verdict)
     grown = any(each.limit_kind == "growth" for verdicts in wanted.values() for each in verdicts)
     past = _past(repo, against) if grown and against is not None else {}
@@ -55,6 +63,11 @@ def explanations(
         found += [
             f"{result.name}: {each}" for each in (cause, *_levers(repo, device, result, quantity, params, limits))
         ]
+    for pair in dict.fromkeys((each.model, each.target) for each in failures if each.quantity in ACCURACIES):
+        report, before = accuracies.now[pair].report, accuracies.past.get(pair)
+        if report is not None:
+            causes = accuracy_causes(params, report, None if isinstance(before, str) else before)
+            found += [f"{pair[0]} @ {pair[1]}: {each}" for each in causes]
     return tuple(found)
 
 

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 from ..report.markdown import escaped
 from .amounts import format_amount, format_growth
-from .verdicts import COUNTED, Verdict
+from .verdict import Verdict
+from .verdicts import COUNTED
 
 #: characters outside of XML 1.0, even escaped
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -212,7 +213,11 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
         sizes: tuple[str, ...] = (kind if (kind := verdict.limit_kind) in ("stale", "altered") else "no data", "", "")
     else:
         sizes = tuple(format_amount(verdict.quantity, each) for each in (verdict.used, verdict.limit, verdict.margin))
-    grown = "" if verdict.base is None or verdict.used is None else f" ({format_growth(verdict.base, verdict.used)})"
+    grown = (
+        ""
+        if verdict.base is None or verdict.used is None
+        else f" ({format_growth(verdict.quantity, verdict.base, verdict.used)})"
+    )
     return (verdict.model, verdict.target, _check(verdict) + grown, *sizes, _word(verdict))
 
 

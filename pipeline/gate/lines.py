@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..support.yaml_file import key_line, read_yaml_text
-from .verdicts import Verdict
+from .verdict import ACCURACIES, Verdict
 
 _PARAMS = "params.yaml"
 
@@ -33,8 +33,11 @@ def _places(verdict: Verdict) -> list[tuple[str, ...]]:
     model, target = ("models", verdict.model), ("targets", verdict.target)
     if verdict.limit_kind == "budget":
         budgets, budget = (*target, "budgets", verdict.model), (*target, "budget")
-        limits = [(*place, *region, verdict.quantity) for place in (budgets, budget) for region in ((), ("regions",))]
+        key = ACCURACIES.get(verdict.quantity, verdict.quantity)
+        limits = [(*place, *region, key) for place in (budgets, budget) for region in ((), ("regions",))]
         return [*limits, target, model]
+    if verdict.quantity in ACCURACIES and verdict.limit_kind != "growth":
+        return [(*model, "data"), model, target]
     if verdict.limit_kind == "growth":
         return [(*target, "accepted-growth", verdict.model), model, target]
     return [target, model] if verdict.limit_kind in ("capacity", "measured") else [model, target]

@@ -12,14 +12,18 @@ from ..artifacts.places import how_to_get, read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
-from .altered import recorded_outputs, why_altered
+from .accuracy import Accuracies, Evaluated, accuracy_information
+from .altered import why_altered
+from .evaluated import read_evaluated
 from .explanations import explanations
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
 from .lines import add_lines, file_in_git
+from .locked import Lock, read_lock
 from .stale import why_stale
-from .verdicts import TOGETHER, Pair, Verdict, information, judge, no_data, notes, remarks, unchecked_verdict
+from .verdict import Pair, Verdict, unchecked_verdict
+from .verdicts import TOGETHER, information, judge, no_data, notes, remarks
 
 if TYPE_CHECKING:
     from ..targets import Catalogue
@@ -65,16 +69,20 @@ def run_gate(
     growth = parse_growth(max_growth if max_growth is not None else DEFAULT_MAX_GROWTH)
 
     params = load_params(repo / "params.yaml")
-    catalogue, results, broken = _judged(repo, params)
-    past = results_at(repo, against, results) if against is not None else Past()
+    catalogue, results, broken, evaluated = _judged(repo, params)
+    past = results_at(repo, against, results, evaluated) if against is not None else Past()
 
-    verdicts = add_lines(repo, judge(params, results, catalogue, past.results, growth, broken, past.missing))
+    accuracies = Accuracies(evaluated, past.accuracies)
+    verdicts = add_lines(
+        repo, judge(params, results, catalogue, past.results, growth, broken, past.missing, accuracies)
+    )
     problems = (past.problem,) if past.problem else ()
     waiting = (_WAITING,) if broken and results and (repo / "dvc.yaml").is_file() else ()
     said = (*remarks(results), *notes(verdicts), *past.new, *waiting)
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
-    causes = explanations(repo, params, catalogue, failed, against) if explain else None
-    report = Report(verdicts, said, against, problems, tuple(information(results)), file_in_git(repo), causes)
+    causes = explanations(repo, params, catalogue, failed, against, accuracies) if explain else None
+    known = (*information(results), *accuracy_information(accuracies))
+    report = Report(verdicts, said, against, problems, known, file_in_git(repo), causes)
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)
@@ -85,8 +93,8 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
 
     The sum of all models on its target is among them; growth, which is relative to a revision, is not. Errors: see `run_gate`.
     """
-    catalogue, results, broken = _judged(repo, params)
-    verdicts = judge(params, results, catalogue, broken=broken)
+    catalogue, results, broken, evaluated = _judged(repo, params)
+    verdicts = judge(params, results, catalogue, broken=broken, accuracies=Accuracies(evaluated))
     return {
         pair: "; ".join(
             each.why for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1])) and not each.ok
@@ -95,14 +103,19 @@ def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
     }
 
 
-def _judged(repo: Path, params: Params) -> tuple[Catalogue, dict[Pair, FootprintReport], dict[Pair, Verdict]]:
-    """Read the catalogue, the results that can be judged, and the verdicts on all others."""
+def _judged(
+    repo: Path, params: Params
+) -> tuple[Catalogue, dict[Pair, FootprintReport], dict[Pair, Verdict], dict[Pair, Evaluated]]:
+    """Read the catalogue, the results that can be judged, the verdicts on all others, and accuracies."""
     catalogue = _catalogue(repo)
     check_targets(params, catalogue)
     pairs = declared(params)
     if not pairs:
         raise ConfigError(f"{repo / 'params.yaml'}: no model × target is declared.", "Write `models:` and `targets:`.")
-    return catalogue, *_results(repo, params, catalogue, pairs)
+    lock = read_lock(repo)
+    found, broken = _results(repo, params, catalogue, pairs, lock)
+    evaluated = {pair: read_evaluated(repo, params, *pair, lock) for pair in found}
+    return catalogue, found, broken, {pair: each for pair, each in evaluated.items() if each is not None}
 
 
 def _catalogue(repo: Path) -> Catalogue:
@@ -112,13 +125,12 @@ def _catalogue(repo: Path) -> Catalogue:
 
 
 def _results(
-    repo: Path, params: Params, catalogue: Catalogue, pairs: list[Pair]
+    repo: Path, params: Params, catalogue: Catalogue, pairs: list[Pair], lock: Lock | None
 ) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
     """Return the results that can be judged, and the verdicts on all others: missing, malformed, stale or altered.
 
     These say which stage failed at its last run.
     """
-    recorded = recorded_outputs(repo)
     found: dict[Pair, FootprintReport] = {}
     broken: dict[Pair, Verdict] = {}
     for model, target in pairs:
@@ -129,9 +141,9 @@ def _results(
                 broken[model, target] = no_data(model, target, failed, how_to_get(repo, [(model, target)]))
                 continue
             device = params.targets[target].apply(catalogue[target], model)
-            stale = why_stale(repo, params, model, device)
+            stale = why_stale(repo, params, model, device, lock)
             altered = (
-                None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), recorded)
+                None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), lock)
             )
         except PassfitError as error:
             broken[model, target] = unchecked_verdict(model, target, "data", str(error))

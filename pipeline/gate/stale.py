@@ -10,30 +10,42 @@ from pathlib import Path
 from ..artifacts.origin import (
     changes,
     import_options,
+    quantize_record,
     search_record,
     search_settings,
     tune_record,
     verify_record,
     verify_settings,
 )
-from ..artifacts.places import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
+from ..artifacts.places import (
+    ASKED,
+    ORIGIN,
+    REMAKE,
+    canonical_model,
+    compile_dir,
+    quantized_model,
+    search_file,
+    tuning_file,
+)
 from ..errors import ConfigError
 from ..frontend.source.side_files import model_digest
 from ..frontend.source.source import is_package
 from ..params.params import ModelParams, Params
-from ..scaffold import check_watched
+from ..scaffold import check_watched, quantize_stage_name, settings_file
+from ..support.text_files import sorted_json
 from ..targets import Target
 from ..tuning.database import read_tuning
+from .locked import Lock, changed_inputs
 
 Table = Mapping[str, object]
 #: records of an import from before it could choose outputs lack this
 _ALL_OUTPUTS: dict[str, object] = {"outputs": []}
 
 
-def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | None:
+def why_stale(repo: Path, params: Params, model: str, target: Target, lock: Lock | None = None) -> str | None:
     """Return why a result is stale, with the next step; None if it is up to date.
 
-    The result must exist. Without a record of its origin it is stale, since nothing can be compared. Raises ConfigError
+    The result must exist. `lock` tells whether a quantised model is up to date. Without a record of its origin it is stale, since nothing can be compared. Raises ConfigError
     for an unreadable knowledge or tuning file.
     """
     folder = repo / compile_dir(model, target.name)
@@ -42,11 +54,25 @@ def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | N
     if manifest is None or made is None:
         return f"of unknown origin: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
     reason = (
-        _model(repo, params.models[model], model, made)
+        _quantized(repo, params, model, lock)
+        or _model(repo, params.models[model], model, made)
         or _search(repo, params, model, target, manifest, made)
         or _compile(repo, params, model, target, manifest, made)
     )
     return None if reason is None else f"stale: {reason}. {REMAKE}"
+
+
+def _quantized(repo: Path, params: Params, model: str, lock: Lock | None) -> str | None:
+    """Compare what a model was quantised from with what is there: its file, its samples, its settings."""
+    stage = quantize_stage_name(model)
+    if params.models[model].quantize is None or lock is None:
+        return None
+    if stage not in lock.inputs:
+        return f"dvc.lock does not record {stage}: the model was not quantised"
+    settings = settings_file(model, "quantize")
+    changed = changed_inputs(repo, stage, lock, {settings: sorted_json(quantize_record(params, model))})
+    said = ", ".join(f"models.{model}.quantize or data" if each == settings else each for each in changed)
+    return f"{said} changed since the model was quantised" if changed else None
 
 
 def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | None:
@@ -55,10 +81,10 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
     if is_package(declared.source):
         now["source"] = declared.source
     else:
-        file = repo / declared.source
+        file = repo / (declared.source if declared.quantize is None else quantized_model(name))
         try:
             now["model"] = model_digest(file)
-            if (repo / "dvc.yaml").exists():
+            if (repo / "dvc.yaml").exists() and declared.quantize is None:
                 check_watched(name, declared.source, repo / "dvc.yaml")
         except OSError as error:
             lost = _said(repo.absolute(), Path(os.path.normpath(Path(error.filename or file).absolute())))

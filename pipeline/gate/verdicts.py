@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol
 
 from ..artifacts.places import REMAKE, compile_dir
@@ -17,13 +17,10 @@ from ..memory.footprint import Footprint, FootprintReport
 from ..memory.limits import telling
 from ..params.params import AcceptedGrowth, Params, declared
 from ..support.sizes import format_bytes, format_pair
+from .accuracy import Accuracies, accuracy_verdicts
 from .amounts import format_amount, format_amounts
 from .growth import Growth
-
-#: ram, flash, a memory of the device by name, latency, instructions, stack, sum of ram, sum of flash, or result
-Quantity = str
-LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale", "altered"]
-Pair = tuple[str, str]
+from .verdict import LimitKind, Pair, Quantity, Verdict, unchecked_verdict
 
 #: the terms of each quantity, shown below the verdicts
 COUNTED = {
@@ -46,37 +43,6 @@ class Capacity(Protocol):
     def flash(self) -> int: ...
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Hold one line of the gate. `used`, `limit` and `margin` are bytes, instructions, or milliseconds of latency.
-
-    margin = limit - used. `used` is None if the check was impossible: no data, stale or altered data, no earlier figure, no
-    measurement. Such a verdict is an error, not a failure. `why` is the cause in one line, with the distance to the limit. `base` is the
-    earlier figure that growth is relative to. `note` is worth a remark though the limit holds. `line` is that of params.yaml,
-    from 1, for failures.
-    """
-
-    model: str
-    target: str
-    quantity: Quantity
-    limit_kind: LimitKind
-    used: int | float | None
-    limit: int | float | None
-    ok: bool
-    why: str
-    base: int | None = None
-    note: str = ""
-    line: int | None = None
-
-    @property
-    def checked(self) -> bool:
-        return self.used is not None
-
-    @property
-    def margin(self) -> int | float | None:
-        return None if self.used is None or self.limit is None else self.limit - self.used
-
-
 def judge(
     params: Params,
     results: Mapping[Pair, FootprintReport],
@@ -85,11 +51,13 @@ def judge(
     growth: Growth | None = None,
     broken: Mapping[Pair, Verdict] | None = None,
     pastless: Mapping[Pair, str] | None = None,
+    accuracies: Accuracies = Accuracies(),
 ) -> list[Verdict]:
     """Return every verdict, in the order of params.yaml.
 
     A declared pair missing in `results` has no data. A pair in `broken` gets that verdict alone. A pair missing in
-    `previous` is not compared; if `pastless` gives a reason, that is an error.
+    `previous` is not compared; if `pastless` gives a reason, that is an error. `accuracies` are judged where a limit or an
+    earlier one is there.
     """
     verdicts: list[Verdict] = []
     for model, target in declared(params):
@@ -103,6 +71,7 @@ def judge(
         verdicts += _limits(params, result, capacities[target])
         verdicts += _measured(result)
         verdicts += _run_limits(params, result)
+        verdicts += accuracy_verdicts(params, model, target, accuracies)
         before = (previous or {}).get((model, target))
         if before is not None and growth is not None:
             accepted = params.targets[target].accepted_growth.get(model)
@@ -159,11 +128,6 @@ def no_data(model: str, target: str, failed: str | None = None, hint: str = REMA
     return unchecked_verdict(
         model, target, "data", f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json{because}"
     )
-
-
-def unchecked_verdict(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
-    """Return the verdict on an unchecked pair, with the reason."""
-    return Verdict(model, target, "result", kind, None, None, False, why)
 
 
 def _limits(params: Params, result: FootprintReport, capacity: Capacity) -> Iterator[Verdict]:
@@ -238,7 +202,7 @@ def _add_entries(params: Params, verdicts: list[Verdict]) -> list[Verdict]:
     for target, numbers in refused.items():
         known = params.targets[target].accepted_growth
         sizes: dict[str, dict[str, int | float | None]] = {
-            model: {name: getattr(each, name) for name in QUANTITIES} for model, each in known.items()
+            model: {name: getattr(each, name) for name in (*QUANTITIES, "accuracy")} for model, each in known.items()
         }
         for number in numbers:
             verdict = verdicts[number]

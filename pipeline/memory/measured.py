@@ -115,7 +115,8 @@ class Measured:
 
     `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
     library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
-    the time of the compilation. `given` is there for quantised models, `reordered` if outputs have rows in another order.
+    the time of the compilation. `given` is there for quantised models, `reordered` if outputs have rows in another order. `samples` are those of the user's own
+    that were compared, next to the seeded cases; None without any.
     """
 
     ran: bool
@@ -137,6 +138,7 @@ class Measured:
     regions: tuple[RegionUse, ...] = ()
     cycles: int | None = None
     reordered: ReorderedRows | None = None
+    samples: int | None = None
 
     @property
     def matched_error(self) -> float | None:

@@ -61,10 +61,14 @@ class BudgetParams(Table):
 
 
 class AcceptedGrowth(Table):
-    """Growth of a model that is meant: up to these sizes in bytes, for this reason. Any further growth is refused again."""
+    """Growth of a model that is meant: up to these sizes in bytes, for this reason. Any further growth is refused again.
+
+    So is a loss of accuracy, down to this one (up to it, of an error).
+    """
 
     ram: Size | None = None
     flash: Size | None = None
+    accuracy: Annotated[float, Field(allow_inf_nan=False)] | None = None
     reason: Text
 
 

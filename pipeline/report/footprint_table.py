@@ -64,6 +64,8 @@ def measured_phrase(report: FootprintReport) -> str:
     if not measured.ran:
         return measured.how
     parts = [f"ran {measured.how}", error_phrase(measured)]
+    if measured.samples is not None:
+        parts.append(f"{measured.samples} of {measured.samples} samples agree")
     if measured.ram is not None:
         parts.append(f"measured ram {format_bytes(measured.ram)}")
     if measured.error is not None and measured.error.library_to_double is not None:

@@ -1,6 +1,8 @@
-"""Show the search of `passfit optimize`: its levers, its extent, the worth of each pass."""
+"""Show the search of `passfit optimize`: its levers, its extent, the worth of each pass; and the models that `passfit learn` knows."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
@@ -8,6 +10,9 @@ from ..search.refine.lever import Lever
 from .effects_table import signed
 from .fit import Name, fitted, table
 from .levers import levers_table
+
+if TYPE_CHECKING:
+    from ..search.knowledge import Knowledge
 
 _FIELDS = ("ram", "weights", "kernels", "sum")
 
@@ -47,3 +52,13 @@ def _extent(found: dict) -> str:
     family = f" ({found['family']})" if found.get("family") else ""
     states = f"{found['strategy']}{family}: {found['evaluations']} states evaluated"
     return f"{states}, closed: none of these actions leads to anything better" if found["closed"] else states
+
+
+def knowledge_table(knowledge: Knowledge) -> RenderableType:
+    """Show a row per model, its best relative to tvm-default; below them the coreset."""
+    made = table("known models, best found ÷ tvm-default", "<model", "<family", "<target", ">graphs", ">ram", ">sum")
+    for record in knowledge.records:
+        best = (f"{record.best(objective):.3f}" for objective in ("ram", "sum"))
+        made.add_row(Name(record.model), Name(record.family), Name(record.target), str(len(record.states)), *best)
+    tried = [f"  {'; '.join((*each.prefix, *each.tail))}" for each in knowledge.known_sequences("ram")]
+    return fitted(made, "tried first for ram:", *tried)

@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..artifacts.places import quantized_model
 from ..errors import ConfigError
-from ..params.params import ModelParams, Params, params_of
+from ..params.params import DataParams, ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
 from .declare import declare, repo_root, source_in
-from .dvc_file import FETCH, IMPORT, part, side_paths, watched_files
+from .dvc_file import FETCH, IMPORT, part, side_paths, stages_of_samples, watched_files
 from .edit_yaml import Entry
 from .edited_file import EditedFile
 from .names import model_name
+from .remove import forget_evaluations
 from .render import (
     checked_file,
+    data_entry,
+    evaluate_stage,
     fetch_stage,
     fetched_entry,
     file_entry,
     import_stage,
+    imported_file,
     is_fetched,
     model_entry,
     model_file,
     own_import,
+    quantize_stage,
     target_entry,
     watched_entry,
 )
+from .samples import EVALUATED, data_in, evaluate_stage_name, quantize_stage_name
 from .write import write_all
 
 
@@ -37,12 +44,15 @@ def add_to_repo(
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
     outputs: Sequence[str] = (),
+    data: str | None = None,
 ) -> list[Path]:
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
     has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
-    it. An entry that is there already stays as it is, and so does every other byte. Both files are written, or none.
+    it. `data` are samples of all of them, of those that are there already too. Any other entry that is there stays as it is, and
+    so does every other byte. A dvc.yaml that lacks a stage for what params.yaml says of a model gets it. Both files are
+    written, or none.
 
     Raises ConfigError for a file that is missing, cannot be edited, or holds another model of that name; ModelError for
     a model that cannot be read or leaves a shape open; TargetError for an unknown target.
@@ -55,15 +65,25 @@ def add_to_repo(
     params_yaml, dvc_yaml = EditedFile.read(repo / "params.yaml"), EditedFile.read(repo / "dvc.yaml")
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
-    for key, model in _new(repo, sources, shapes, params, outputs).items():
-        params_yaml.add(("models",), key, model.model_dump(mode="json", exclude_defaults=True), model_entry(key, model))
+    samples = None if data is None else data_in(repo, root, data)
+    new = _new(repo, sources, shapes, params, outputs, samples)
+    for key, model in new.items():
+        written = model.model_dump(mode="json", exclude_defaults=True)
+        if model.data is not None:
+            written["data"] = model.data.source
+        params_yaml.add(("models",), key, written, model_entry(key, model))
+    for key in sources:
+        if samples is not None and key not in new:
+            _add_data(params_yaml, key, params.models[key], samples)
     for target in dict.fromkeys(targets):
         get_target(target, repo)
         if target not in params.targets:
             params_yaml.add(("targets",), target, {"budget": {"ram": None, "flash": None}}, target_entry(target))
+    declared = params_of(params_yaml.data, params_yaml.path).models
     for key, source in sources.items():
-        _add_stages(dvc_yaml, key, source, [] if is_fetched(source) else side_paths(repo, source))
-    params_of(params_yaml.data, params_yaml.path)
+        beside = [] if is_fetched(source) else side_paths(repo, source)
+        _add_import(dvc_yaml, key, declared[key], beside)
+        _add_sample_stages(repo, dvc_yaml, key, declared[key], beside)
     return write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)})
 
 
@@ -89,6 +109,7 @@ def _new(
     shapes: dict[str, Sequence[int]],
     params: Params,
     outputs: Sequence[str],
+    data: DataParams | None,
 ) -> dict[str, ModelParams]:
     """Declare the models params.yaml lacks.
 
@@ -96,7 +117,7 @@ def _new(
     """
     new = {key: source for key, source in sources.items() if key not in params.models}
     if new:
-        return declare(repo, new, shapes, outputs)
+        return declare(repo, new, shapes, outputs, data)
     for key in sources:
         for port, shape in shapes.items():
             if tuple(shape) != params.models[key].shapes.get(port):
@@ -112,12 +133,57 @@ def _new(
     return {}
 
 
-def _add_stages(dvc_yaml: EditedFile, name: str, source: str, beside: Sequence[str]) -> None:
+def _add_data(params_yaml: EditedFile, name: str, model: ModelParams, data: DataParams) -> None:
+    """Add samples to a declared model. Raises ConfigError if it has others."""
+    if model.data is None:
+        params_yaml.add(("models", name), "data", data.source, data_entry(data))
+    elif model.data.source != data.source:
+        raise ConfigError(
+            f"The model '{name}' has other data already: '{model.data.source}'.",
+            f"Change models.{name}.data in params.yaml.",
+        )
+
+
+def _add_sample_stages(repo: Path, dvc_yaml: EditedFile, name: str, model: ModelParams, beside: Sequence[str]) -> None:
+    """Add the stages that quantise and evaluate a model, or write them again where they miss a file; drop those it needs no more.
+
+    What tracks and reports depends on evaluations from then on.
+    """
+    needed = stages_of_samples(repo, name, model)
+    for stage in {quantize_stage_name(name), evaluate_stage_name(name)} - {stage for stage, _ in needed.values()}:
+        if part(dvc_yaml.data, ("stages", stage)) is not None:
+            dvc_yaml.drop(("stages",), stage)
+    forget_evaluations(dvc_yaml)
+    for verb, (stage, wanted) in needed.items():
+        watched = part(dvc_yaml.data, ("stages", stage, "deps"))
+        if watched is not None and set(wanted) <= set(watched):
+            continue
+        if watched is not None:
+            dvc_yaml.drop(("stages",), stage)
+        first = ("import",) if verb == "quantise" else ("kernels", "track", "report")
+        before = next((each for each in first if part(dvc_yaml.data, ("stages", each)) is not None), None)
+        made = quantize_stage(repo, name, model, beside) if verb == "quantise" else evaluate_stage(repo, name, model)
+        _add_stage(dvc_yaml, stage, made, before)
+    for stage in ("track", "report") if model.data is not None else ():
+        deps = part(dvc_yaml.data, ("stages", stage, "deps"))
+        if deps is not None and EVALUATED not in deps:
+            dvc_yaml.add(("stages", stage, "deps"), EVALUATED, None, watched_entry(EVALUATED))
+
+
+def _add_stage(dvc_yaml: EditedFile, key: str, stage: Entry, before: str | None) -> None:
+    value = parse_yaml("\n".join(stage.block), dvc_yaml.path)[key]
+    dvc_yaml.add(("stages",), key, value, Entry((*stage.block, ""), ""), before=before)
+
+
+def _add_import(dvc_yaml: EditedFile, name: str, model: ModelParams, beside: Sequence[str]) -> None:
     """Add a model's file under `import`, and its name under `fetch` if packaged.
 
-    A model with the side files `beside` is imported by a stage of its own: one in the section is moved.
+    A model with the side files `beside` is imported by a stage of its own: one in the section is moved. A quantised one is
+    imported from its own file: an entry of the model as given is replaced.
     """
-    file = checked_file(model_file(name, source))
+    source, file = model.source, checked_file(imported_file(name, model))
+    if model.quantize is not None:
+        beside = ()
     own = (*IMPORT[:1], own_import(name))
     imported = part(dvc_yaml.data, IMPORT) or {}
     if not isinstance(imported, dict):
@@ -125,6 +191,13 @@ def _add_stages(dvc_yaml: EditedFile, name: str, source: str, beside: Sequence[s
             f"{dvc_yaml.path}: stages.import.foreach is not a table of files.",
             f"Add the model by hand: {file_entry(name, file).flow}",
         )
+    if (others := {model_file(name, source), quantized_model(name).as_posix()} - {file}) and imported.get(
+        name
+    ) in others:
+        dvc_yaml.drop(IMPORT, name)
+        imported = part(dvc_yaml.data, IMPORT) or {}
+    if part(dvc_yaml.data, own) is not None and model.quantize is not None:
+        dvc_yaml.drop(own[:1], own[1])
     if imported.get(name, file) != file:
         raise ConfigError(
             f"{dvc_yaml.path} imports '{imported[name]}' as '{name}', but params.yaml says '{source}'.",
@@ -140,9 +213,7 @@ def _add_stages(dvc_yaml: EditedFile, name: str, source: str, beside: Sequence[s
             if each not in (watched or ()):
                 dvc_yaml.add((*own, "deps"), each, None, watched_entry(each))
     elif beside:
-        stage = import_stage(name, file, beside)
-        value = parse_yaml("\n".join(stage.block), dvc_yaml.path)[own[1]]
-        dvc_yaml.add(own[:1], own[1], value, Entry((*stage.block, ""), ""), before=IMPORT[1])
+        _add_stage(dvc_yaml, own[1], import_stage(name, file, beside), IMPORT[1])
         if name in imported:
             dvc_yaml.drop(IMPORT, name)
     else:
@@ -152,8 +223,6 @@ def _add_stages(dvc_yaml: EditedFile, name: str, source: str, beside: Sequence[s
 def _add_fetched(dvc_yaml: EditedFile, name: str) -> None:
     fetched = part(dvc_yaml.data, FETCH)
     if part(dvc_yaml.data, FETCH[:-1]) is None:
-        stage = fetch_stage([name])
-        value = parse_yaml("\n".join(stage.block), dvc_yaml.path)["fetch"]
-        dvc_yaml.add(FETCH[:1], FETCH[1], value, Entry((*stage.block, ""), ""), before=IMPORT[1])
+        _add_stage(dvc_yaml, FETCH[1], fetch_stage([name]), IMPORT[1])
     elif name not in (fetched or ()):
         dvc_yaml.add(FETCH, name, None, fetched_entry(name))

@@ -12,7 +12,7 @@ from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
 from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.source import resolve_source
-from ..params.params import ModelParams
+from ..params.params import DataParams, ModelParams
 from .render import is_fetched
 
 
@@ -55,9 +55,13 @@ def source_in(repo: Path, root: Path, model: str) -> str:
 
 
 def declare(
-    repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]], outputs: Sequence[str] = ()
+    repo: Path,
+    sources: Mapping[str, str],
+    shapes: dict[str, Sequence[int]],
+    outputs: Sequence[str] = (),
+    data: DataParams | None = None,
 ) -> dict[str, ModelParams]:
-    """Declare the models, each with the `shapes` of its own inputs, checked against the file.
+    """Declare the models, each with the `shapes` of its own inputs, checked against the file, and with `data`.
 
     A model that has some of `outputs` keeps these alone. Raises ModelError for a model that import refuses, for a shape of no
     model's input, and for an output of no model.
@@ -74,7 +78,7 @@ def declare(
             import_onnx(file, ImportOptions(own, outputs=chosen))
         except ModelError as error:
             raise ModelError(f"{source}: {error.what}", error.hint) from error
-        declared[name] = ModelParams(source=source, shapes=own, outputs=chosen)
+        declared[name] = ModelParams(source=source, shapes=own, outputs=chosen, data=data)
     for unknown in sorted(set(outputs) - known.keys()):
         raise ModelError(f"No model has an output '{unknown}'.", did_you_mean(unknown, known))
     for unknown in sorted(shapes.keys() - inputs):

@@ -13,6 +13,7 @@ from ..frontend.source.side_files import side_files
 from ..params.params import ModelParams
 from ..support.yaml_file import read_yaml
 from .render import is_fetched, own_import
+from .samples import evaluate_stage_name, quantize_stage_name, watched_by_evaluation, watched_by_quantization
 
 IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")
@@ -39,9 +40,40 @@ def check_models(models: Mapping[str, ModelParams], dvc_yaml: Path) -> None:
         if lacking or (is_fetched(model.source) and isinstance(fetched, list) and name not in fetched):
             stage = "import" if lacking else "fetch"
             raise ConfigError(
-                f"params.yaml declares the model '{name}', but dvc.yaml does not {stage} it.",
-                f"Run `passfit add {shlex.quote(model.source)} --name {name}`.",
+                f"params.yaml declares the model '{name}', but dvc.yaml does not {stage} it.", _add_again(name, model)
             )
+        if isinstance(imported, dict):
+            _check_samples(data, name, model, dvc_yaml)
+
+
+def _check_samples(data: object, name: str, model: ModelParams, dvc_yaml: Path) -> None:
+    """Check that dvc.yaml quantises and evaluates a model that has samples, and watches these. Raises ConfigError."""
+    for verb, (stage, wanted) in stages_of_samples(dvc_yaml.parent, name, model).items():
+        found = part(data, ("stages", stage))
+        if found is None:
+            raise ConfigError(
+                f"params.yaml says how to {verb} the model '{name}', but dvc.yaml has no stage {stage}.",
+                _add_again(name, model),
+            )
+        if missing := [file for file in wanted if file not in (part(found, ("deps",)) or ())]:
+            raise ConfigError(
+                f"The stage {stage} of dvc.yaml does not watch '{missing[0]}': it would miss a change of it.",
+                _add_again(name, model),
+            )
+
+
+def stages_of_samples(repo: Path, name: str, model: ModelParams) -> dict[str, tuple[str, list[str]]]:
+    """Return the stages that a model's samples need, with the files of the user's that they watch."""
+    found = {}
+    if model.quantize is not None:
+        found["quantise"] = quantize_stage_name(name), watched_by_quantization(repo, model)
+    if model.data is not None:
+        found["evaluate"] = evaluate_stage_name(name), watched_by_evaluation(repo, model.data)
+    return found
+
+
+def _add_again(name: str, model: ModelParams) -> str:
+    return f"Run `passfit add {shlex.quote(model.source)} --name {name}`."
 
 
 def check_watched(name: str, source: str, dvc_yaml: Path) -> None:

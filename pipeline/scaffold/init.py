@@ -13,6 +13,7 @@ from .dvc_file import side_paths
 from .merge import merge_dvc_yaml, merge_params_yaml
 from .names import model_names
 from .render import is_fetched, render_dvc_yaml, render_params_yaml
+from .samples import data_in
 from .write import write_all
 
 #: paths git ignores: DVC keeps out/ and draws plots, MLflow keeps its own store
@@ -30,11 +31,12 @@ def init_repo(
     merge: bool = False,
     show: Callable[[str], None] = lambda diff: None,
     outputs: Sequence[str] = (),
+    data: str | None = None,
 ) -> list[Path]:
     """Write dvc.yaml, params.yaml and lines of .gitignore into `repo`; return the files written.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to every model that
-    has such an input, and `outputs` are kept alone in every model that has one of them. All files are written, or none.
+    has such an input, and `outputs` are kept alone in every model that has one of them, and `data` are samples of all. All files are written, or none.
     A file that exists is kept with ours appended if `merge` is set, and replaced if `force` is; `show` gets the diff of every
     file that is, or would be, changed. Raises ConfigError outside of a git and DVC repo, for a model outside of it, for a file
     that exists already if neither is set, and for one that cannot be merged with; ModelError for a model that cannot be read
@@ -49,10 +51,11 @@ def init_repo(
     for target in targets:
         get_target(target, repo)
     sources = model_names(source_in(repo, root, model) for model in models)
-    declared = declare(repo, sources, dict(shapes or {}), outputs)
+    samples = None if data is None else data_in(repo, root, data)
+    declared = declare(repo, sources, dict(shapes or {}), outputs, samples)
     beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
     files = {
-        "dvc.yaml": render_dvc_yaml(sources, targets, beside),
+        "dvc.yaml": render_dvc_yaml(declared, targets, beside, repo),
         "params.yaml": render_params_yaml(declared, targets),
     }
     existing = [name for name in files if (repo / name).exists()]

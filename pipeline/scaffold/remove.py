@@ -12,12 +12,13 @@ from .declare import repo_root, source_in
 from .dvc_file import FETCH, IMPORT, part
 from .edited_file import EditedFile
 from .render import own_import
+from .samples import EVALUATED, evaluate_stage_name, quantize_stage_name
 from .write import write_all
 
 #: folders of results, by model and then by target
-_RESULTS = ("out/optimize", "out/tune", "out/compile", "footprints")
+_RESULTS = ("out/optimize", "out/tune", "out/compile", "out/evaluate", "footprints", "accuracies")
 #: folders of a model alone
-_OF_MODEL = ("out/models", "out/profile", *_RESULTS)
+_OF_MODEL = ("out/quantize", "out/models", "out/profile", *_RESULTS)
 
 
 class Removed(NamedTuple):
@@ -70,7 +71,11 @@ def remove_from_repo(repo: Path, models: Sequence[str] = (), targets: Sequence[s
     folders = [Path(folder, name) for name in names for folder in _OF_MODEL]
     folders += [Path(folder, name, target) for target in targets for name in params.models for folder in _RESULTS]
     folders += [
-        Path("footprints", name, f"{target}.json") for target in targets for name in params.models if name not in names
+        Path(kept, name, f"{target}.json")
+        for target in targets
+        for name in params.models
+        if name not in names
+        for kept in ("footprints", "accuracies")
     ]
     left = [place for place in dict.fromkeys(folders) if (repo / place).exists()]
     return Removed(write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)}), left)
@@ -88,11 +93,22 @@ def _declared(repo: Path, model: str, params: Params) -> str:
     return names[0]
 
 
+def forget_evaluations(dvc_yaml: EditedFile) -> None:
+    """Take evaluations out of what tracks and reports depend on, if no stage evaluates a model any more."""
+    if any(stage.startswith(evaluate_stage_name("")) for stage in part(dvc_yaml.data, ("stages",)) or ()):
+        return
+    for stage in ("track", "report"):
+        if EVALUATED in (part(dvc_yaml.data, ("stages", stage, "deps")) or ()):
+            dvc_yaml.drop(("stages", stage, "deps"), EVALUATED)
+
+
 def _drop_stages(dvc_yaml: EditedFile, name: str) -> None:
     """Remove a model's import, and its download. A dvc.yaml that imports models in another way keeps its stages."""
-    for place, key in ((IMPORT, name), (IMPORT[:1], own_import(name))):
+    own = (own_import(name), quantize_stage_name(name), evaluate_stage_name(name))
+    for place, key in ((IMPORT, name), *((IMPORT[:1], stage) for stage in own)):
         if key in (part(dvc_yaml.data, place) or ()):
             dvc_yaml.drop(place, key)
+    forget_evaluations(dvc_yaml)
     fetched = part(dvc_yaml.data, FETCH) or ()
     if name in fetched:
         place, key = (FETCH[:1], FETCH[1]) if len(fetched) == 1 else (FETCH, name)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifacts.places import quantized_model
 from ..errors import ConfigError
-from ..params.params import ModelParams, ProfileParams, SearchParams, TrackParams, TuneParams, VerifyParams
+from ..params.params import DataParams, ModelParams, ProfileParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from .edit_yaml import Entry
+from .samples import evaluate_stage_name, quantize_stage_name, watched_by_evaluation, watched_by_quantization
 
 if TYPE_CHECKING:
     import jinja2
@@ -28,26 +31,40 @@ def model_file(name: str, source: str) -> str:
     return f"out/fetch/{name}.onnx" if is_fetched(source) else source
 
 
+def imported_file(name: str, model: ModelParams) -> str:
+    """Return the file that is imported: the model's own, or the quantised one."""
+    return quantized_model(name).as_posix() if model.quantize is not None else model_file(name, model.source)
+
+
 def is_fetched(source: str) -> bool:
     """Return whether a source is a package, rather than a file in the repo."""
     return source.startswith("pypi:")
 
 
 def render_dvc_yaml(
-    models: Mapping[str, str], targets: Iterable[str], side_files: Mapping[str, Sequence[str]] | None = None
+    models: Mapping[str, ModelParams],
+    targets: Iterable[str],
+    side_files: Mapping[str, Sequence[str]] | None = None,
+    repo: Path = Path(),
 ) -> str:
-    """Render dvc.yaml for models (name → source) and targets; profiles are taken on the first target.
+    """Render dvc.yaml for models and targets; profiles are taken on the first target.
 
-    `side_files` are those of models that have some. Raises ConfigError for a path that could not stand in dvc.yaml and
+    `side_files` are those of models that have some. Samples are in `repo`. Raises ConfigError for a path that could not stand in dvc.yaml and
     in a shell command as it is.
     """
     beside = {name: files for name, files in (side_files or {}).items() if files}
-    files = {name: checked_file(model_file(name, source)) for name, source in models.items()}
-    fetched = [name for name, source in models.items() if is_fetched(source)]
+    split = [name for name in beside if models[name].quantize is None]
+    files = {name: checked_file(imported_file(name, model)) for name, model in models.items()}
+    fetched = [name for name, model in models.items() if is_fetched(model.source)]
+    quantized = [name for name, model in models.items() if model.quantize is not None]
     return _template("dvc.yaml.j2").render(
         fetch=fetch_stage(fetched) if fetched else None,
-        split=[import_stage(name, files[name], beside[name]) for name in files if name in beside],
-        files={name: file for name, file in files.items() if name not in beside},
+        split=[
+            *(quantize_stage(repo, name, models[name], beside.get(name, ())) for name in quantized),
+            *(import_stage(name, files[name], beside[name]) for name in files if name in split),
+        ],
+        files={name: file for name, file in files.items() if name not in split},
+        evaluate=[evaluate_stage(repo, name, model) for name, model in models.items() if model.data is not None],
         **{"import": _import_body("${key}", _IMPORT.format("${key}", "${item}"), ["${item}"])},
         profile_target=next(iter(targets)),
     )
@@ -94,7 +111,15 @@ def model_entry(name: str, model: ModelParams) -> Entry:
         outputs = f"outputs: [{', '.join(map(scalar, model.outputs))}]"
         block.append(f"  {outputs}")
         flow += f", {outputs}"
+    if model.data is not None:
+        block.append(f"  {data_entry(model.data).flow}")
+        flow += f", {data_entry(model.data).flow}"
     return Entry(tuple(block), f"{scalar(name)}: {{{flow}}}")
+
+
+def data_entry(data: DataParams) -> Entry:
+    """Return the entry of samples under a model in params.yaml."""
+    return _line(f"data: {scalar(data.source)}")
 
 
 def target_entry(name: str) -> Entry:
@@ -109,9 +134,33 @@ def file_entry(name: str, file: str) -> Entry:
 
 def import_stage(name: str, file: str, side_files: Sequence[str]) -> Entry:
     """Return the stage `import-NAME` of dvc.yaml, for a model with side files: DVC has no lists of files by model."""
-    watched = [scalar(checked_file(each)) for each in (file, *side_files)]
-    body = _import_body(name, scalar(_IMPORT.format(name, file)), watched)
+    body = _import_body(name, scalar(_IMPORT.format(name, file)), _listed((file, *side_files)))
     return Entry((f"{own_import(name)}:", *(f"  {line}" for line in body)), "")
+
+
+def evaluate_stage(repo: Path, name: str, model: ModelParams) -> Entry:
+    """Return the stage `evaluate-NAME` of dvc.yaml, for a model with samples; a quantised one is compared with its own file too."""
+    own = [model_file(name, model.source)] if model.quantize is not None else []
+    watched = [*(watched_by_evaluation(repo, model.data) if model.data else ()), *own]
+    return _stage("evaluate.yaml.j2", evaluate_stage_name(name), name=name, watched=_listed(watched))
+
+
+def quantize_stage(repo: Path, name: str, model: ModelParams, side_files: Sequence[str]) -> Entry:
+    """Return the stage `quantize-NAME` of dvc.yaml, for a model that is to be quantised by its samples."""
+    file = checked_file(model_file(name, model.source))
+    watched = [file, *side_files, *watched_by_quantization(repo, model)]
+    command = scalar(f"python -m passfit.stages.quantize {name} '{file}'")
+    return _stage("quantize.yaml.j2", quantize_stage_name(name), name=name, watched=_listed(watched), command=command)
+
+
+def _stage(template: str, key: str, **values: object) -> Entry:
+    body = _template(template).render(**values).splitlines()
+    return Entry((f"{key}:", *(f"  {line}" for line in body)), "")
+
+
+def _listed(files: Iterable[str]) -> list[str]:
+    """Return files as items of a list in dvc.yaml. Raises ConfigError."""
+    return [scalar(checked_file(each)) for each in dict.fromkeys(files)]
 
 
 def own_import(name: str) -> str:

@@ -74,6 +74,11 @@ def _problem(error: ValidationError) -> str:
     return f"{field} {first['msg'].replace('Input should', 'should', 1)}"
 
 
+def sorted_json(data: dict) -> str:
+    """Format `data` as JSON with sorted keys, as stages write their settings and versions."""
+    return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
 def json_lines(data: dict) -> str:
     """Format `data` as JSON, one key or listed object per line."""
     return f"{{\n{_members(data, '')}\n}}\n"

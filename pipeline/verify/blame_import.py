@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .compare import output_range
+from .error_bounds import output_range
 from .inputs import InputDraws
 from .reference import NoReference, Reference
 

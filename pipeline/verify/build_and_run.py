@@ -48,7 +48,7 @@ def build_and_run(
     from .cases import add_plain_sums, unverified_cases
     from .integers.given_outputs import GivenOutputs, given_outputs
     from .run import verify_library
-    from .stored_cases import stored_cases
+    from .stored_cases import cases_of
 
     # before choosing cases, which takes minutes for large inputs
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
@@ -68,7 +68,7 @@ def build_and_run(
             )  # fmt: skip
 
         source = imported.onnx if imported.given is None else imported.given
-        stored = partial(stored_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given)
+        stored = partial(cases_of, imported, settings)
         of_file = partial(given_outputs, imported.onnx, imported.given, settings.tolerance)
         cases = thread.submit(choose)
         file_outputs = thread.submit(as_given)

@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ConfigError, ModelError
 from ..memory.measured import NOT_VERIFIED
-from ..support.background import background
-from .compare import errors_of, output_range
+from .compare import errors_of
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
 from .draws.draw_values import GENTLE
-from .error_bounds import Distance, believable
+from .error_bounds import Distance, believable, output_range
 from .inputs import InputDraws, make_input
 from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
 from .integers.given_outputs import unit_of
 from .integers.perturbed_rounding import moved_outputs, perturbed_outputs
-from .reference import NoReference, OnnxReference, Reference
+from .reference import NoReference, OnnxReference, Reference, load_optimized
 
 if TYPE_CHECKING:
     import onnx
@@ -54,7 +54,7 @@ class Case:
     `plain` is the evaluation in the model's precision with sequential sums, or of a quantised model with noise, and
     `witnesses` are the reference's outputs for inputs moved by rounding. `units` is the largest difference of an
     integer output: 1 if a quantised model rounds numbers that implementations compute differently. `scales` are the values
-    of a unit of outputs that are dequantised integers.
+    of a unit of outputs that are dequantised integers. `name` is that of the user's sample; empty for a seeded draw.
     """
 
     inputs: Tensors
@@ -67,6 +67,7 @@ class Case:
     scales: Mapping[str, float] = field(default_factory=dict)
     witnesses: tuple[Tensors, ...] = ()
     reference: str = ONNX_RUNTIME
+    name: str = ""
 
     @property
     def uncertainty(self) -> float:
@@ -91,17 +92,23 @@ class Case:
 
 
 def choose_cases(
-    model: onnx.ModelProto, seed: int, count: int, tolerance: float, given: onnx.ModelProto | None = None
+    model: onnx.ModelProto,
+    seed: int,
+    count: int,
+    tolerance: float,
+    given: onnx.ModelProto | None = None,
+    samples: Mapping[str, Tensors] = MappingProxyType({}),
 ) -> list[Case]:
     """Choose the first `count` seeded draws with low uncertainty; fill up with the most certain others.
 
-    `model` is canonical, `given` that of its file, if there is one. All cases are evaluated in double precision, or none.
+    `model` is canonical, `given` that of its file, if there is one. `samples` are the user's own, by name: each is a case behind
+    the draws. All cases are evaluated in double precision, or none.
     Where no evaluator runs the file, cases are those of the canonical model, or inputs alone, and their `reference` says
     so. Raises ConfigError for a count below 1, ModelError if an output is NaN throughout.
     """
-    if count < 1:
+    if count < 1 and not samples:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
-    chosen = _evaluate(model, _source(model, given), seed, count, tolerance)
+    chosen = _evaluate(model, _source(model, given), seed, count, tolerance, samples)
     _refuse_nan(chosen)
     return add_doubles(model, chosen, tolerance)
 
@@ -111,8 +118,15 @@ def _source(model: onnx.ModelProto, given: onnx.ModelProto | None) -> onnx.Model
     return model if given is None or is_quantised(model) else given
 
 
-def _evaluate(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
-    """Draw cases by the first evaluator that runs the model."""
+def _evaluate(
+    model: onnx.ModelProto,
+    source: onnx.ModelProto,
+    seed: int,
+    count: int,
+    tolerance: float,
+    samples: Mapping[str, Tensors],
+) -> list[Case]:
+    """Draw cases by the first evaluator that runs the model, and evaluate the samples by it."""
     evaluators: list[tuple[str, Callable[[], Reference | OnnxReference], onnx.ModelProto]] = [
         (ONNX_RUNTIME, lambda: Reference(source), source),
         (ONNX, lambda: OnnxReference(source), source),
@@ -124,14 +138,33 @@ def _evaluate(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count:
         said = f"{name}: {reasons[0]}" if name == NOT_VERIFIED else name
         try:
             truth = load()
-            optimized = _optimize(model, evaluated, truth) if isinstance(truth, Reference) else truth
-            return [
-                replace(case, reference=said)
-                for case in _draw(model, evaluated, truth, optimized, (seed, count), tolerance)
-            ]
+            # optimised, a quantised layer is another one, one unit apart
+            free = not has_exact_integers(model)
+            optimized = load_optimized(evaluated, truth) if isinstance(truth, Reference) and free else truth
+            drawn = _draw(model, evaluated, truth, optimized, (seed, count), tolerance) if count else []
         except NoReference as error:
             reasons.append(error.what)
+            continue
+        return [replace(case, reference=said) for case in (*drawn, *_sampled(model, truth, optimized, samples))]
     return _unverified(source, seed, count, reasons[0])
+
+
+def _sampled(
+    model: onnx.ModelProto, truth: Callable, optimized: Callable, samples: Mapping[str, Tensors]
+) -> list[Case]:
+    """Evaluate the user's samples. Raises ConfigError with the name of one that the model rejects."""
+    cases = []
+    for name, inputs in samples.items():
+        try:
+            cases.append(Case(inputs, truth(inputs), optimized(inputs), units=_units_of(model), name=name))
+        except NoReference as error:
+            raise ConfigError(f"Sample {name}: {error.what}", "Check its values.") from error
+    return cases
+
+
+def _units_of(model: onnx.ModelProto) -> int:
+    """Return the largest difference of an integer output."""
+    return int(is_quantised(model) and not has_exact_integers(model))
 
 
 def unverified_cases(source: onnx.ModelProto, settings: VerifySettings, reason: str) -> list[Case]:
@@ -142,26 +175,6 @@ def unverified_cases(source: onnx.ModelProto, settings: VerifySettings, reason: 
 def _unverified(source: onnx.ModelProto, seed: int, count: int, reason: str) -> list[Case]:
     inputs = [make_input(source, seed, number) for number in range(count)]
     return [Case(each, {}, {}, no_double=reason, reference=f"{NOT_VERIFIED}: {reason}") for each in inputs]
-
-
-def _optimize(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference) -> Reference:
-    """Return ONNX Runtime with its optimisations, or `plain` if these break or change the model."""
-    if has_exact_integers(model):  # optimised, a quantised layer is another one, one unit apart
-        return plain
-
-    def loads() -> bool:
-        Reference(source, optimized=True)
-        return True
-
-    # ONNX Runtime 1.32 reads freed memory while it optimises some models, silero-vad's with a fixed rate for one, and
-    # raises an error or crashes; so a process that may crash loads the model first
-    with background(loads, nice=0) as results:
-        if not results.of(0):
-            return plain
-    try:
-        return Reference(source, optimized=True)
-    except NoReference:
-        return plain
 
 
 def _draw(
@@ -178,7 +191,7 @@ def _draw(
     others: list[Case] = []
     blank: list[Case] = []
     failures: list[NoReference] = []
-    units = int(is_quantised(model) and not has_exact_integers(model))
+    units = _units_of(model)
     draws = InputDraws(source)
     for number in chain(range(count * _TRIES), range(GENTLE, GENTLE + count * _TRIES)):
         if number == GENTLE and (certain or others):

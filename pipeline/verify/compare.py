@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
 from ..memory.measured import ReorderedRows
-from .error_bounds import Distance, allowed_error
+from .error_bounds import Distance, allowed_error, eps_of, is_float, largest_magnitude, output_range
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
@@ -37,6 +36,24 @@ class Difference:
     reordered: ReorderedRows | None = None
 
 
+def farthest(differences: Sequence[Difference]) -> Difference:
+    """Return the largest of all differences, each for itself."""
+    worst = differences[0]
+    for each in differences[1:]:
+        to_double, own = (
+            None if one is None or other is None else max(one, other)
+            for one, other in (
+                (worst.library_to_double, each.library_to_double),
+                (worst.onnxruntime_to_double, each.onnxruntime_to_double),
+            )
+        )
+        reordered = worst.reordered or each.reordered
+        worst = Difference(
+            max(worst.absolute, each.absolute), max(worst.relative, each.relative), to_double, own, reordered
+        )
+    return worst
+
+
 class Expected(Protocol):
     """Outputs of one case by name: the reference's, plain and optimised.
 
@@ -58,6 +75,8 @@ class Expected(Protocol):
     def units(self) -> int: ...
     @property
     def scales(self) -> Mapping[str, float]: ...
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -94,14 +113,14 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     names = list(cases[0].expected) if cases else []
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
         for name in names:
-            _check_form(f"output '{name}' of case {number}", result[name], case.expected[name])
+            _check_form(f"output '{name}' of {_title(case, number)}", result[name], case.expected[name])
     floats = [name for name in names if is_float(cases[0].expected[name])]
     errors = {name: errors_of(name, results, cases, tolerance) for name in floats}
     told = tuple(asdict(each) for each in errors.values())
     refusals: list[NumericError] = []
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
         for name in names:
-            where = f"output '{name}' of case {number}"
+            where = f"output '{name}' of {_title(case, number)}"
             witnesses = [each[name] for each in (case.expected, case.optimized, *case.witnesses)]
             if name in errors:
                 _check_elements(
@@ -135,6 +154,10 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     return replace(worst, library_to_double=ours, onnxruntime_to_double=theirs)
 
 
+def _title(case: Expected, number: int) -> str:
+    return f"sample {case.name}" if case.name else f"case {number}"
+
+
 def errors_of(
     name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float
 ) -> OutputErrors:
@@ -159,35 +182,11 @@ def errors_of(
     return OutputErrors(name, sum(each.size for each in values), scale, magnitude, library, own, plain, limit)
 
 
-def output_range(values: Sequence[np.ndarray]) -> float:
-    """Return the largest minus the smallest finite value; if 0, their magnitude; if 0 too, 1."""
-    wide = np.concatenate([np.asarray(each, dtype=np.float64).ravel() for each in values])
-    finite = wide[np.isfinite(wide)]
-    if finite.size == 0:
-        return 1.0
-    return float(finite.max() - finite.min()) or float(np.abs(finite).max()) or 1.0
-
-
 def _apart(value: np.ndarray, witness: np.ndarray, units: int) -> np.ndarray:
     """Return which elements differ; numbers of 8 bits, by more than `units`."""
     if not units or value.dtype.itemsize > 1 or value.dtype == bool:
         return np.asarray(value != witness)
     return np.abs(value.astype(np.int64) - witness.astype(np.int64)) > units
-
-
-def is_float(value: np.ndarray) -> bool:
-    """Return whether elements are floats of any width."""
-    return value.dtype.kind not in "iub"
-
-
-def eps_of(value: np.ndarray) -> float:
-    """Return the distance of 1 from the next float of that dtype."""
-    return float(ml_dtypes.finfo(value.dtype).eps)
-
-
-def largest_magnitude(values: Sequence[np.ndarray]) -> float:
-    """Return the largest absolute value among finite elements; 0 without any."""
-    return max((float(np.abs(each[np.isfinite(each)]).max(initial=0.0)) for each in values), default=0.0)
 
 
 def _truth(case: Expected, name: str) -> np.ndarray:

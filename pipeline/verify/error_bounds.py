@@ -10,9 +10,10 @@ slightly wrong elements, even if a few of ONNX Runtime's are far off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 #: largest ratio of two rounding errors of one graph, summed in different orders: measured at most 2.0 on nine models of
@@ -67,3 +68,27 @@ def believable(reference: Distance, rounding: Distance, floor: float) -> bool:
     `rounding` is the distance caused by rounding every result of the same evaluation; `floor` is always allowed.
     """
     return reference.largest <= max(floor, SLACK * rounding.largest)
+
+
+def output_range(values: Sequence[np.ndarray]) -> float:
+    """Return the largest minus the smallest finite value; if 0, their magnitude; if 0 too, 1."""
+    wide = np.concatenate([np.asarray(each, dtype=np.float64).ravel() for each in values])
+    finite = wide[np.isfinite(wide)]
+    if finite.size == 0:
+        return 1.0
+    return float(finite.max() - finite.min()) or float(np.abs(finite).max()) or 1.0
+
+
+def is_float(value: np.ndarray) -> bool:
+    """Return whether elements are floats of any width."""
+    return value.dtype.kind not in "iub"
+
+
+def eps_of(value: np.ndarray) -> float:
+    """Return the distance of 1 from the next float of that dtype."""
+    return float(ml_dtypes.finfo(value.dtype).eps)
+
+
+def largest_magnitude(values: Sequence[np.ndarray]) -> float:
+    """Return the largest absolute value among finite elements; 0 without any."""
+    return max((float(np.abs(each[np.isfinite(each)]).max(initial=0.0)) for each in values), default=0.0)

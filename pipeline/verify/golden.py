@@ -17,7 +17,7 @@ import numpy as np
 from ..program import Program
 from ..support.text_files import json_lines, write_text
 from .cases import Case, Tensors
-from .compare import eps_of, is_float, largest_magnitude, output_range
+from .error_bounds import eps_of, is_float, largest_magnitude, output_range
 
 INPUTS, OUTPUTS, GOLDEN = "inputs.bin", "outputs.bin", "golden.json"
 #: difference of a float from the library's own, as a fraction of the output's range: another order of sums, no other model

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data.samples import InputForm, read_samples, spread
 from ..errors import ModelError
 from .draws.constraint import Constraint, Strength
 from .draws.draw_forms import draw_form
 from .draws.draw_values import draw_floats, draw_integers
 from .draws.input_constraints import input_constraints
+from .settings import UserSamples
 
 if TYPE_CHECKING:
     import onnx
+
+
+#: samples of the user's that a library is compared on
+SAMPLES = 8
+#: kinds of `draws.constraint.Form` in words
+_FORMS = {
+    "distinct": "positions at random, all different",
+    "unique": "positions at random, all different",
+    "coordinates": "coordinates at random",
+    "places": "coordinates at random, all different",
+    "boxes": "boxes at random within the picture",
+    "rois": "boxes at random within the picture",
+    "mask": "0 and 1 at random, the first of a row 1",
+    "hides": "0 and 1 at random, the first of a row 0",
+    "additive": "random numbers, or 0 and a very negative one as a mask",
+    "exact": "the only values that the operators take",
+    "shape": "the shape of any tensor",
+}
 
 
 class InputDraws:
@@ -46,6 +67,40 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
     or a dynamic shape.
     """
     return InputDraws(model).draw(seed, case)
+
+
+def input_forms(model: onnx.ModelProto) -> list[InputForm]:
+    """Return the forms of a model's inputs, for its samples. Raises ModelError as `make_input` does."""
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in initializers]
+    return [InputForm(value.name, _dtype(value), _shape(value)) for value in inputs]
+
+
+def read_user_samples(data: str | Path, model: onnx.ModelProto) -> UserSamples:
+    """Read SAMPLES of the user's samples, evenly spread. Raises ConfigError, ModelError."""
+    samples = read_samples(data, input_forms(model))
+    numbers = spread(samples.count, SAMPLES)
+    return UserSamples({samples.name(number): samples.inputs(number) for number in numbers}, samples.digest)
+
+
+def assumed_inputs(model: onnx.ModelProto) -> dict[str, str]:
+    """Describe by input the values of seeded cases, of inputs where random ones mean little: integers, masks, positions."""
+    constraints = input_constraints(model)
+    found = {}
+    for form in input_forms(model):
+        constraint = constraints.get(form.name)
+        kind = "" if constraint is None or constraint.form is None else constraint.form.kind
+        if words := _FORMS.get(kind):
+            found[form.name] = words
+        elif form.dtype == np.bool_:
+            found[form.name] = "true and false at random"
+        elif form.dtype.kind in "iu" and form.dtype.itemsize > 1:
+            bounded = constraint is not None and math.isfinite(constraint.low) and math.isfinite(constraint.high)
+            reach = (
+                f", from {constraint.low:.0f} to {constraint.high:.0f}" if constraint is not None and bounded else ""
+            )
+            found[form.name] = f"whole numbers at random{reach}"
+    return found
 
 
 def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constraint | None) -> np.ndarray:

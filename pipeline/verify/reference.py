@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ModelError
 from ..frontend.canonical.folding.evaluate import open_session
 from ..frontend.canonical.read_onnx import all_nodes
+from ..support.background import background
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluator_faults import evaluator_fault
 from .equal_signs import equalise_signs
@@ -52,6 +53,24 @@ class Reference:
         """Compute the outputs by name. Raises NoReference if the model cannot run on `inputs`."""
         with _failures_named():
             return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+
+
+def load_optimized(model: onnx.ModelProto, plain: Reference) -> Reference:
+    """Return ONNX Runtime with its optimisations, or `plain` if these break the model."""
+
+    def loads() -> bool:
+        Reference(model, optimized=True)
+        return True
+
+    # ONNX Runtime 1.32 reads freed memory while it optimises some models, silero-vad's with a fixed rate for one, and
+    # raises an error or crashes; so a process that may crash loads the model first
+    with background(loads, nice=0) as results:
+        if not results.of(0):
+            return plain
+    try:
+        return Reference(model, optimized=True)
+    except NoReference:
+        return plain
 
 
 def _with_outputs(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:

@@ -17,7 +17,7 @@ from ..support.strictness import spare
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case
-from .compare import Difference, compare
+from .compare import Difference, compare, farthest
 from .golden import keep_golden
 from .integers.given_outputs import GivenOutputs
 from .measure.energy import Counter, energy_of, rapl_counters
@@ -57,7 +57,8 @@ def verify_library(
         runner, image = linked.runner, linked.image.sizes if isinstance(linked, LinkedImage) else None
         flash, regions = (None, ()) if image is None else (image.flash, image.regions(target.memories))
         if runner.command is None:
-            keep_golden(library.archive.parent, program, cases(), runner.how, None, tolerance)
+            seeded = [case for case in cases() if not case.name]
+            keep_golden(library.archive.parent, program, seeded, runner.how, None, tolerance)
             return Measured(
                 ran=False, how=runner.how, ram=None if image is None else image.ram, flash=flash, regions=regions
             )
@@ -88,7 +89,10 @@ def verify_library(
         if target.runner:
             error.suspect(f"the device and {runner.how}")
         raise
-    golden = partial(keep_golden, library.archive.parent, program, chosen, runner.how, outputs, tolerance)
+    seeded = [case for case in chosen if not case.name]  # the user's samples stay theirs
+    golden = partial(
+        keep_golden, library.archive.parent, program, seeded, runner.how, outputs[: len(seeded)], tolerance
+    )
     spare("golden.json", golden, lambda why: None, but=PassfitError)
     agreement = as_given.agreement(further) if as_given is not None and not as_given.unknown else None
     unknown = uncompared or ([as_given.unknown] if as_given is not None and as_given.unknown else [])
@@ -109,6 +113,7 @@ def verify_library(
         cycles=report.get("cycles"),
         error=None if difference is None else _error(difference, chosen),
         reordered=None if difference is None else difference.reordered,
+        samples=len(chosen) - len(seeded) or None,
         given=agreement,
         verified_by=f"{NOT_VERIFIED}: {unknown[0]}" if unknown else chosen[0].reference,
     )
@@ -117,9 +122,17 @@ def verify_library(
 def _compare(
     outputs: list, cases: Sequence[Case], tolerance: float, second_look: Callable[[Sequence[Case]], Sequence[Case]]
 ) -> Difference | None:
-    """Compare the outputs with the reference's; None without a reference."""
+    """Compare the outputs with the reference's; None without a reference. The user's samples do not widen the bound of others."""
     if not cases[0].expected:
         return None
+    count = sum(not case.name for case in cases)
+    groups = [(outputs[:count], cases[:count]), (outputs[count:], cases[count:])]
+    return farthest([_compare_alike(*group, tolerance, second_look) for group in groups if group[1]])
+
+
+def _compare_alike(
+    outputs: list, cases: Sequence[Case], tolerance: float, second_look: Callable[[Sequence[Case]], Sequence[Case]]
+) -> Difference:
     try:
         return compare(outputs, list(cases), tolerance)
     except NumericError:  # raised again unless the order of sums explains the difference

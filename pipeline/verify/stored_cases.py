@@ -9,38 +9,54 @@ import hashlib
 import importlib.metadata
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..support.result_store import kept_bytes
-from .cases import Case, choose_cases
+from .cases import Case, Tensors, choose_cases
 
 if TYPE_CHECKING:
     import onnx
+
+    from ..frontend.imported_model import ImportedModel
+    from .settings import VerifySettings
 
 #: most bytes of the cases of a model
 MOST_BYTES = 64 << 20
 _PACKAGES = ("numpy", "onnx", "onnxruntime")
 #: raised where inputs are drawn in another way
-_DRAWS_VERSION = 3
-_WORDS = ("no_double", "units", "reference")
+_DRAWS_VERSION = 4
+_WORDS = ("no_double", "units", "reference", "name")
 _TENSORS = ("inputs", "expected", "optimized", "double")
 
 
 def stored_cases(
-    model: onnx.ModelProto, seed: int, count: int, tolerance: float, given: onnx.ModelProto | None = None
+    model: onnx.ModelProto,
+    seed: int,
+    count: int,
+    tolerance: float,
+    given: onnx.ModelProto | None = None,
+    samples: Mapping[str, Tensors] = MappingProxyType({}),
 ) -> list[Case]:
     """Return `choose_cases`, computed once for all targets. Raises its errors."""
     made: list[list[Case]] = []
 
     def make() -> bytes:
-        made.append(choose_cases(model, seed, count, tolerance, given))
+        made.append(choose_cases(model, seed, count, tolerance, given, samples))
         return _packed(made[0])
 
-    text = kept_bytes("cases", _key((model, given), seed, count, tolerance), make)
-    return made[0] if made else _unpacked(text) or choose_cases(model, seed, count, tolerance, given)
+    digests = {name: {each: sha256_of(value) for each, value in tensors.items()} for name, tensors in samples.items()}
+    text = kept_bytes("cases", _key((model, given), seed, count, tolerance, *([digests] if digests else [])), make)
+    return made[0] if made else _unpacked(text) or choose_cases(model, seed, count, tolerance, given, samples)
+
+
+def cases_of(imported: ImportedModel, settings: VerifySettings) -> list[Case]:
+    """Return the cases of a comparison: seeded ones, and the user's samples. Raises errors of `choose_cases`."""
+    samples = {} if settings.samples is None else settings.samples.inputs
+    return stored_cases(imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given, samples)
 
 
 def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
@@ -53,6 +69,11 @@ def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
         )
     digest.update(repr((settings, versions, _DRAWS_VERSION)).encode())
     return digest.hexdigest()[:32]
+
+
+def sha256_of(value: np.ndarray) -> str:
+    """Return the sha256 of an array's bytes."""
+    return hashlib.sha256(np.ascontiguousarray(value)).hexdigest()
 
 
 def _packed(cases: Sequence[Case]) -> bytes:

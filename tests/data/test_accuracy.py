@@ -24,7 +24,7 @@ REPORTS = st.builds(
     AccuracyReport,
     model=st.just("m"), target=st.just("t"), metric=st.just("accuracy"), higher_is_better=st.booleans(),
     data=st.builds(DataRecord), reference=st.builds(Score, st.integers(1), FRACTION | st.none()),
-    library=st.builds(LibraryScore, value=FRACTION | st.none(), reference=FRACTION, agreement=FRACTION, max_rel_error=FRACTION),
+    library=st.builds(LibraryScore, value=FRACTION | st.none(), reference=FRACTION | st.none(), agreement=FRACTION, max_rel_error=FRACTION),
     original=st.none() | st.builds(Score, st.integers(1), FRACTION),
     classes=st.lists(st.builds(ClassScore, reference=FRACTION, library=FRACTION), max_size=2).map(tuple),
     worst=st.lists(st.builds(WorstSample, error=FRACTION), max_size=2).map(tuple),
@@ -39,12 +39,20 @@ def test_a_report_comes_back(report):
 @given(REPORTS)
 def test_loss_is_positive_where_the_library_is_worse(report):
     before = (report.original or report.reference).value
-    if before is None or report.library.value is None:
+    if before is None or report.value is None:
         assert report.loss is None
     else:
-        worse = (before > report.library.value) == report.higher_is_better and before != report.library.value
-        assert (report.loss > 0) == worse
+        lost = round(before - report.value, 12)
+        assert report.loss == (lost if report.higher_is_better else -lost)
         assert replace(report, higher_is_better=not report.higher_is_better).loss == -report.loss
+
+
+@given(REPORTS, FRACTION, FRACTION)
+def test_a_library_that_decides_like_its_file_is_as_accurate_on_a_part_of_the_samples(report, whole, part):
+    alike = replace(report.library, samples=9, value=part, reference=part)
+    report = replace(report, reference=Score(10, whole), library=alike, original=None)
+    assert report.value == pytest.approx(whole) and report.loss == pytest.approx(0)
+    assert replace(report, reference=Score(9, whole)).value == part
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "no", '{"data": 3}'])

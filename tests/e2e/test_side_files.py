@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from passfit.params.params import ModelParams
 from passfit.scaffold import render_dvc_yaml
 
 from ..frontend.source.test_side_files import save_split
@@ -39,7 +40,7 @@ def test_new_weights_alone_are_imported_from_links_too_and_an_older_repo_is_told
 
     # dvc.yaml as an older passfit wrote it
     watching = (repo.root / "dvc.yaml").read_text()
-    (repo.root / "dvc.yaml").write_text(render_dvc_yaml({"net": "models/net.onnx"}, ["x86-64"]))
+    (repo.root / "dvc.yaml").write_text(render_dvc_yaml({"net": ModelParams(source="models/net.onnx")}, ["x86-64"]))
     text = repo.run(repo.python, "-m", "dvc", "repro", "import", expect=255)
     assert "'models/net.onnx.data', which dvc.yaml does not watch" in text and "Traceback" not in text
     repo.passfit("add", "models/net.onnx", "--name", "net")

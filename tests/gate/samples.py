@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from passfit.artifacts import origin
+from passfit.artifacts.places import accuracy_file, kept_accuracy
+from passfit.data.accuracy import AccuracyReport, DataRecord, LibraryScore, Score, report_fields
 from passfit.frontend.source.import_options import ImportOptions
 from passfit.frontend.source.model_record import model_record
 from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
@@ -32,6 +34,18 @@ def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, fl
     )  # fmt: skip
     ran = replace(Measured(True, "native", None, 1.5, 0.0, 0.0), **measured)
     return FootprintReport(model, target, Start(2 * ram, 5), best, Baseline.of(best), ran).to_json()
+
+
+def accuracy(
+    value: float | None = 0.9, reference: float | None = None, samples: int = 1000, **fields
+) -> AccuracyReport:
+    """Make the accuracy of a library that ran all samples, and differs from its file in as many as its value does."""
+    known = value if reference is None else reference
+    part = fields.pop("part", samples)
+    library = LibraryScore("native", part, value, known, fields.pop("agreement", 1.0), 0.0, True)
+    data = DataRecord("test.npz", fields.pop("digest", "0"), samples, 0 if value is None else samples)
+    report = AccuracyReport("a", "x86-64", "accuracy", True, data, Score(samples, known), library)
+    return replace(report, **fields)
 
 
 def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
@@ -74,6 +88,21 @@ class Repo:
     def write(self, path: Path, data: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(data), encoding="utf-8")
+
+    def samples(self, *names: str) -> None:
+        """Write samples that params.yaml names, before they are evaluated."""
+        for name in names:
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.path / name).write_bytes(f"samples in {name}".encode())
+
+    def accuracy(self, value: float | None = 0.9, kept: bool = True, **fields: object) -> Path:
+        """Write the accuracy of a on x86-64, as it is after its library; and its copy in git, where `kept`."""
+        report = accuracy(value, **fields)
+        place = self.path / accuracy_file(report.model, report.target)
+        self.write(place, report_fields(report))
+        if kept:
+            self.write(self.path / kept_accuracy(report.model, report.target), report_fields(report))
+        return place
 
     def keep(self, model: str = "a", target: str = "x86-64", **sizes) -> None:
         """Write the copy of a footprint kept in git."""

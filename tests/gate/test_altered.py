@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from passfit.gate import run_gate
-from passfit.gate.altered import _is_recorded
+from passfit.gate.locked import is_recorded
 from passfit.memory import read_report
 from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params
@@ -136,7 +136,7 @@ def test_folders_are_compared_as_dvc_records_them(tmp_path: Path):
         {"relpath": "libü.a", "md5": "b026324c6904b2a9cb4b88d6d61c81d1"},
     ]
     records = ({"hash": "md5", "md5": "d3e5fc8c2471224e1e89308932b2987b.dir"}, {"hash": "md5", "files": listing})
-    assert all(_is_recorded(tmp_path, made) for made in records)
+    assert all(is_recorded(tmp_path, made) for made in records)
     (tmp_path / "sub" / "b").write_text("3\n")
-    assert not any(_is_recorded(tmp_path, made) for made in records)
-    assert _is_recorded(tmp_path, {"md5": "of a text, by DVC 2"})
+    assert not any(is_recorded(tmp_path, made) for made in records)
+    assert is_recorded(tmp_path, {"md5": "of a text, by DVC 2"})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.gate.formats import FORMATS, Report
-from passfit.gate.verdicts import Verdict
+from passfit.gate.verdict import Verdict
 
 NASTY = "50%, <b>&\"'\r\n::error title=x::y | `z` ]]> \x00\x1b"
 GOOD = Verdict("a", "rpi4", "ram", "budget", 500, 600, True, "ram 100 B below budget")

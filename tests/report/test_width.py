@@ -20,9 +20,8 @@ from passfit.report.fit import WIDTH, Nodes, nodes_in, shorten
 from passfit.report.footprint_table import footprint_table
 from passfit.report.front_table import front_table
 from passfit.report.kernel_names import kernel_label
-from passfit.report.knowledge_table import knowledge_table
 from passfit.report.levers import LeversFound
-from passfit.report.search_table import search_table
+from passfit.report.search_table import knowledge_table, search_table
 from passfit.report.tuning_table import tuning_table
 from passfit.search.knowledge.knowledge import load_knowledge
 from passfit.search.refine.lever import Lever

@@ -43,7 +43,7 @@ def test_it_writes_what_the_stages_read(repo):
     params = load_params(repo / "params.yaml")
     assert {name: model.source for name, model in params.models.items()} == {"key-word": "models/Key_Word.onnx"}
     assert list(params.targets) == ["x86-64", "rpi4"]
-    expected = render_dvc_yaml({"key-word": "models/Key_Word.onnx"}, params.targets)
+    expected = render_dvc_yaml(params.models, params.targets)
     assert (repo / "dvc.yaml").read_text() == expected
 
 

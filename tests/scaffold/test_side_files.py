@@ -43,7 +43,7 @@ def test_init_watches_them_all(repo):  # noqa: F811
     found = stages(repo)
     assert found["import"]["foreach"] == {"a": "models/a.onnx"}
     files = ["models/b.onnx", "models/b.onnx.data", "models/c", "models/weights/of b"]
-    assert sorted(found["import-b"]["deps"]) == ["models/b.onnx", *files[1:], "out/toolchain.json"]
+    assert sorted(found["import-b"]["deps"]) == [*files, "out/settings/b/import.json", "out/toolchain.json"]
     assert found["import-b"]["cmd"] == "python -m passfit.stages.import_model b 'models/b.onnx'"
     shared = found["import"]["do"]
     assert found["import-b"]["outs"] == [each.replace("${key}", "b") for each in shared["outs"]]
@@ -80,7 +80,9 @@ def test_an_older_repo_is_told_the_command_that_adds_them(repo, others):  # noqa
     save_split(repo / "models" / "b.onnx", location="b.data")
     models = {name: f"{name}.onnx" for name in others} | {"b": "models/b.onnx"}
     init_repo(repo, list(models.values()), ["x86-64"], {})
-    (repo / "dvc.yaml").write_text(render_dvc_yaml(dict(sorted(models.items())), ["x86-64"]))
+    (repo / "dvc.yaml").write_text(
+        render_dvc_yaml(dict(sorted(load_params(repo / "params.yaml").models.items())), ["x86-64"])
+    )
     with pytest.raises(
         ConfigError, match=r"'models/b.data', which dvc.yaml does not watch.*`passfit add models/b.onnx --name b`"
     ):
@@ -88,7 +90,12 @@ def test_an_older_repo_is_told_the_command_that_adds_them(repo, others):  # noqa
     assert [path.name for path in add_to_repo(repo, ["models/b.onnx"], name="b")] == ["dvc.yaml"]
     check_watched("b", "models/b.onnx", repo / "dvc.yaml")
     assert stages(repo)["import"]["foreach"] == {name: f"{name}.onnx" for name in others}
-    assert stages(repo)["import-b"]["deps"] == ["models/b.onnx", "models/b.data", "out/toolchain.json"]
+    assert stages(repo)["import-b"]["deps"] == [
+        "models/b.onnx",
+        "models/b.data",
+        "out/settings/b/import.json",
+        "out/toolchain.json",
+    ]
 
 
 def test_one_more_side_file_is_added_to_the_stage_of_the_model(repo):  # noqa: F811
@@ -98,7 +105,13 @@ def test_one_more_side_file_is_added_to_the_stage_of_the_model(repo):  # noqa: F
     with pytest.raises(ConfigError, match="two words"):
         check_watched("b", "b.onnx", repo / "dvc.yaml")
     add_to_repo(repo, ["b.onnx"])
-    assert stages(repo)["import-b"]["deps"] == ["b.onnx", "one", "out/toolchain.json", "two words"]
+    assert stages(repo)["import-b"]["deps"] == [
+        "b.onnx",
+        "one",
+        "out/settings/b/import.json",
+        "out/toolchain.json",
+        "two words",
+    ]
     check_watched("b", "b.onnx", repo / "dvc.yaml")
 
 

@@ -94,6 +94,39 @@ def test_a_stage_is_shown_what_it_reads_and_nothing_else(tmp_path, monkeypatch, 
     assert {name for name in first if first[name] != second[name]} == changed
 
 
+WITH_DATA = BASE.replace("a.onnx", "a.onnx, data: {source: d.npz, metric: f1}, quantize: {}")
+IMPORT, EVALUATE, QUANTIZE = "import.json", "x86-64/evaluate.json", "quantize.json"
+
+
+@pytest.mark.parametrize(
+    ("after", "changed"),
+    [
+        (WITH_DATA.replace("f1", "accuracy"), {EVALUATE, QUANTIZE}),
+        (WITH_DATA.replace("metric: f1", "metric: f1, emulated: 9"), {EVALUATE}),
+        (WITH_DATA.replace("metric: f1", "metric: f1, calibration: c.npz"), {QUANTIZE}),
+        (WITH_DATA.replace("quantize: {}", "quantize: {samples: 9}"), {QUANTIZE}),
+        (WITH_DATA.replace("quantize: {}", "shapes: {x: [1]}, quantize: {}"), {IMPORT}),
+        (WITH_DATA.replace("budget: {", "budget: {accuracy: 0.9, "), set()),
+        (WITH_DATA + "verify: {tolerance: 1.0e-3}", {EVALUATE, "x86-64/compile.json"}),
+        (WITH_DATA.replace("data: {source: d.npz, metric: f1}, quantize: {}", "licence: MIT"), {"x86-64/compile.json"}),
+    ],
+)
+def test_an_import_an_evaluation_and_a_quantisation_are_shown_what_they_read(tmp_path, monkeypatch, after, changed):
+    """So another metric, or more samples, compile nothing again."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(text: str) -> dict[str, bytes]:
+        (tmp_path / "params.yaml").write_text(text)
+        write_settings(load_params(tmp_path / "params.yaml"), "a", "x86-64")
+        folder = tmp_path / "out/settings/a"
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*.json")}
+
+    first, second = written(WITH_DATA), written(after)
+    assert {name for name in first if first[name] != second[name]} == changed and {IMPORT, EVALUATE, QUANTIZE} <= set(
+        first
+    )
+
+
 def test_knowledge_counts_by_its_content(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").write_text(BASE + "search: {knowledge: k.json}")

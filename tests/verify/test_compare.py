@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from passfit.errors import NumericError
 from passfit.verify.cases import Case
-from passfit.verify.compare import compare, output_range
-from passfit.verify.error_bounds import SLACK
+from passfit.verify.compare import compare
+from passfit.verify.error_bounds import SLACK, output_range
 
 from .one_output import compare_output
 

@@ -65,7 +65,7 @@ def test_a_comparison_says_that_only_the_order_differs() -> None:
     # the reference in double precision orders them as the library does
     case = SimpleNamespace(
         expected=wanted, optimized=wanted, double={name: value.astype(np.float64) for name, value in found.items()},
-        plain=None, witnesses=(), units=0, scales={},
+        plain=None, witnesses=(), units=0, scales={}, name="",
     )  # fmt: skip
     difference = compare([found], [case], TOLERANCE)
     assert difference.relative > 0.1 and difference.reordered == ReorderedRows(2, 6, 0.0)
@@ -78,7 +78,7 @@ def test_integers_move_with_the_rows_of_floats_and_never_alone() -> None:
     found = order(wanted, [1, 0, 2, 3, 4, 5])
     wanted["classes"], found["classes"] = np.arange(6), np.asarray([1, 0, 2, 3, 4, 5])
     case = SimpleNamespace(
-        expected=wanted, optimized=wanted, double=found, plain=None, witnesses=(), units=0, scales={}
+        expected=wanted, optimized=wanted, double=found, plain=None, witnesses=(), units=0, scales={}, name=""
     )  # fmt: skip
     assert compare([found], [case], TOLERANCE).reordered == ReorderedRows(2, 6, 0.0)
     for wrong in ({**wanted, "classes": found["classes"]}, {**found, "classes": np.asarray([1, 0, 2, 3, 4, 4])}):

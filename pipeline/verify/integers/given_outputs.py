@@ -20,8 +20,7 @@ from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.port_scales import MOVES
 from ...memory.measured import GivenAgreement, OutputAgreement
-from ..compare import output_range
-from ..error_bounds import Distance
+from ..error_bounds import Distance, output_range
 from ..inputs import InputDraws
 from ..reference import NoReference, Reference
 from .exact_integers import is_quantised

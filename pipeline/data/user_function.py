@@ -1,0 +1,62 @@
+"""Load a function of the user's own, `FILE.py:function`; its errors name the line of the user's file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, PassfitError, did_you_mean
+
+
+def is_function(source: str) -> bool:
+    """Return whether a source names a function of a Python file."""
+    file, colon, name = source.rpartition(":")
+    return bool(colon) and file.endswith(".py") and name.isidentifier()
+
+
+def load_function(source: str) -> Callable[..., Any]:
+    """Run the file of `FILE.py:function` and return the function. Raises ConfigError."""
+    file, _, name = source.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise ConfigError(f"'{file}' is missing: '{source}' names a function in it.", "Correct the path.")
+    spec = importlib.util.spec_from_file_location(f"passfit_user_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # as dataclasses in it want
+    folder = str(path.parent.absolute())
+    with users_errors(path):
+        sys.path.insert(0, folder)  # modules next to it
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(folder)
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [word for word, value in vars(module).items() if callable(value) and not word.startswith("_")]
+        raise ConfigError(f"'{file}' has no function '{name}'.", did_you_mean(name, known) or "Define it there.")
+    return function
+
+
+@contextmanager
+def users_errors(path: Path) -> Iterator[None]:
+    """Turn any error of the user's code into a ConfigError that names its last line in `path`."""
+    try:
+        yield
+    except PassfitError:
+        raise
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        lines = [
+            each.lineno
+            for each in traceback.extract_tb(error.__traceback__)
+            if Path(each.filename).resolve() == path.resolve()
+        ]
+        if isinstance(error, SyntaxError) and Path(str(error.filename)).resolve() == path.resolve():
+            lines.append(error.lineno)
+        where = f", line {lines[-1]}" if lines else ""
+        raise ConfigError(f"'{path}'{where}: {type(error).__name__}: {error}", "Correct the function.") from error

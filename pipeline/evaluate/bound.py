@@ -1,0 +1,72 @@
+"""Hold a library on the user's samples to the bound of verification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data.samples import Samples
+from ..errors import NumericError
+from ..support.progress import silent
+from ..verify.cases import Case, add_plain_sums, choose_cases
+from ..verify.compare import compare
+from ..verify.integers.exact_integers import is_quantised
+from .run_samples import Tensors, run_model
+
+if TYPE_CHECKING:
+    import onnx
+
+#: samples that get a second look, the farthest first: each is evaluated in double precision
+_LOOKED_AT = 8
+
+
+def outside_bound(
+    model: onnx.ModelProto,
+    given: onnx.ModelProto | None,
+    samples: Samples,
+    numbers: Sequence[int],
+    outputs: Tensors,
+    expected: Tensors,
+    tolerance: float,
+) -> str:
+    """Return in a sentence which sample is beyond the bound of verification; empty where all are within it.
+
+    `expected` are outputs of the file. A quantised model computes in integers what its file does in floats: then the truth is
+    the canonical `model`, as in verification.
+    """
+    if is_quantised(model) and given is not None:
+        expected, _ = run_model(model, samples, numbers, "running the canonical model", silent)
+    results = _by_sample(outputs, len(numbers))
+    truths = _by_sample(expected, len(numbers))
+    cases = [Case({}, truth, truth, name=samples.name(number)) for truth, number in zip(truths, numbers)]
+    try:
+        compare(results, cases, tolerance)
+        return ""
+    except NumericError:
+        farthest = np.argsort([-_distance(one, other) for one, other in zip(results, truths)], kind="stable")[
+            :_LOOKED_AT
+        ]
+    chosen = {samples.name(numbers[place]): samples.inputs(numbers[place]) for place in farthest}
+    looked = add_plain_sums(model, choose_cases(model, 0, 0, tolerance, given, chosen), given)
+    try:
+        compare([results[place] for place in farthest], looked, tolerance)
+        return ""
+    except NumericError as error:
+        return error.what
+
+
+def _by_sample(outputs: Tensors, count: int) -> list[Tensors]:
+    return [{name: value[number] for name, value in outputs.items()} for number in range(count)]
+
+
+def _distance(one: Tensors, other: Tensors) -> float:
+    """Return the largest difference of two samples' outputs, each relative to its largest magnitude."""
+    found = 0.0
+    for name, value in other.items():
+        wide, truth = one[name].astype(np.float64), value.astype(np.float64)
+        finite = np.isfinite(wide) & np.isfinite(truth)
+        scale = np.abs(truth[finite]).max(initial=0.0) or 1.0
+        found = max(found, float(np.abs(wide[finite] - truth[finite]).max(initial=0.0)) / scale)
+    return found

@@ -1,0 +1,191 @@
+"""Evaluate a model's file over samples once, and the libraries of any number of targets on the same ones.
+
+    file ─► ONNX Runtime, all samples            ─► reference ─┐
+    original of a quantised file ─► the same     ─► original  ─┼─► metric, decisions that agree, bound of verification
+    library ─► native: all; emulator, desk: some ─► outputs   ─┘
+
+Samples that only some are run of are evenly spread over all. Decisions are the largest score of a class, a score above its
+threshold, the class and place of the surest box; numbers agree where they are within the tolerance of verification, relative
+to the range of the output, or a unit of a quantised one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..data.accuracy import AccuracyReport, ClassScore, DataRecord, LibraryScore, Score
+from ..data.boxes import read_detections, same_top_box
+from ..data.decisions import Task, find_task
+from ..data.metrics import check_metric, find_metric, flat_labels, pick
+from ..data.samples import Samples, spread
+from ..data.user_function import is_function
+from ..errors import ConfigError
+from ..support.progress import Progress
+from ..support.temporary_folder import scratch_folder
+from ..targets import Target
+from ..verify.error_bounds import output_range
+from ..verify.integers.given_outputs import unit_of
+from ..verify.runner import link
+from .bound import outside_bound
+from .open_result import OpenedResult
+from .run_samples import Tensors, run_library, run_model
+from .settings import EvaluateSettings
+from .worst import worst_samples
+
+if TYPE_CHECKING:
+    import onnx
+
+#: most classes that are told one by one
+_MOST_CLASSES = 1000
+
+
+class Evaluation:
+    """Outputs of a model's file on samples, and all that libraries are compared with.
+
+    `model` is canonical; `given` that of its file, None where there is none.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        given: onnx.ModelProto | None,
+        samples: Samples,
+        settings: EvaluateSettings,
+        progress: Progress,
+        original: tuple[onnx.ModelProto, Samples] | None = None,
+    ):
+        """Run the file, and the original of a quantised one, on the samples. Raises ConfigError, ModelError."""
+        check_metric(settings.metric)
+        self._model, self._given, self._samples = model, given, samples
+        self._settings, self._progress = settings, progress
+        self.numbers = spread(samples.count, settings.samples)
+        self._outputs, self._labels = run_model(given or model, samples, self.numbers, "running the file", progress)
+        self._labelled = [place for place, label in enumerate(self._labels) if label is not None]
+        if settings.metric is not None and not self._labelled:
+            raise ConfigError(
+                f"'{samples.source}' has no labels, which the metric '{settings.metric}' needs.",
+                "Add labels, or leave the metric out: then decisions are compared with the file's alone.",
+            )
+        self._task = self._find_task()
+        self._metric = find_metric(settings.metric, self._task)
+        self.reference = self._score(self._outputs, range(len(self.numbers)))
+        self.original: Score | None = None
+        if original is not None:
+            outputs, _ = run_model(*original, self.numbers, "running the original", progress)
+            self.original = self._score(outputs, range(len(self.numbers)))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return remarks on casts of the samples."""
+        return self._samples.remarks
+
+    def report(
+        self, opened: OpenedResult, name: str, target: Target, remark: Callable[[str], None] = lambda text: None
+    ) -> AccuracyReport:
+        """Run a library on its samples and compare it; `remark` is told why one is beyond the bound of verification.
+
+        Raises ToolchainError, NumericError. A library that cannot run here has no samples.
+        """
+        with scratch_folder() as folder:
+            linked = link(opened.library, opened.program, target, folder)
+            runner = linked.runner
+            most = None if runner.native else self._settings.emulated
+            places = [] if runner.command is None else spread(len(self.numbers), most)
+            numbers = [self.numbers[place] for place in places]
+            outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
+        record = DataRecord(self._samples.source, self._samples.digest, len(self.numbers), len(self._labelled))
+        if not numbers:
+            library = LibraryScore(runner.how, 0, None, None, 0.0, 0.0, False)
+            return AccuracyReport(
+                name, target.name, self._metric.name, self._metric.higher_is_better, record, self.reference, library,
+                self.original,
+            )  # fmt: skip
+        expected = pick(self._outputs, places)
+        exact = bool(opened.manifest.get("exact", True))
+        tolerance = max(self._settings.tolerance, 0.0 if exact else self._settings.max_error)
+        beyond = outside_bound(self._model, self._given, self._samples, numbers, outputs, expected, tolerance)
+        if beyond:
+            remark(beyond)
+        library = LibraryScore(
+            how=runner.how,
+            samples=len(numbers),
+            value=self._value(outputs, places),
+            reference=self._value(expected, places),
+            agreement=float(np.mean(self._agreeing(expected, outputs, tolerance))),
+            max_rel_error=rounded(max(_relative(outputs[each], expected[each]) for each in expected)),
+            within=not beyond,
+        )
+        labels = [self._labels[place] for place in places]
+        return AccuracyReport(
+            name, target.name, self._metric.name, self._metric.higher_is_better, record, self.reference, library,
+            self.original, self._classes(expected, outputs, labels),
+            worst_samples(self._task, self._samples, numbers, labels, expected, outputs),
+        )  # fmt: skip
+
+    def _find_task(self) -> Task:
+        labels = [self._labels[place] for place in self._labelled]
+        try:
+            return find_task(self._outputs if not labels else pick(self._outputs, self._labelled), labels)
+        except ConfigError:
+            if self._settings.metric is None or not is_function(self._settings.metric):
+                raise
+            return Task("value", next(iter(self._outputs)))  # the user's function knows the form
+
+    def _score(self, outputs: Tensors, places: Sequence[int]) -> Score:
+        return Score(len(places), self._value(outputs, places))
+
+    def _value(self, outputs: Tensors, places: Sequence[int]) -> float | None:
+        """Return the metric over outputs of the samples at some places; None without labels."""
+        rows = [row for row, place in enumerate(places) if self._labels[place] is not None]
+        if not rows:
+            return None
+        return rounded(self._metric.compute(pick(outputs, rows), [self._labels[places[row]] for row in rows]))
+
+    def _agreeing(self, expected: Tensors, outputs: Tensors, tolerance: float) -> np.ndarray:
+        """Return which decisions are the reference's."""
+        task = self._task
+        if task.boxes is not None:
+            pairs = zip(read_detections(expected, task.boxes), read_detections(outputs, task.boxes), strict=True)
+            return np.array([same_top_box(*pair) for pair in pairs])
+        if task.kind != "value":
+            return task.decisions(expected) == task.decisions(outputs)
+        truth, found = expected[task.output], outputs[task.output]
+        unit = unit_of(self._model, task.output, truth.dtype) or 0.0
+        limit = max(tolerance * output_range([self._outputs[task.output]]), unit * (1 + tolerance))
+        return np.abs(truth.astype(np.float64) - found.astype(np.float64)).reshape(len(truth), -1).max(1) <= limit
+
+    def _classes(self, expected: Tensors, outputs: Tensors, labels: Sequence[Any]) -> tuple[ClassScore, ...]:
+        """Return how many of each class are right, of decisions that are classes."""
+        rows = [row for row, label in enumerate(labels) if label is not None]
+        if not rows or self._task.kind not in ("class", "threshold"):
+            return ()
+        truths = flat_labels([labels[row] for row in rows])
+        ours, theirs = (self._task.decisions(pick(each, rows)) for each in (outputs, expected))
+        classes = np.unique(truths)
+        if len(classes) > _MOST_CLASSES:
+            return ()
+        named = self._samples.classes
+        return tuple(
+            ClassScore(
+                named[kind] if 0 <= kind < len(named) else str(kind),
+                int((truths == kind).sum()),
+                rounded(float(np.mean(theirs[truths == kind] == kind))),
+                rounded(float(np.mean(ours[truths == kind] == kind))),
+            )
+            for kind in classes.tolist()
+        )
+
+
+def rounded(value: float) -> float:
+    """Return a figure with the digits that every machine repeats."""
+    return float(f"{value:.12g}")
+
+
+def _relative(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the largest difference of elements finite in both, relative to the range of the other."""
+    wide, truth = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(wide) & np.isfinite(truth)
+    return float(np.abs(wide[finite] - truth[finite]).max(initial=0.0)) / output_range([other])

@@ -1,0 +1,85 @@
+"""Find the samples on which library and label, or library and reference, differ most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.accuracy import WorstSample
+from ..data.decisions import Task
+from ..data.samples import Samples
+from ..verify.error_bounds import output_range
+from .run_samples import Tensors
+
+#: samples that a report names
+_MOST = 8
+
+
+def worst_samples(
+    task: Task, samples: Samples, numbers: Sequence[int], labels: Sequence[Any], expected: Tensors, outputs: Tensors
+) -> tuple[WorstSample, ...]:
+    """Return the worst samples: other decisions than the reference's first, then the farthest from their labels.
+
+    The error is how far the score of the label's class is below the largest, or a number is from its label, relative to the
+    range of the output; without a single decision a sample it is the distance from the reference.
+    """
+    apart = _farthest(outputs[task.output], expected[task.output])
+    scale = output_range([expected[task.output]])
+    single = task.kind in ("class", "threshold") and len(task.decisions(outputs)) == len(numbers)
+    found = []
+    for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
+        error, differs, said = apart[row] / scale, False, ("", "")
+        own, other = (task.scores({task.output: each[task.output][row : row + 1]}) for each in (outputs, expected))
+        if single:
+            ours, theirs = (
+                int(task.decisions({task.output: each[task.output][row : row + 1]})[0]) for each in (outputs, expected)
+            )
+            differs = ours != theirs
+            said = (_name(theirs, samples), _name(ours, samples))
+            if label is not None:
+                error = _short_of(task, own, int(np.asarray(label).reshape(-1)[0]), ours) / scale
+        elif task.kind == "value" and own.size == 1:
+            said = (f"{float(other[0]):.6g}", f"{float(own[0]):.6g}")
+            if label is not None and np.size(label) == 1:
+                error = abs(float(own[0]) - float(np.asarray(label).reshape(-1)[0])) / scale
+        if error > 0 or differs:
+            found.append(
+                (
+                    not differs,
+                    -error,
+                    row,
+                    WorstSample(samples.name(number), _label(label, samples, single), *said, float(f"{error:.6g}")),
+                )
+            )
+    return tuple(each for *_, each in sorted(found, key=lambda each: each[:3])[:_MOST])
+
+
+def _farthest(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the largest difference of each sample, of finite elements."""
+    wide, truth = (each.astype(np.float64).reshape(len(each), -1) for each in (one, other))
+    finite = np.isfinite(wide) & np.isfinite(truth)
+    return np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0).max(1, initial=0.0)
+
+
+def _short_of(task: Task, scores: np.ndarray, label: int, decided: int) -> float:
+    """Return by how much a decision is wrong, in the unit of its scores; 0 for a right one."""
+    if decided == label:
+        return 0.0
+    if task.kind == "threshold":
+        return abs(float(scores[0]) - task.threshold)
+    return float(scores[0].max() - scores[0][label]) if scores.ndim == 2 else 1.0
+
+
+def _name(number: int, samples: Samples) -> str:
+    return samples.classes[number] if 0 <= number < len(samples.classes) else str(number)
+
+
+def _label(label: Any, samples: Samples, single: bool) -> str:
+    if label is None:
+        return ""
+    if single:
+        return _name(int(np.asarray(label).reshape(-1)[0]), samples)
+    value = np.asarray(label)
+    return f"{float(value.reshape(-1)[0]):.6g}" if value.size == 1 else f"{len(value)} labels"

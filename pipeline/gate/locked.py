@@ -1,0 +1,95 @@
+"""Compare files with what dvc.lock records of stages: their outputs, and the inputs they were run on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..support.yaml_file import read_yaml
+
+#: files by path, as dvc.lock records them
+Recorded = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Outputs of all stages, and the inputs of each, as dvc.lock records them."""
+
+    outputs: Recorded
+    inputs: Mapping[str, Recorded]
+
+
+def read_lock(repo: Path) -> Lock | None:
+    """Read dvc.lock; None in a repo whose libraries DVC does not make. Raises ConfigError for malformed YAML."""
+    stages = _table(_yaml(repo / "dvc.yaml"), "stages")
+    if "compile" not in stages:
+        return None
+    locked = _table(_yaml(repo / "dvc.lock"), "stages")
+    outputs = [file for stage in locked.values() for file in _files(stage, "outs")]
+    return Lock(dict(outputs), {name: dict(_files(stage, "deps")) for name, stage in locked.items()})
+
+
+def changed_inputs(repo: Path, stage: str, lock: Lock, texts: Mapping[str, str]) -> list[str]:
+    """Return the inputs of a stage that differ from those it ran on; `texts` are contents that some should have by now.
+
+    Outputs of other stages are compared by their digests in dvc.lock. DVC computes those of all other files, and remembers
+    them by size and time, so that large ones are read once. Versions of packages do not count.
+    """
+    inputs = {path: made for path, made in lock.inputs.get(stage, {}).items() if path != "out/toolchain.json"}
+    found = [path for path in inputs if path in texts and _md5(texts[path].encode()) != inputs[path].get("md5")]
+    made = [path for path in inputs if path in lock.outputs and path not in texts]
+    found += [path for path in made if lock.outputs[path].get("md5") != inputs[path].get("md5")]
+    rest = {path: inputs[path] for path in inputs if path not in texts and path not in made}
+    return [*found, *(_changed_by_dvc(repo, stage, rest) if rest else ())]
+
+
+def _changed_by_dvc(repo: Path, stage: str, files: Recorded) -> Iterable[str]:
+    """Return the files that differ from their records by DVC; by their content where DVC cannot read its own stages."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(str(repo)) as dvc:
+            found = dvc.stage.load_one(str((repo / "dvc.yaml").absolute()), stage)
+            return [each.def_path for each in found.deps if each.def_path in files and each.workspace_status()]
+    except (DvcException, OSError):
+        return [path for path, made in files.items() if not is_recorded(repo / path, made)]
+
+
+def is_recorded(place: Path, made: Mapping[str, Any]) -> bool:
+    """Return whether a file or folder has the content DVC recorded; one of DVC 2 counts as such, whose md5 is of text."""
+    if made.get("hash") != "md5":
+        return True
+    if place.is_file():
+        return _md5(place.read_bytes()) == made.get("md5")
+    files = {path.relative_to(place).as_posix(): _md5(path.read_bytes()) for path in place.rglob("*") if path.is_file()}
+    if "files" in made:  # of a remote that keeps versions
+        return files == {each.get("relpath"): each.get("md5") for each in made["files"]}
+    listing = [{"md5": digest, "relpath": name} for name, digest in sorted(files.items())]
+    return f"{_md5(json.dumps(listing).encode())}.dir" == made.get("md5")
+
+
+def _files(stage: object, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed = _plain(stage).get(kind) or ()
+    yield from ((str(each["path"]), each) for each in listed if isinstance(each, dict) and "path" in each)
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content).hexdigest()
+
+
+def _yaml(path: Path) -> object:
+    return read_yaml(path) if path.exists() else None
+
+
+def _table(data: object, key: str) -> Mapping[str, Any]:
+    return _plain(_plain(data).get(key))
+
+
+def _plain(data: object) -> Mapping[str, Any]:
+    """Return a parsed table; an empty one for anything else."""
+    return data if isinstance(data, dict) else {}

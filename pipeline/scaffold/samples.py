@@ -1,0 +1,80 @@
+"""Name the stages of a model's samples, `evaluate-MODEL` and `quantize-MODEL`, and the files that they watch."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..params.params import DataParams, ModelParams
+
+#: what tracks and reports read of evaluations
+EVALUATED = "out/evaluate"
+
+
+def evaluate_stage_name(model: str) -> str:
+    """Name the stage that evaluates a model; DVC adds `@TARGET`."""
+    return f"evaluate-{model}"
+
+
+def quantize_stage_name(model: str) -> str:
+    """Name the stage that quantises a model."""
+    return f"quantize-{model}"
+
+
+def settings_file(model: str, stage: str, target: str = "") -> str:
+    """Return the file of a stage's settings, which the stage `toolchain` writes."""
+    return Path("out", "settings", model, target, f"{stage}.json").as_posix()
+
+
+def split_function(source: str) -> tuple[str, str]:
+    """Return file and function of `FILE.py:function`; any other source is a file."""
+    found = re.fullmatch(r"(.+\.py):(\w+)", source, re.DOTALL)
+    return (found[1], found[2]) if found else (source, "")
+
+
+def watched_by_evaluation(repo: Path, data: DataParams) -> list[str]:
+    """List the files and folders that an evaluation reads of the user's: samples, their labels, and a metric of their own."""
+    metric, function = split_function(data.metric or "")
+    return list(dict.fromkeys([*_sample_files(repo, data.source), *([metric] if function else [])]))
+
+
+def watched_by_quantization(repo: Path, model: ModelParams) -> list[str]:
+    """List the files and folders that a quantisation reads besides the model: samples to calibrate by and to be judged on."""
+    if model.data is None:
+        return []
+    extra = () if model.data.calibration is None else _sample_files(repo, model.data.calibration)
+    return list(dict.fromkeys([*watched_by_evaluation(repo, model.data), *extra]))
+
+
+def _sample_files(repo: Path, source: str) -> list[str]:
+    """List the file of a source, and that of an array's labels if there is one."""
+    file, _ = split_function(source)
+    labels = file.removesuffix(".npy") + ".labels.npy"
+    return [file, labels] if file.endswith(".npy") and (repo / labels).is_file() else [file]
+
+
+def data_in(repo: Path, root: Path, source: str) -> DataParams:
+    """Return the samples at a source, which is relative to the working directory, as params.yaml in `repo` names it.
+
+    Raises ConfigError for a package, for a file that is missing, and for one outside of `root`.
+    """
+    file, function = split_function(source)
+    if source.startswith("pypi:"):
+        raise ConfigError(
+            f"--data {source}: samples are no part of a package.",
+            "Name a file, a folder or FILE.py:function that reads it.",
+        )
+    if not Path(file).exists():
+        raise ConfigError(
+            f"--data '{file}' is missing.", "If `dvc add` keeps it, run `dvc pull` first; else correct the path."
+        )
+    place = Path(os.path.abspath(file))
+    place = place.parent.resolve() / place.name
+    if not place.is_relative_to(root):
+        raise ConfigError(
+            f"The data '{file}' are outside of the repo '{root}'.", "Move them in, and keep them with `dvc add`."
+        )
+    named = Path(os.path.relpath(place, repo.resolve())).as_posix()
+    return DataParams(source=f"{named}:{function}" if function else named)
