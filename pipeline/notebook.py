@@ -98,12 +98,18 @@ class RunnableLibrary:
             if port.name not in case:
                 raise ModelError(f"The input '{port.name}' is missing.", f"Give {', '.join(names)}.")
             value, dtype = np.asarray(case[port.name]), numpy_dtype(port.dtype)
-            if value.shape != port.shape or not np.can_cast(value.dtype, dtype, "same_kind"):
+            if value.shape != port.shape or not (
+                np.can_cast(value.dtype, dtype, "same_kind") or value.dtype.kind in "iu"
+            ):
                 raise ModelError(
                     f"The input '{port.name}' is {value.dtype}{list(value.shape)}; the library takes "
                     f"{port.dtype}{list(port.shape)}.", "Convert it, or reshape it.",
                 )  # fmt: skip
-            found[port.name] = np.ascontiguousarray(value, dtype)
+            found[port.name] = cast = np.ascontiguousarray(value.astype(dtype))
+            if value.dtype.kind in "iu" and not np.array_equal(cast, value):
+                raise ModelError(
+                    f"The input '{port.name}' has integers that {port.dtype} does not hold.", "Scale or clip them."
+                )
         return found
 
 

@@ -11,13 +11,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from onnx import helper
 
 import passfit
+from passfit.backend.built import ArrayPort
+from passfit.verify.runner import numpy_dtype
 
 from ..models import model_of
 
@@ -132,6 +138,29 @@ def test_inputs_of_another_form_are_refused(library: passfit.RunnableLibrary):
     ):
         with pytest.raises(passfit.PassfitError, match=told):
             library.run(**inputs)
+
+
+@given(
+    hnp.arrays(
+        st.sampled_from(["int8", "uint8", "int16", "int64", "uint64", "float16", "float32", "float64", "bool"]), (3,)
+    ),
+    st.sampled_from(["int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]),
+)
+def test_arrays_are_cast_where_their_integers_stay_as_they_are(value: np.ndarray, dtype: str):
+    port = SimpleNamespace(inputs=(ArrayPort("x", (3,), dtype),))
+    wanted = numpy_dtype(dtype)
+    try:
+        with np.errstate(all="ignore"):
+            found = passfit.RunnableLibrary._check(port, {"x": value})["x"]
+    except passfit.PassfitError:
+        with np.errstate(all="ignore"):
+            assert value.dtype != wanted and not np.can_cast(value.dtype, wanted, "safe")
+        return
+    assert (found.dtype, found.shape) == (wanted, value.shape)
+    if value.dtype.kind in "iub":
+        np.testing.assert_array_equal(found, value)
+    else:
+        assert wanted.kind not in "iub"
 
 
 def test_a_library_that_cannot_run_here_says_why(library: passfit.RunnableLibrary, monkeypatch: pytest.MonkeyPatch):
