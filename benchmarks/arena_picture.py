@@ -33,6 +33,8 @@ from passfit.tir.workspace import workspace_bytes
 ROOT = Path(__file__).parents[1]
 #: pixels of the higher panel, of a line of text, and of the lowest band that its size is written into
 HIGH, LINE, WRITTEN = 240, 19, 22
+#: a limit further away than so many times the larger sum is said in words alone
+FAR = 2
 #: share of the width that is left free on each side
 MARGIN = 3
 #: kinds of areas with their words in the legend, and where these begin
@@ -98,7 +100,7 @@ def main() -> None:
 
 def picture(result: Result, model: Path, device: Target) -> str:
     """Return the picture of a result; `model` is its canonical file."""
-    return draw(default_panel(result, model, device), library_panel(result), result, device)
+    return draw(default_panel(result, model, device), library_panel(result, device), result, device)
 
 
 def default_panel(result: Result, model: Path, device: Target) -> Panel:
@@ -114,12 +116,14 @@ def default_panel(result: Result, model: Path, device: Target) -> Panel:
         low += blocks[-1][0]
     needs = [workspace_bytes(lowered.kernels[step.kernel]) for step in program.steps]
     areas += [Area(n, n + 1, low, low + need, "workspace") for n, need in enumerate(needs) if need]
-    blocks.append((max(needs), "workspace"))
-    ram, steps = low + max(needs), len(program.steps)
-    return Panel("TVM's default", ram, steps, areas, blocks, f"{steps} kernels, one after another")
+    blocks += [(max(needs), "workspace"), *_weights(program.weight_bytes, device)]
+    steps = len(program.steps)
+    return Panel(
+        "TVM's default", sum(size for size, _ in blocks), steps, areas, blocks, f"{steps} kernels, one after another"
+    )
 
 
-def library_panel(result: Result) -> Panel:
+def library_panel(result: Result, device: Target) -> Panel:
     """Show the buffers of the library's arena; a loop is as wide as the kernels in it."""
     program, plan, alignment = result.saved.program, result.saved.plan, result.saved.alignment
     loops = [step for step in program.steps if isinstance(step, Loop)]
@@ -130,20 +134,28 @@ def library_panel(result: Result) -> Panel:
         for each in blocks_of(program, plan, alignment)
     ]
     best = result.footprint.best
-    blocks = [(best.arena, "arena"), (best.ram - best.arena, "workspace and stack")]
-    areas.append(Area(0, at[-1], best.arena, best.ram, "workspace"))
-    told = [f"{_kernels(step)} of them in a loop of {step.trips} trips" for step in loops[:1]]
-    return Panel("passfit", best.ram, at[-1], areas, blocks, ", ".join([f"{at[-1]} kernels", *told]))
+    weights = _weights(best.weights, device)
+    rest = best.ram - best.arena - sum(size for size, _ in weights)
+    blocks = [(best.arena, "arena"), (rest, "workspace and stack"), *weights]
+    areas.append(Area(0, at[-1], best.arena, best.arena + rest, "workspace"))
+    caption = f"{at[-1]} kernels"
+    if loops:
+        trips = f"a loop of {loops[0].trips} trips" if len(loops) == 1 else f"{len(loops)} loops"
+        caption += f", {sum(map(_kernels, loops))} of them in {trips}"
+    return Panel("passfit", best.ram, at[-1], areas, blocks, caption)
 
 
 def draw(above: Panel, below: Panel, result: Result, device: Target) -> str:
     """Write both panels on one scale, with the budget in each."""
     limit = result.footprint.budget.ram or device.ram
-    scale = HIGH / max(above.ram, below.ram)
+    most = max(above.ram, below.ram)
+    scale, drawn = HIGH / most, limit if limit <= FAR * most else None
     title = f"Ram of {result.footprint.model} over a run on {device.name}"
     parts, top = [_text(LINE + 4, title, "head"), *_legend(2 * LINE + 4)], 3.0 * LINE
     for panel in (above, below):
-        height = max(panel.ram, limit if panel is below else 0) * scale + (LINE + 4) * (panel is below)
+        height = panel.ram * scale
+        if panel is below and drawn is not None:
+            height = max(height, drawn * scale) + LINE + 4  # room for its words
         parts += _panel(panel, top + LINE, height, scale, limit)
         top += height + 2 * LINE + 16
     return "\n".join([
@@ -173,9 +185,9 @@ def _panel(panel: Panel, top: float, height: float, scale: float, limit: int) ->
         if nbytes * scale >= WRITTEN:
             y = height - (low + nbytes / 2) * scale + 4
             yield f'<text class="small inside" x="100%" dx="-6" y="{y:.1f}" text-anchor="end">{name} {format_bytes(nbytes)}</text>'
-    y = height - limit * scale
-    yield f'<line class="budget" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
-    yield f'<text class="small inside over" x="100%" dx="-6" y="{y - 5:.1f}" text-anchor="end">budget {format_bytes(limit)}</text>'
+    if (y := height - limit * scale) >= 0:
+        yield f'<line class="budget" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="small inside over" x="100%" dx="-6" y="{y - 5:.1f}" text-anchor="end">budget {format_bytes(limit)}</text>'
     yield "</svg>"
     yield _text(top + height + LINE + 4, panel.caption, "small")
 
@@ -192,6 +204,11 @@ def _legend(y: int) -> Iterator[str]:
     for kind, words, x in LEGEND:
         yield f'<rect class="{kind}" x="{x}" y="{y - 10}" width="11" height="11" rx="2"/><text class="small" x="{x + 16}" y="{y}">{words}</text>'
     yield "</svg>"
+
+
+def _weights(nbytes: int, device: Target) -> list[tuple[int, str]]:
+    """Return the weights as a block, where a device copies them to ram."""
+    return [] if device.weights == "in-place" else [(nbytes, "weights")]
 
 
 def _kernels(loop: Loop) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -45,7 +46,7 @@ def drawn(scripts: Path, tmp_path: Path) -> tuple[object, object, object]:
     search = SearchSettings(evaluations=1, workers=0)
     api.compile_model(file, DEVICE, Budget(ram=64 * KIB), out=tmp_path / "out", search=search)
     result = read_folder(tmp_path / "out")
-    return arena_picture.default_panel(result, file, DEVICE), arena_picture.library_panel(result), result
+    return arena_picture.default_panel(result, file, DEVICE), arena_picture.library_panel(result, DEVICE), result
 
 
 def test_panels_hold_what_the_footprint_counts(drawn):
@@ -80,6 +81,21 @@ def test_a_byte_is_as_high_in_one_panel_as_in_the_other(drawn, scripts):
     over = above.ram > 64 * KIB
     assert ("does not fit" in text) is over
     assert f"budget {format_bytes(64 * KIB)}" in text
+
+
+def test_a_limit_far_away_is_said_in_words(drawn, scripts):
+    import arena_picture
+
+    above, below, result = drawn
+    near, far = (
+        arena_picture.draw(
+            above, below, replace(result, footprint=replace(result.footprint, budget=Budget(ram=ram))), DEVICE
+        )
+        for ram in (above.ram * 2, above.ram * 2 + 1)
+    )
+    assert "budget" in near.partition("</style>")[2] and "budget" not in far.partition("</style>")[2]
+    assert near.count("fits, ") == far.count("fits, ") == 2
+    assert all(float(each) >= 0 for each in re.findall(r' y1?="(-?[\d.]+)"', near + far))
 
 
 def test_the_readme_says_what_the_picture_shows():
