@@ -27,7 +27,7 @@ from passfit.verify.runner import numpy_dtype
 
 from ..models import model_of
 
-pytestmark = pytest.mark.tvm
+pytestmark = pytest.mark.slow
 DOCS = Path(__file__).parents[2] / "docs"
 
 
