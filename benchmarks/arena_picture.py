@@ -181,13 +181,14 @@ def _panel(panel: Panel, top: float, height: float, scale: float, limit: int) ->
         x, width = (100 * each / panel.columns for each in (area.start, area.end - area.start))
         y, high = height - area.high * scale, (area.high - area.low) * scale
         yield f'<rect class="{area.kind}" x="{x:.2f}%" width="{width:.2f}%" y="{y:.1f}" height="{high:.1f}"/>'
+    line = height - limit * scale
     for low, (nbytes, name) in zip(ends, panel.blocks):
-        if nbytes * scale >= WRITTEN:
-            y = height - (low + nbytes / 2) * scale + 4
+        y = height - (low + nbytes / 2) * scale + 4
+        if nbytes * scale >= WRITTEN and abs(y - line + 5) >= LINE - 6:  # beside the words of the budget
             yield f'<text class="small inside" x="100%" dx="-6" y="{y:.1f}" text-anchor="end">{name} {format_bytes(nbytes)}</text>'
-    if (y := height - limit * scale) >= 0:
-        yield f'<line class="budget" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text class="small inside over" x="100%" dx="-6" y="{y - 5:.1f}" text-anchor="end">budget {format_bytes(limit)}</text>'
+    if line >= 0:
+        yield f'<line class="budget" x2="100%" y1="{line:.1f}" y2="{line:.1f}"/>'
+        yield f'<text class="small inside over" x="100%" dx="-6" y="{line - 5:.1f}" text-anchor="end">budget {format_bytes(limit)}</text>'
     yield "</svg>"
     yield _text(top + height + LINE + 4, panel.caption, "small")
 
