@@ -81,6 +81,7 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/form_tables.py
 	$(BIN)/python benchmarks/mlperf_tiny.py
 	$(BIN)/python benchmarks/boards.py
+	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/literature.py
 	$(BIN)/python benchmarks/sanitizers.py
 	$(BIN)/python benchmarks/fit.py

@@ -25,8 +25,9 @@ from passfit.artifacts.origin import (
     verify_record,
     verify_settings,
 )
+from passfit.artifacts.sample_files import settings_file
 from passfit.params.params import Params, check_targets, declared
-from passfit.scaffold import check_models, settings_file
+from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.support.digests import folders_digest
 from passfit.targets.catalogue import load_catalogue

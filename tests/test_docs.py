@@ -25,6 +25,7 @@ PAGES = (
     "release-0.2.0",
     "report",
     "results",
+    "samples",
     "search",
     "splits",
     "tutorial",

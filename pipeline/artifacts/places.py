@@ -26,6 +26,8 @@ GIVEN = "given.onnx"
 PLAN, PLAN_BEFORE = "plan.json", "plan-before.json"
 #: times of the kernels of a library, by the stage `kernels` or `passfit profile --kernels`
 KERNELS = "kernels.json"
+#: the accuracy of a library on its model's samples
+ACCURACY = "accuracy.json"
 #: the record of a tuning, next to tuning.json
 ASKED = "asked.json"
 
@@ -59,7 +61,7 @@ def kept_footprint(model: str, target: str) -> Path:
 
 def accuracy_file(model: str, target: str) -> Path:
     """Return the path of the accuracy of a library on its model's samples, relative to the repo."""
-    return Path("out") / "evaluate" / model / target / "accuracy.json"
+    return Path("out") / "evaluate" / model / target / ACCURACY
 
 
 def kept_accuracy(model: str, target: str) -> Path:
@@ -67,7 +69,7 @@ def kept_accuracy(model: str, target: str) -> Path:
     return Path("accuracies") / model / f"{target}.json"
 
 
-def quantized_model(model: str) -> Path:
+def quantised_model(model: str) -> Path:
     """Return the path of the quantised model that the stage `quantize` makes of a model's file, relative to the repo."""
     return Path("out") / "quantize" / model / "model.onnx"
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.accuracy import AccuracyReport
 from ..errors import ConfigError, PassfitError
 from ..memory import read_plan, read_report
 from ..params.params import Params, check_targets, declared
@@ -14,8 +15,11 @@ from ..report.fit import shorten
 from ..report.levers import read_levers
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
+from .evaluated import Evaluated, read_evaluated
 from .failures import why_failed
+from .locked import Lock, read_lock
 from .places import (
+    ACCURACY,
     KERNELS,
     PLAN,
     PLAN_BEFORE,
@@ -23,6 +27,7 @@ from .places import (
     compile_dir,
     how_to_get,
     kernels_file,
+    parse_accuracy_of,
     profile_dir,
     read_result,
     search_file,
@@ -73,15 +78,42 @@ def read_folder(folder: Path) -> Result:
     )
 
 
-def read_pair(repo: Path, params: Params, device: Target, model: str) -> Result | None:
-    """Read the result of `model` on `device` in `repo`, with its budget of params.yaml; None if there is none."""
+def _read_evaluated_folder(folder: Path) -> Result:
+    """Read the result in a folder with its accuracy. Raises ConfigError for a malformed file."""
+    result = read_folder(folder)
+    return replace(result, accuracy=accuracy_beside(folder, *result.pair))
+
+
+def accuracy_beside(folder: Path, model: str, target: str) -> AccuracyReport | None:
+    """Read the accuracy in a result folder, or in that of the stage `evaluate` behind it; None without one. Raises ConfigError."""
+    there, place = folder / ACCURACY, folder.absolute()
+    if not there.is_file() and place.parent.parent.name == "compile":
+        there = place.parents[2] / "evaluate" / place.parent.name / place.name / ACCURACY
+    if not there.is_file():
+        return None
+    return parse_accuracy_of(read_text(there, REMAKE), str(there), model, target)
+
+
+def read_pair(repo: Path, params: Params, device: Target, model: str, lock: Lock | None = None) -> Result | None:
+    """Read the result of `model` on `device` in `repo`, with its budget of params.yaml; None if there is none.
+
+    Its accuracy is read if it is of the library and samples that are there, as far as `lock` tells.
+    """
     report = read_result(repo, model, device.name)
     if report is None:
         return None
     found = read_folder(repo / compile_dir(model, device.name))
     judged = report.within(params.budget(model, device.name), device.ram, device.flash)
     capacity = Capacity(device.ram, device.flash)
-    return replace(add_kernel_times(repo, found), footprint=judged, capacity=capacity, declared=True)
+    accuracy = read_evaluated(repo, params, model, device.name, lock) or Evaluated()
+    return replace(
+        add_kernel_times(repo, found),
+        footprint=judged,
+        capacity=capacity,
+        declared=True,
+        accuracy=accuracy.report,
+        why_unevaluated=accuracy.why,
+    )
 
 
 def add_kernel_times(repo: Path, result: Result) -> Result:
@@ -102,9 +134,10 @@ def read_repo(repo: Path, params: Params, only: Pair | None = None) -> Results:
     results: list[Result] = []
     effects: dict[str, Json] = {}
     unread, missing = [], []
+    lock = read_lock(repo)
     for model, target in pairs:
         try:
-            result = read_pair(repo, params, catalogue[target], model)
+            result = read_pair(repo, params, catalogue[target], model, lock)
         except PassfitError as error:
             unread.append(f"{model} @ {target}: {error}")
             continue
@@ -140,7 +173,7 @@ def read_folders(folders: Sequence[Path]) -> Results:
     for folder in folders:
         if not is_result(folder):
             raise ConfigError(f"'{folder}' has no {_FOOTPRINT}.", "Give a folder that `passfit compile --out` wrote.")
-        results.append(read_folder(folder))
+        results.append(_read_evaluated_folder(folder))
     return Results(title=", ".join(result.name for result in results), results=results, versions=_versions(folders[0]))
 
 
@@ -152,7 +185,7 @@ def results_in(place: Path) -> dict[Pair, Result]:
     folders = (
         [place] if is_result(place) else sorted(each.parent for each in place.glob(f"out/compile/*/*/{_FOOTPRINT}"))
     )
-    found = {result.pair: result for result in map(read_folder, folders)}
+    found = {result.pair: result for result in map(_read_evaluated_folder, folders)}
     if not found:
         raise ConfigError(
             f"'{place}' has no results: neither {_FOOTPRINT} nor out/compile/.",

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
+from ..data.accuracy import AccuracyReport
 from ..errors import ConfigError, PassfitError
 from ..memory.files.plan_file import parse_plan
 from ..memory.footprint import FootprintReport
 from ..report.results import Commit, Pair, Result, Results
 from .git import check_revision, git, git_files
-from .places import PLAN, compile_dir, kept_footprint, parse_result
+from .places import PLAN, compile_dir, kept_accuracy, kept_footprint, parse_accuracy_of, parse_result
 
 #: commits in the history, the latest ones
 COMMITS = 40
 _HASH = 9
+_Copy = TypeVar("_Copy")
 _SEQUENCE, _FOOTPRINT = "sequence.json", "footprint.json"
 
 
@@ -53,31 +57,53 @@ def results_at_revision(repo: Path, revision: str, option: str = "") -> dict[Pai
 
 
 def history(repo: Path, pairs: Iterable[Pair]) -> tuple[Commit, ...]:
-    """Return the last commits that changed footprints of `pairs`, in order of time.
+    """Return the last commits that changed footprints or accuracies of `pairs`, in order of time.
 
     None outside of a git repository. Files of an older passfit, which cannot be read, are left out.
     """
-    listed = git(repo, "log", f"-{COMMITS}", "--format=%H %s", "--", "footprints")
+    listed = git(repo, "log", f"-{COMMITS}", "--format=%H %s", "--", "footprints", "accuracies")
     if not listed:
         return ()
     commits = [line.partition(" ") for line in reversed(listed.splitlines())]
-    places = {(sha, kept_footprint(*pair).as_posix()): (sha, pair) for sha, _, _ in commits for pair in pairs}
-    found: dict[str, dict[Pair, FootprintReport]] = {sha: {} for sha, _, _ in commits}
+    wanted = [(sha, pair) for sha, _, _ in commits for pair in pairs]
+    footprints = _copies(repo, wanted, kept_footprint, parse_result)
+    accuracies = _copies(repo, wanted, kept_accuracy, parse_accuracy_of)
+    return tuple(
+        Commit(sha[:_HASH], subject, footprints.get(sha, {}), accuracies.get(sha, {})) for sha, _, subject in commits
+    )
+
+
+def _copies(
+    repo: Path,
+    wanted: Iterable[tuple[str, Pair]],
+    kept: Callable[[str, str], Path],
+    parse: Callable[[str, str, str, str], _Copy],
+) -> dict[str, dict[Pair, _Copy]]:
+    """Read the copies kept in git of pairs at commits; those of an older passfit, which cannot be read, are left out."""
+    places = {(sha, kept(*pair).as_posix()): (sha, pair) for sha, pair in wanted}
+    found: dict[str, dict[Pair, _Copy]] = {}
     for place, text in git_files(repo, places).items():
         sha, pair = places[place]
-        try:
-            found[sha][pair] = parse_result(text, place[1], *pair)
-        except PassfitError:
-            continue
-    return tuple(Commit(sha[:_HASH], subject, found[sha]) for sha, _, subject in commits)
+        with suppress(PassfitError):
+            found.setdefault(sha, {})[pair] = parse(text, place[1], *pair)
+    return found
 
 
 def earlier_results(repo: Path, results: Results) -> dict[Pair, tuple[str, Result]]:
     """Return the last result of git's history that differs from each, after the name of its commit."""
     found, files = {}, lru_cache(lambda commit: _Files(repo, commit))
-    for pair, best in ((each.pair, each.footprint.best) for each in results.results):
+    for result in results.results:
+        pair, now = result.pair, result.accuracy
         others = (each for each in reversed(results.history) if pair in each.footprints)
-        commit = next((each for each in others if each.footprints[pair].best != best), None)
+        commit = next(
+            (
+                each
+                for each in others
+                if each.footprints[pair].best != result.footprint.best
+                or (now is not None and pair in each.accuracies and each.accuracies[pair].value != now.value)
+            ),
+            None,
+        )
         if commit is not None:
             earlier = files(commit.hash).result(commit.footprints[pair])
             found[pair] = f"{commit.hash} ({commit.subject})", earlier
@@ -125,7 +151,16 @@ class _Files:
             saved = None if plan is None else parse_plan(plan, str(folder / PLAN))
         except ConfigError:  # of an older passfit
             saved = None
-        return Result(report, None if sequence is None else tuple(json.loads(sequence)["passes"]), saved)
+        passes = None if sequence is None else tuple(json.loads(sequence)["passes"])
+        return Result(report, passes, saved, accuracy=self._accuracy(report))
+
+    def _accuracy(self, report: FootprintReport) -> AccuracyReport | None:
+        place = kept_accuracy(report.model, report.target)
+        text = git(self._repo, "show", f"{self._revision}:./{place.as_posix()}")
+        try:
+            return None if text is None else parse_accuracy_of(text, str(place), report.model, report.target)
+        except ConfigError:  # of another passfit
+            return None
 
     def _add_measurements(self, report: FootprintReport, place: Path) -> FootprintReport:
         """Add the times and errors of the library to the copy of its footprint that git keeps."""

@@ -23,6 +23,7 @@ from .facts import UNKNOWN, Facts
 BOM = "bom.cdx.json"
 _SPEC = "1.6"
 _GOLDEN = (INPUTS, OUTPUTS, GOLDEN)
+_SAMPLES = "samples"
 
 
 def bill_of_materials(facts: Facts) -> str:
@@ -30,7 +31,7 @@ def bill_of_materials(facts: Facts) -> str:
 
     It has no time stamp, and a serial number made of its content.
     """
-    parts = [_source(facts), *_files(facts)]
+    parts = [_source(facts), *_files(facts), *_samples(facts)]
     content: dict[str, Any] = {
         "metadata": {
             "lifecycles": [{"phase": "build"}],
@@ -102,6 +103,41 @@ def _files(facts: Facts) -> Iterator[dict[str, Any]]:
         yield part
 
 
+def _samples(facts: Facts) -> Iterator[dict[str, Any]]:
+    """Yield the samples that the library was evaluated on, by the digest of their content; they are not delivered."""
+    if facts.evaluated is None:
+        return
+    data = facts.evaluated.data
+    said = f"samples for evaluation: {data.samples}, of which {data.labelled} have labels; not delivered"
+    yield {
+        "type": "data",
+        "bom-ref": _SAMPLES,
+        "name": data.source,
+        **({"hashes": _hashes(data.digest)} if re.fullmatch("[0-9a-f]{64}", data.digest) else {}),
+        "data": [{"type": "dataset", "name": data.source, "description": said}],
+    }
+
+
+def _scores(facts: Facts) -> Iterator[dict[str, str]]:
+    """Yield the scores of the library, of the files behind it, and by class."""
+    report = facts.evaluated
+    if report is None:
+        return
+    library, samples = report.library, f"of {report.data.source}"
+    sides = [("float file in ONNX Runtime", report.original), ("file in ONNX Runtime", report.reference)]
+    scores = [(report.metric, f"library, {library.how}, on {library.samples} samples {samples}", library.value)]
+    scores += [
+        (report.metric, f"{name}, on {each.samples} samples {samples}", each.value) for name, each in sides if each
+    ]
+    scores += [("decisions as the file's", f"{library.samples} samples {samples}", report.agreement)]
+    scores += [
+        ("right decisions", f"class {each.name}, {each.samples} samples", each.library) for each in report.classes
+    ]
+    yield from (
+        {"type": kind, "value": f"{value:.6g}", "slice": where} for kind, where, value in scores if value is not None
+    )
+
+
 def _describe_golden(facts: Facts, name: str) -> str:
     cases, source = facts.golden.get("cases", 0), facts.golden.get("outputs_of", UNKNOWN)
     texts = {
@@ -127,12 +163,19 @@ def _card(facts: Facts) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         kind: [{"format": _format(port)} for port in facts.ports(kind)] for kind in ("inputs", "outputs")
     }
-    if any(name in facts.digests for name in _GOLDEN):
-        parameters["datasets"] = [{"ref": f"file:{name}"} for name in _GOLDEN if name in facts.digests]
+    datasets = [
+        *(f"file:{name}" for name in _GOLDEN if name in facts.digests),
+        *([_SAMPLES] if facts.evaluated else []),
+    ]
+    if datasets:
+        parameters["datasets"] = [{"ref": each} for each in datasets]
     return {
         "modelParameters": parameters,
         "quantitativeAnalysis": {
-            "performanceMetrics": [{"type": kind, "value": value} for kind, value in _metrics(facts)]
+            "performanceMetrics": [
+                *({"type": kind, "value": value} for kind, value in _metrics(facts)),
+                *_scores(facts),
+            ]
         },
         "considerations": {"technicalLimitations": limits},
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..data.accuracy import AccuracyReport
 from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import FootprintReport
 from ..support.text_files import decode, read_text
@@ -19,7 +20,7 @@ UNKNOWN = "not known"
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a result; `golden` is the content of golden.json, empty without golden vectors.
+    """Facts of a result; `golden` is the content of golden.json, empty without golden vectors; `evaluated` its accuracy on samples.
 
     Results of an older passfit record less: what is missing is an empty text.
     """
@@ -28,6 +29,7 @@ class Facts:
     target: Target
     manifest: Mapping[str, Any]
     golden: Mapping[str, Any] = field(default_factory=dict)
+    evaluated: AccuracyReport | None = None
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -64,9 +66,9 @@ class Facts:
         return f"Largest error against {by}: {ran.error_summary} ({ran.how})."
 
 
-def read_facts(folder: Path, report: FootprintReport, target: Target) -> Facts:
+def read_facts(folder: Path, report: FootprintReport, target: Target, evaluated: AccuracyReport | None = None) -> Facts:
     """Read the facts of the result in `folder`; `report` is its footprint as it is judged. Raises ConfigError."""
     manifest, golden = folder / "manifest.json", folder / GOLDEN
     kept = decode(dict, read_text(manifest, _REMAKE), str(manifest), _REMAKE) if manifest.is_file() else {}
     vectors = decode(dict, read_text(golden, _REMAKE), str(golden), _REMAKE) if golden.is_file() else {}
-    return Facts(report, target, kept, vectors)
+    return Facts(report, target, kept, vectors, evaluated)

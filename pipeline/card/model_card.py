@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..report.accuracy_table import accuracy_summary, score_text
 from ..report.markdown import escaped
 from ..support.sizes import format_bytes
 from .facts import UNKNOWN, Facts
@@ -40,6 +41,8 @@ def model_card(facts: Facts) -> str:
         "",
         *(f"* {escaped(line)}" for line in _accuracy(facts)),
         "",
+        *_table(("class", "samples", "file", "library"), _classes(facts)),
+        *([""] if facts.evaluated and facts.evaluated.classes else []),
         "## Passes",
         "",
         *(f"{number}. `{spec}`" for number, spec in enumerate(facts.manifest.get("passes", ()), 1)),
@@ -119,11 +122,26 @@ def _run(facts: Facts) -> Iterator[str]:
     yield f"threads: {facts.manifest.get('threads', 1)}"
 
 
+def _classes(facts: Facts) -> Iterator[tuple[str, ...]]:
+    for each in () if facts.evaluated is None else facts.evaluated.classes:
+        yield escaped(each.name), f"{each.samples:,}", score_text(each.reference), score_text(each.library)
+
+
 def _accuracy(facts: Facts) -> Iterator[str]:
     report, made_from = facts.report, facts.manifest.get("made_from", {})
+    if facts.evaluated is not None:
+        data = facts.evaluated.data
+        yield f"On samples of its users: {accuracy_summary(facts.evaluated)}."
+        yield f"Samples: {data.source}, {data.samples:,}, of which {data.labelled:,} have labels; sha256 of their content: {data.digest}."
     yield facts.accuracy
     if report.measured.ran and "cases" in made_from:
-        yield f"Compared on {made_from['cases']} cases of inputs drawn by seed {made_from.get('seed', 0)}: inputs of its users were not seen."
+        samples = report.measured.samples
+        unseen = "" if facts.evaluated else ": inputs of its users were not seen"
+        seen = f" and on {samples} samples of its users" if samples else unseen
+        yield f"Compared on {made_from['cases']} cases of inputs drawn by seed {made_from.get('seed', 0)}{seen}."
+        for port in facts.ports("inputs"):
+            if "assumed" in port:
+                yield f"Input '{port['name']}' was drawn as {port['assumed']}."
     if report.measured.given is not None and report.measured.given.summary:
         yield f"Quantised model: {report.measured.given.summary}."
     yield (

@@ -12,8 +12,6 @@ from .model_commands import Model
 from .option_groups import ModelOptions, grouped
 from .output import print_table
 
-#: target of a library that is compiled for its accuracy alone
-_TARGET = "x86-64"
 Data = Annotated[
     str, typer.Option("--data", help="samples: an .npz, .npy, a folder of one file a sample, or FILE.py:function")
 ]
@@ -26,7 +24,7 @@ def evaluate(
     given: ModelOptions,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="device of a library to compile and run; repeatable; default: x86-64"),
+        typer.Option("--target", help="device of a library to compile and run; repeatable; default: this machine"),
     ] = None,
     metric: Annotated[
         str | None,
@@ -65,7 +63,7 @@ def evaluate(
 
     if result is not None and target:
         raise ConfigError("--result is the library of a target.", "Omit --target.")
-    names = [str(open_result(result).manifest["target"])] if result is not None else target or [_TARGET]
+    names = [str(open_result(result).manifest["target"])] if result is not None else target or [_this_machine()]
     targets = [get_target(each, Path()) for each in names]
     settings = api.EvaluateSettings(metric, samples, emulated)
     remarks: list[str] = []
@@ -81,3 +79,13 @@ def evaluate(
         print_table(table)
     for text in remarks:
         typer.echo(text)
+
+
+def _this_machine() -> str:
+    """Return the target that runs here natively. Raises ConfigError."""
+    from ..targets.native import native_target
+
+    found = native_target()
+    if found is None:
+        raise ConfigError("No target of the catalogue runs natively on this machine.", "Give one with --target.")
+    return found.name

@@ -23,12 +23,17 @@ def explain(
     wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """Explain ram and flash: live buffers at the peak, levers used and left, bytes of initializers and kernels."""
+    """Explain ram and flash: live buffers at the peak, levers used and left, bytes of initializers and kernels.
+
+    And accuracy, if the model was evaluated: the worst classes and samples.
+    """
     from dataclasses import asdict
 
     from ..artifacts.places import search_file
+    from ..artifacts.read_results import accuracy_beside
     from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
+    from ..report.accuracy_table import accuracy_lines
     from ..report.arena.explain import explain as explain_plan
     from ..report.arena.explain_bodies import bodies_table, explain_bodies
     from ..report.arena.explain_flash import explain_flash, flash_tables
@@ -50,9 +55,10 @@ def explain(
     file = folder / "footprint.json"
     report = read_report(file) if file.is_file() else None
     flash = explain_flash(saved, None if report is None else report.best)
+    accuracy = None if report is None else accuracy_beside(folder, report.model, report.target)
     if as_json:
         parts = {"arena": asdict(explained), "bodies": [asdict(body) for body in bodies], "flash": asdict(flash)}
-        typer.echo(json_lines(parts), nl=False)
+        typer.echo(json_lines(parts | ({} if accuracy is None else {"accuracy": asdict(accuracy)})), nl=False)
         return
     print_table(explanation_table(explained, wide))
     if "tradeoff" in search:
@@ -64,6 +70,8 @@ def explain(
     print_table(flash_tables(flash, wide))
     if report is not None:
         print_table(measured_line(report, wide))
+    for line in () if accuracy is None else accuracy_lines(accuracy):
+        print_table(line)
 
 
 def rebench(

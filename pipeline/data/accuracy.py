@@ -96,6 +96,11 @@ class AccuracyReport:
         return round(whole - (part - library.value), _DIGITS)
 
     @property
+    def agreement(self) -> float:
+        """Return the fraction of decisions of the library that are its file's."""
+        return self.library.agreement
+
+    @property
     def loss(self) -> float | None:
         """Return how much worse the library is than the original file; None without labels."""
         before = (self.original or self.reference).value

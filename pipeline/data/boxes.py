@@ -9,6 +9,7 @@ A box is two corners in the units and the order of the labels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,17 +42,17 @@ class Detections:
 
 def find_boxes(outputs: Mapping[str, np.ndarray]) -> BoxOutputs | None:
     """Return the parts that outputs of a detector play; None for other outputs."""
-    inner = {name: tuple(each for each in value.shape[1:] if each != 1) for name, value in outputs.items()}
-    joined = [name for name, shape in inner.items() if len(shape) == 2 and shape[1] == _JOINED]
+    shapes = {name: value.shape[1:] for name, value in outputs.items()}
     if len(outputs) == 1:
-        return BoxOutputs(joined[0]) if joined else None
-    for boxes in (name for name, shape in inner.items() if len(shape) == 2 and shape[1] == 4):
-        rows = inner[boxes][0]
-        others = [name for name in inner if name != boxes and inner[name][:1] == (rows,)]
-        counts = [name for name, shape in inner.items() if not shape]
-        wide = [name for name in others if len(inner[name]) == 2]
-        lines = [name for name in others if len(inner[name]) == 1]
-        classes = [name for name in lines if _names_classes(name, outputs[name])]
+        (name,) = outputs
+        return BoxOutputs(name) if _is_table(shapes[name], _JOINED) else None
+    for boxes in (name for name, shape in shapes.items() if _is_table(shape, 4)):
+        rows = math.prod(shapes[boxes]) // 4
+        others = [name for name in shapes if name != boxes]
+        counts = [name for name in others if math.prod(shapes[name]) == 1 and (rows > 1 or _has(name, "num", "count"))]
+        lines = [name for name in others if name not in counts and math.prod(shapes[name]) == rows]
+        wide = [name for name in others if name not in (*counts, *lines) and shapes[name][-2:-1] == (rows,)]
+        classes = [name for name in lines if outputs[name].dtype.kind in "iu" or _has(name, "class", "label")]
         scores = [name for name in lines if name not in classes]
         count = counts[0] if counts else ""
         if len(scores) == len(classes) == 1:
@@ -61,8 +62,13 @@ def find_boxes(outputs: Mapping[str, np.ndarray]) -> BoxOutputs | None:
     return None
 
 
-def _names_classes(name: str, value: np.ndarray) -> bool:
-    return value.dtype.kind in "iu" or "class" in name.lower() or "label" in name.lower()
+def _is_table(shape: tuple[int, ...], columns: int) -> bool:
+    """Return whether an output has rows of so many columns; a single row is one behind an axis of the batch."""
+    return shape[-1:] == (columns,) and math.prod(shape[:-2]) == 1 and (len(shape) > 2 or math.prod(shape[:-1]) > 1)
+
+
+def _has(name: str, *words: str) -> bool:
+    return any(word in name.lower() for word in words)
 
 
 def read_detections(outputs: Mapping[str, np.ndarray], parts: BoxOutputs) -> list[Detections]:

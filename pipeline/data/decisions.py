@@ -1,6 +1,7 @@
 """Tell from outputs and labels the form of a task, and read the decision of each sample.
 
 class       scores of classes along an axis that labels lack: the largest; or a whole number for each label
+ranks       whole numbers of the best classes, the best first: that one
 threshold   a score for each label, which is 0 or 1: above 0.5 where all are in [0, 1], else above 0
 boxes       detections, see `boxes`: the class of the surest, and its place
 value       numbers for each label: no decision
@@ -18,13 +19,15 @@ from ..errors import ConfigError
 from .boxes import LABEL_COLUMNS, BoxOutputs, find_boxes
 
 Tensors = Mapping[str, np.ndarray]
+#: kinds of tasks with a class for each label
+DECIDING = ("class", "ranks", "threshold")
 
 
 @dataclass(frozen=True)
 class Task:
     """Form of a task: its `kind`, and the `output` that decides; `axis` is that of the classes, `threshold` that of a score.
 
-    Outputs are those of all samples, along a first axis of their own.
+    `one_hot` labels have a 1 at their class. Outputs are those of all samples, along a first axis of their own.
     """
 
     kind: str
@@ -32,12 +35,22 @@ class Task:
     axis: int = -1
     threshold: float = 0.0
     boxes: BoxOutputs | None = None
+    one_hot: bool = False
+
+    def truths(self, labels: Sequence[Any]) -> np.ndarray:
+        """Return the labels of all samples in one row: numbers of classes, of tasks that decide."""
+        if self.one_hot:
+            return np.array([np.argmax(label) for label in labels])
+        flat = np.concatenate([np.asarray(label).reshape(-1) for label in labels])
+        return flat.astype(np.int64) if self.kind in DECIDING else flat
 
     def scores(self, outputs: Tensors) -> np.ndarray:
         """Return the scores of classes, [labels, classes], or numbers, [labels], of the deciding output."""
         value = outputs[self.output]
         if value.dtype.kind not in "iub":
             value = value.astype(np.float64)
+        if self.kind == "ranks":
+            return value.reshape(len(value), -1)
         if self.kind != "class" or not self.axis:
             return value.reshape(-1)
         return np.moveaxis(value, self.axis, -1).reshape(-1, value.shape[self.axis])
@@ -47,23 +60,31 @@ class Task:
         scores = self.scores(outputs)
         if self.kind == "threshold":
             return (scores > self.threshold).astype(np.int64)
+        if self.kind == "ranks":
+            return scores[:, 0]
         return scores.argmax(1) if scores.ndim == 2 else scores
 
 
-def find_task(outputs: Tensors, labels: Sequence[Any], chosen: str | None = None) -> Task:
+def find_task(outputs: Tensors, labels: Sequence[Any]) -> Task:
     """Return the form of the task of outputs, the reference's, with labels; without any, that of the outputs alone.
 
-    `chosen` names the output that decides, where there are several. Raises ConfigError if none fits.
+    Raises ConfigError if none fits.
     """
     known = [np.asarray(label) for label in labels if label is not None]
     boxes = find_boxes(outputs)
-    if boxes is not None and (not known or (known[0].ndim == 2 and known[0].shape[1] == LABEL_COLUMNS)):
+    detected = boxes is not None and (not known or (known[0].ndim == 2 and known[0].shape[1] == LABEL_COLUMNS))
+    if not detected and len({label.shape for label in known}) > 1:
+        one, other = sorted({str(list(label.shape)) for label in known})[:2]
+        raise ConfigError(f"There are labels of different forms: {one} and {other}.", "Give all in one form.")
+    if boxes is not None and detected:
         return Task("boxes", boxes.boxes, boxes=boxes)
-    names = [name for name in outputs if chosen in (None, name)]
-    found = [task for name in names if (task := _task_of(name, outputs[name], known))]
+    found = [task for name, value in outputs.items() if (task := _task_of(name, value, known))]
     if not found:
         shapes = ", ".join(f"'{name}' {list(value.shape[1:])}" for name, value in outputs.items())
-        said = f"labels are {known[0].dtype}{list(known[0].shape)}" if known else "there are no labels"
+        said = "there are no labels"
+        if known:
+            largest = max(label.max(initial=0) for label in known)
+            said = f"labels are {known[0].dtype}{list(known[0].shape)} up to {largest:g}"
         raise ConfigError(
             f"No output fits the labels: {said}, outputs are {shapes}.",
             "Give labels of the form of an output, or --metric FILE.py:function.",
@@ -77,11 +98,17 @@ def _task_of(name: str, value: np.ndarray, labels: Sequence[np.ndarray]) -> Task
     integer = value.dtype.kind in "iub"
     shape = value.shape[1:]
     if not labels:
-        wide = bool(shape) and shape[-1] > 1
-        return Task("class", name, value.ndim - 1) if wide else _single(name, value, True)
+        if len(_extents(shape)) == 1 and shape[-1] > 1:
+            return Task("class", name, value.ndim - 1)
+        return _single(name, value, not _extents(shape))
     wanted, whole = _extents(labels[0].shape), all(label.dtype.kind in "iub" for label in labels)
-    highest = max((int(label.max(initial=0)) for label in labels), default=0) if whole else 0
-    if whole:
+    highest = max(float(label.max(initial=0)) for label in labels)
+    if _are_one_hot(labels) and _extents(shape) == wanted:
+        axis = next(number for number, extent in enumerate(shape) if extent != 1)
+        return Task("class", name, axis + 1, one_hot=True)
+    if whole and not wanted and _are_ranks(value):
+        return Task("ranks", name)
+    if all(np.array_equal(label, np.rint(label)) for label in labels):  # floats may number classes, too
         for axis in (len(shape) - 1, *range(len(shape) - 1)):
             left = (*shape[:axis], *shape[axis + 1 :]) if shape else ()
             if shape and shape[axis] > max(highest, 1) and _extents(left) == wanted:
@@ -101,6 +128,20 @@ def _single(name: str, value: np.ndarray, binary: bool) -> Task:
         return Task("value", name)
     within = value.size and float(value.min()) >= 0 and float(value.max()) <= 1
     return Task("threshold", name, threshold=0.5 if within else 0.0)
+
+
+def _are_ranks(value: np.ndarray) -> bool:
+    """Return whether an output holds numbers of classes, several and distinct for each sample, as TopK gives them."""
+    rows = value.reshape(len(value), -1)
+    if value.dtype.kind not in "iu" or value.dtype.itemsize < 4 or rows.shape[1] < 2:
+        return False
+    ordered = np.sort(rows, axis=1)
+    return bool((ordered[:, 0] >= 0).all() and (np.diff(ordered, axis=1) > 0).all())
+
+
+def _are_one_hot(labels: Sequence[np.ndarray]) -> bool:
+    """Return whether each label is a row of zeros with a single 1."""
+    return all(_extents(label.shape) == (label.size,) and label.sum() == 1 == (label != 0).sum() for label in labels)
 
 
 def _extents(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,11 +14,12 @@ CONVERT = "Declare the input in the form of the samples (dtype, layout, mean and
 
 @dataclass(frozen=True)
 class InputForm:
-    """Input of a model: its name, dtype and static shape."""
+    """Input of a model: its name, dtype and static shape; of quantised numbers, also their scale and zero point."""
 
     name: str
     dtype: np.dtype
     shape: tuple[int, ...]
+    quantisation: tuple[float, int] | None = None
 
     def __str__(self) -> str:
         """Return dtype and shape, as messages show them."""
@@ -31,12 +32,12 @@ def fit_value(value: np.ndarray, form: InputForm, where: str) -> tuple[np.ndarra
     Raises ConfigError for another shape, a cast that loses something, or NaN; `where` names the sample.
     """
     shaped = _fit_shape(value, form, where)
-    cast, remark = _fit_dtype(shaped, form, where)
-    if not _is_integer(cast.dtype) and (nan := np.isnan(cast.astype(np.float64))).any():
+    if _is_float(shaped.dtype) and (nan := np.isnan(shaped.astype(np.float64))).any():
         place = np.argwhere(nan)[0].tolist()
         raise ConfigError(
             f"{where}: input '{form.name}' is NaN at {place}.", "Leave the sample out, or give a number there."
         )
+    cast, remark = _fit_dtype(shaped, form, where)
     return np.ascontiguousarray(cast).reshape(form.shape), remark
 
 
@@ -60,6 +61,9 @@ def _fit_dtype(value: np.ndarray, form: InputForm, where: str) -> tuple[np.ndarr
     given, wanted = value.dtype, form.dtype
     if given == wanted:
         return value, ""
+    if form.quantisation is not None and _is_integer(wanted) and _is_float(given):
+        scale, zero_point = form.quantisation
+        return _quantise(value, scale, zero_point, wanted), f"input '{form.name}': {given} is quantised by {scale:g}"
     refusal = ConfigError(f"{where}: input '{form.name}' is {given}, the model takes {wanted}.", CONVERT)
     if given.kind in "OSUMmcV" and not _is_float(given):
         raise refusal
@@ -69,7 +73,6 @@ def _fit_dtype(value: np.ndarray, form: InputForm, where: str) -> tuple[np.ndarr
     with np.errstate(over="ignore", invalid="ignore"):
         cast = value.astype(wanted)
         changed = cast.astype(given) != value
-    changed &= value == value  # NaN is refused later
     if not changed.any():
         scaled = given.itemsize == 1 and _is_float(wanted)
         return cast, f"input '{form.name}': {given} is read as {wanted}, not scaled" if scaled else ""
@@ -79,6 +82,13 @@ def _fit_dtype(value: np.ndarray, form: InputForm, where: str) -> tuple[np.ndarr
     raise ConfigError(
         f"{where}: input '{form.name}' is {given}, the model takes {wanted}, which cannot hold {first!s}.", CONVERT
     )
+
+
+def _quantise(value: np.ndarray, scale: float, zero_point: int, dtype: np.dtype) -> np.ndarray:
+    """Quantise floats as QuantizeLinear does: in float32, half to even, saturated."""
+    limits = np.iinfo(dtype)
+    steps = np.rint(value.astype(np.float32) / np.float32(scale)).astype(np.float64) + zero_point
+    return np.clip(steps, limits.min, limits.max).astype(dtype)
 
 
 def _is_integer(dtype: np.dtype) -> bool:

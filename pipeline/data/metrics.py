@@ -33,7 +33,6 @@ _AUC, _DETECTION = "auc", "map@0.5"
 _TOP = re.compile(r"top-([1-9][0-9]*)")
 #: all names; N of `top-N` is a number
 METRICS = (*_BY_DECISION, "top-N", _AUC, *_BY_VALUE, _DETECTION)
-_DECIDES = ("class", "threshold")
 
 
 @dataclass(frozen=True)
@@ -84,23 +83,24 @@ def _compute(name: str, task: Task, outputs: Tensors, labels: Sequence[Any]) -> 
     if name == _DETECTION:
         assert task.boxes is not None
         return mean_average_precision(read_detections(outputs, task.boxes), labels)
-    truths = flat_labels(labels)
+    truths = task.truths(labels)
     if name in _BY_DECISION:
         function, options = _BY_DECISION[name]
         return float(getattr(metrics, function)(truths, task.decisions(outputs), **options))
     scores = task.scores(outputs)
     if name in _BY_VALUE:
         return float(getattr(metrics, _BY_VALUE[name])(truths, scores if scores.ndim == 1 else task.decisions(outputs)))
-    if name == _AUC:
+    if name == _AUC and task.kind != "ranks":
         return _area(truths, scores)
-    if scores.ndim != 2:
-        raise ConfigError(f"The metric '{name}' needs scores of classes.", "Give --metric accuracy.")
     found = _TOP.fullmatch(name)
-    assert found is not None
-    classes = np.arange(scores.shape[1])
-    if len(classes) == 2:  # scikit-learn wants a single score then
-        return float(np.mean((scores.argmax(1) == truths) | (int(found[1]) > 1)))
-    return float(metrics.top_k_accuracy_score(truths, scores, k=int(found[1]), labels=classes))
+    count = int(found[1]) if found else 0
+    if not count or scores.ndim != 2 or (task.kind == "ranks" and count > scores.shape[1]):
+        raise ConfigError(f"The metric '{name}' needs scores of classes.", "Give --metric accuracy.")
+    if task.kind == "ranks":
+        return float(np.mean((scores[:, :count] == truths[:, None]).any(1)))
+    if scores.shape[1] == 2:  # scikit-learn wants a single score then
+        return float(np.mean((scores.argmax(1) == truths) | (count > 1)))
+    return float(metrics.top_k_accuracy_score(truths, scores, k=count, labels=np.arange(scores.shape[1])))
 
 
 def _area(truths: np.ndarray, scores: np.ndarray) -> float:
@@ -111,14 +111,11 @@ def _area(truths: np.ndarray, scores: np.ndarray) -> float:
         raise ConfigError("The metric 'auc' needs labels of two classes at least.", "Give more samples.")
     if scores.ndim == 1 or scores.shape[1] == 2:
         return float(roc_auc_score(truths, scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0]))
-    if len(np.unique(truths)) < scores.shape[1]:
-        missing = min(set(range(scores.shape[1])) - set(truths.tolist()))
-        raise ConfigError(f"The metric 'auc' needs samples of each class; {missing} has none.", "Give more samples.")
     spread = np.exp(scores - scores.max(1, keepdims=True))
     sums = scores.sum(1, keepdims=True)
     likely = (scores >= 0).all() and np.allclose(sums, 1, atol=0.02)
     probabilities = scores / sums if likely else spread / spread.sum(1, keepdims=True)
-    return float(roc_auc_score(truths, probabilities, multi_class="ovr"))
+    return float(np.mean([roc_auc_score(truths == kind, probabilities[:, kind]) for kind in np.unique(truths)]))
 
 
 def _users_metric(source: str) -> Metric:
@@ -133,11 +130,6 @@ def _users_metric(source: str) -> Metric:
         return found
 
     return Metric(source, not word.endswith(("error", "loss")), compute)
-
-
-def flat_labels(labels: Sequence[Any]) -> np.ndarray:
-    """Return the labels of all samples in one row."""
-    return np.concatenate([np.asarray(label).reshape(-1) for label in labels])
 
 
 def pick(outputs: Mapping[str, np.ndarray], numbers: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:

@@ -23,6 +23,8 @@ from .item import Item, Source
 from .user_function import is_function
 from .yielded import FunctionSource
 
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
+
 
 class Samples:
     """Samples of a source, read when they are asked for; `classes` are names of class labels, if there are any.
@@ -122,6 +124,10 @@ def _named(values: Mapping[str, object]) -> str:
 
 
 def spread(count: int, most: int | None) -> list[int]:
-    """Return the numbers of at most so many samples, evenly spread over all: files may be ordered by class."""
+    """Return the numbers of at most so many samples, spread over all: files may be ordered by class, or take turns.
+
+    Multiples of the golden ratio leave gaps of two or three lengths, in an order without a period.
+    """
     chosen = count if most is None else min(count, most)
-    return [number * count // chosen for number in range(chosen)]
+    keys = np.arange(count) * _GOLDEN_RATIO % 1
+    return sorted(np.argsort(keys, kind="stable")[:chosen].tolist())

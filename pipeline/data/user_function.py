@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..errors import ConfigError, PassfitError, did_you_mean
@@ -25,15 +25,15 @@ def load_function(source: str) -> Callable[..., Any]:
     path = Path(file)
     if not path.is_file():
         raise ConfigError(f"'{file}' is missing: '{source}' names a function in it.", "Correct the path.")
-    spec = importlib.util.spec_from_file_location(f"passfit_user_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # as dataclasses in it want
+    module = ModuleType(f"passfit_user_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # as dataclasses in it want
     folder = str(path.parent.absolute())
     with users_errors(path):
         sys.path.insert(0, folder)  # modules next to it
         try:
-            spec.loader.exec_module(module)
+            # no import, which writes bytecode into the user's folder, and may take that of the file before
+            exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
         finally:
             sys.path.remove(folder)
     function = getattr(module, name, None)

@@ -53,11 +53,12 @@ class FunctionSource:
             raise ConfigError(
                 f"{where}: the function yields another sample when it runs again.", "Seed its random numbers."
             )
+        # copies: a function may fill the same array again
         values, label = _parts_of(value, self._inputs)
         if isinstance(label, str):
             label = self._classes[label]
         return Item(
-            {name: np.asarray(each) for name, each in _by_input(values, self._inputs, where).items()},
+            {name: np.array(each) for name, each in _by_input(values, self._inputs, where).items()},
             None if label is None else check_label(label, where),
             str(number),
         )

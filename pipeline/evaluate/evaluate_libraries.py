@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..data.accuracy import AccuracyReport
 from ..data.samples import read_samples
@@ -85,7 +86,7 @@ def check_same_model(opened: OpenedResult, folder: Path, model: str | Path, opti
     """Check that a result was compiled of a model's file, with the choices of its import. Raises ConfigError."""
     recorded = opened.manifest.get("made_from", {})
     now = model_record(resolve_source(str(model)), str(model), options)
-    differing = [key for key in ("model", "shapes", "fix", "outputs") if recorded.get(key) != now[key]]
+    differing = [key for key in now if key != "source" and (recorded.get(key) or None) != (now[key] or None)]
     if differing:
         said = "of another file" if differing[0] == "model" else f"with other {differing[0]}"
         raise ConfigError(f"'{folder}' was compiled {said} than '{model}'.", REMAKE)
@@ -94,4 +95,7 @@ def check_same_model(opened: OpenedResult, folder: Path, model: str | Path, opti
 def recorded_options(opened: OpenedResult) -> ImportOptions:
     """Return the choices of the import that a result was compiled with."""
     recorded = opened.manifest.get("made_from", {})
-    return ImportOptions(recorded.get("shapes", {}), recorded.get("fix", {}), tuple(recorded.get("outputs", ())))
+    outputs, forms = recorded.get("outputs", ()), recorded.get("forms", {})
+    further: dict[str, Any] = {name: recorded[name] for name in ("inputs", "io") if recorded.get(name)}
+    kept = {name: forms.get(name, {}) for name in (outputs or forms)} if forms else tuple(outputs)
+    return ImportOptions(recorded.get("shapes", {}), recorded.get("fix", {}), kept, **further)

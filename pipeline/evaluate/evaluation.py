@@ -18,19 +18,20 @@ import numpy as np
 
 from ..data.accuracy import AccuracyReport, ClassScore, DataRecord, LibraryScore, Score
 from ..data.boxes import read_detections, same_top_box
-from ..data.decisions import Task, find_task
-from ..data.metrics import check_metric, find_metric, flat_labels, pick
+from ..data.decisions import DECIDING, Task, find_task
+from ..data.metrics import check_metric, find_metric, pick
 from ..data.samples import Samples, spread
 from ..data.user_function import is_function
 from ..errors import ConfigError
+from ..frontend.quantised.port_scales import port_scales
 from ..support.progress import Progress
 from ..support.temporary_folder import scratch_folder
-from ..targets import Target
+from ..targets import Target, emulated_board, how_to_run
 from ..verify.error_bounds import output_range
 from ..verify.integers.given_outputs import unit_of
 from ..verify.runner import link
 from .bound import outside_bound
-from .open_result import OpenedResult
+from .open_result import REMAKE, OpenedResult
 from .run_samples import Tensors, run_library, run_model
 from .settings import EvaluateSettings
 from .worst import worst_samples
@@ -62,7 +63,8 @@ class Evaluation:
         self._model, self._given, self._samples = model, given, samples
         self._settings, self._progress = settings, progress
         self.numbers = spread(samples.count, settings.samples)
-        self._outputs, self._labels = run_model(given or model, samples, self.numbers, "running the file", progress)
+        self._file = given or model
+        self._outputs, self._labels = run_model(self._file, samples, self.numbers, "running the file", progress)
         self._labelled = [place for place, label in enumerate(self._labels) if label is not None]
         if settings.metric is not None and not self._labelled:
             raise ConfigError(
@@ -71,11 +73,11 @@ class Evaluation:
             )
         self._task = self._find_task()
         self._metric = find_metric(settings.metric, self._task)
-        self.reference = self._score(self._outputs, range(len(self.numbers)))
+        self.reference = self._score(self._outputs, self._file)
         self.original: Score | None = None
         if original is not None:
             outputs, _ = run_model(*original, self.numbers, "running the original", progress)
-            self.original = self._score(outputs, range(len(self.numbers)))
+            self.original = self._score(outputs, original[0])
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -89,13 +91,17 @@ class Evaluation:
 
         Raises ToolchainError, NumericError. A library that cannot run here has no samples.
         """
-        with scratch_folder() as folder:
-            linked = link(opened.library, opened.program, target, folder)
-            runner = linked.runner
-            most = None if runner.native else self._settings.emulated
-            places = [] if runner.command is None else spread(len(self.numbers), most)
-            numbers = [self.numbers[place] for place in places]
-            outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
+        if opened.manifest.get("target") != target.name:
+            raise ConfigError(f"The library is for {opened.manifest.get('target')}, not {target.name}.", REMAKE)
+        runner, numbers, outputs = how_to_run(emulated_board(target)), [], Tensors()
+        if runner.command is not None:
+            with scratch_folder() as folder:
+                linked = link(opened.library, opened.program, target, folder)
+                runner = linked.runner  # of an image too large for its board there is none
+                most = None if runner.native else self._settings.emulated
+                places = [] if runner.command is None else spread(len(self.numbers), most)
+                numbers = [self.numbers[place] for place in places]
+                outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
         record = DataRecord(self._samples.source, self._samples.digest, len(self.numbers), len(self._labelled))
         if not numbers:
             library = LibraryScore(runner.how, 0, None, None, 0.0, 0.0, False)
@@ -109,13 +115,15 @@ class Evaluation:
         beyond = outside_bound(self._model, self._given, self._samples, numbers, outputs, expected, tolerance)
         if beyond:
             remark(beyond)
+        farthest = max(_relative(outputs[each], expected[each]) for each in expected)
+        outputs, expected = (real_numbers(each, self._file) for each in (outputs, expected))
         library = LibraryScore(
             how=runner.how,
             samples=len(numbers),
             value=self._value(outputs, places),
             reference=self._value(expected, places),
             agreement=float(np.mean(self._agreeing(expected, outputs, tolerance))),
-            max_rel_error=rounded(max(_relative(outputs[each], expected[each]) for each in expected)),
+            max_rel_error=rounded(farthest),
             within=not beyond,
         )
         labels = [self._labels[place] for place in places]
@@ -128,14 +136,17 @@ class Evaluation:
     def _find_task(self) -> Task:
         labels = [self._labels[place] for place in self._labelled]
         try:
-            return find_task(self._outputs if not labels else pick(self._outputs, self._labelled), labels)
+            outputs = real_numbers(self._outputs, self._file)
+            return find_task(outputs if not labels else pick(outputs, self._labelled), labels)
         except ConfigError:
             if self._settings.metric is None or not is_function(self._settings.metric):
                 raise
             return Task("value", next(iter(self._outputs)))  # the user's function knows the form
 
-    def _score(self, outputs: Tensors, places: Sequence[int]) -> Score:
-        return Score(len(places), self._value(outputs, places))
+    def _score(self, outputs: Tensors, model: onnx.ModelProto) -> Score:
+        """Return the metric of a model on all samples."""
+        places = range(len(self.numbers))
+        return Score(len(places), self._value(real_numbers(outputs, model), places))
 
     def _value(self, outputs: Tensors, places: Sequence[int]) -> float | None:
         """Return the metric over outputs of the samples at some places; None without labels."""
@@ -153,16 +164,17 @@ class Evaluation:
         if task.kind != "value":
             return task.decisions(expected) == task.decisions(outputs)
         truth, found = expected[task.output], outputs[task.output]
-        unit = unit_of(self._model, task.output, truth.dtype) or 0.0
-        limit = max(tolerance * output_range([self._outputs[task.output]]), unit * (1 + tolerance))
+        scale = port_scales(self._file).get(task.output)
+        unit = scale[0] if scale is not None else unit_of(self._model, task.output, truth.dtype) or 0.0
+        limit = max(tolerance * output_range([truth]), unit * (1 + tolerance))
         return np.abs(truth.astype(np.float64) - found.astype(np.float64)).reshape(len(truth), -1).max(1) <= limit
 
     def _classes(self, expected: Tensors, outputs: Tensors, labels: Sequence[Any]) -> tuple[ClassScore, ...]:
         """Return how many of each class are right, of decisions that are classes."""
         rows = [row for row, label in enumerate(labels) if label is not None]
-        if not rows or self._task.kind not in ("class", "threshold"):
+        if not rows or self._task.kind not in DECIDING:
             return ()
-        truths = flat_labels([labels[row] for row in rows])
+        truths = self._task.truths([labels[row] for row in rows])
         ours, theirs = (self._task.decisions(pick(each, rows)) for each in (outputs, expected))
         classes = np.unique(truths)
         if len(classes) > _MOST_CLASSES:
@@ -177,6 +189,19 @@ class Evaluation:
             )
             for kind in classes.tolist()
         )
+
+
+def real_numbers(outputs: Tensors, model: onnx.ModelProto) -> Tensors:
+    """Return outputs with quantised ones dequantised, as labels are real numbers, and thresholds too."""
+    scales = port_scales(model)
+
+    def real(name: str, value: np.ndarray) -> np.ndarray:
+        if name not in scales or value.dtype.kind not in "iu":
+            return value
+        scale, zero_point = scales[name]
+        return (value.astype(np.float64) - zero_point) * scale
+
+    return {name: real(name, value) for name, value in outputs.items()}
 
 
 def rounded(value: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.accuracy import WorstSample
-from ..data.decisions import Task
+from ..data.decisions import DECIDING, Task
 from ..data.samples import Samples
 from ..verify.error_bounds import output_range
 from .run_samples import Tensors
@@ -27,7 +27,7 @@ def worst_samples(
     """
     apart = _farthest(outputs[task.output], expected[task.output])
     scale = output_range([expected[task.output]])
-    single = task.kind in ("class", "threshold") and len(task.decisions(outputs)) == len(numbers)
+    single = task.kind in DECIDING and len(task.decisions(outputs)) == len(numbers)
     found = []
     for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
         error, differs, said = apart[row] / scale, False, ("", "")
@@ -39,7 +39,7 @@ def worst_samples(
             differs = ours != theirs
             said = (_name(theirs, samples), _name(ours, samples))
             if label is not None:
-                error = _short_of(task, own, int(np.asarray(label).reshape(-1)[0]), ours) / scale
+                error = _short_of(task, own, int(task.truths([label])[0]), ours) / scale
         elif task.kind == "value" and own.size == 1:
             said = (f"{float(other[0]):.6g}", f"{float(own[0]):.6g}")
             if label is not None and np.size(label) == 1:
@@ -50,7 +50,12 @@ def worst_samples(
                     not differs,
                     -error,
                     row,
-                    WorstSample(samples.name(number), _label(label, samples, single), *said, float(f"{error:.6g}")),
+                    WorstSample(
+                        samples.name(number),
+                        _label(label, samples, task if single else None),
+                        *said,
+                        float(f"{error:.6g}"),
+                    ),
                 )
             )
     return tuple(each for *_, each in sorted(found, key=lambda each: each[:3])[:_MOST])
@@ -69,17 +74,17 @@ def _short_of(task: Task, scores: np.ndarray, label: int, decided: int) -> float
         return 0.0
     if task.kind == "threshold":
         return abs(float(scores[0]) - task.threshold)
-    return float(scores[0].max() - scores[0][label]) if scores.ndim == 2 else 1.0
+    return float(scores[0].max() - scores[0][label]) if scores.ndim == 2 and task.kind == "class" else 1.0
 
 
 def _name(number: int, samples: Samples) -> str:
     return samples.classes[number] if 0 <= number < len(samples.classes) else str(number)
 
 
-def _label(label: Any, samples: Samples, single: bool) -> str:
+def _label(label: Any, samples: Samples, task: Task | None) -> str:
     if label is None:
         return ""
-    if single:
-        return _name(int(np.asarray(label).reshape(-1)[0]), samples)
+    if task is not None:
+        return _name(int(task.truths([label])[0]), samples)
     value = np.asarray(label)
     return f"{float(value.reshape(-1)[0]):.6g}" if value.size == 1 else f"{len(value)} labels"

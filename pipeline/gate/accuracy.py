@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ..artifacts.evaluated import Evaluated
 from ..data.accuracy import AccuracyReport
 from ..params.params import Params
 from ..report.accuracy_table import accuracy_summary, score_text
 from .amounts import format_amount, format_amounts
 from .verdict import ACCURACIES, LimitKind, Pair, Verdict
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """Accuracy of a library; without a report, `why` it cannot be judged."""
-
-    report: AccuracyReport | None = None
-    why: str = ""
-    kind: LimitKind = "data"
 
 
 @dataclass(frozen=True)
@@ -29,8 +21,13 @@ class Accuracies:
     past: Mapping[Pair, AccuracyReport | str] = field(default_factory=dict)
 
 
-def accuracy_verdicts(params: Params, model: str, target: str, accuracies: Accuracies) -> Iterator[Verdict]:
-    """Yield a verdict for each limit of accuracy of a model on a target, and one on its loss since the revision."""
+def accuracy_verdicts(
+    params: Params, model: str, target: str, accuracies: Accuracies, same_size: bool = False
+) -> Iterator[Verdict]:
+    """Yield a verdict for each limit of accuracy of a model on a target, and one on its loss since the revision.
+
+    `same_size`: its ram and flash are those of the revision.
+    """
     limits, found = params.limits(model, target), accuracies.now.get((model, target))
     wanted = {
         quantity: limit
@@ -53,7 +50,7 @@ def accuracy_verdicts(params: Params, model: str, target: str, accuracies: Accur
     if report is None:
         yield _unchecked(model, target, found.kind, found.why)
         return
-    values = {"accuracy": report.value, "accuracy loss": report.loss, "agreement": report.library.agreement}
+    values = {"accuracy": report.value, "accuracy loss": report.loss, "agreement": report.agreement}
     for quantity, limit in wanted.items():
         value = values[quantity]
         if value is None:
@@ -61,14 +58,16 @@ def accuracy_verdicts(params: Params, model: str, target: str, accuracies: Accur
         else:
             yield _judge(report, quantity, value, limit)
     if before is not None:
-        yield _since(report, before, limits.max_accuracy_loss or 0.0, params)
+        yield _since(report, before, limits.max_accuracy_loss or 0.0, params, same_size)
 
 
-def accuracy_information(accuracies: Accuracies) -> list[str]:
-    """Describe the accuracies there are, and say why others are not known."""
+def accuracy_information(accuracies: Accuracies, verdicts: Iterable[Verdict]) -> list[str]:
+    """Describe the accuracies there are, and say why others are not known where no verdict does."""
+    said = {each.why for each in verdicts}
     return [
         f"{model} @ {target}: {each.why if each.report is None else accuracy_summary(each.report)}"
         for (model, target), each in accuracies.now.items()
+        if each.why not in said
     ]
 
 
@@ -105,7 +104,9 @@ def _loss(report: AccuracyReport) -> str:
     return ", ".join([*said, f"library {score_text(report.value or 0.0)}"])
 
 
-def _since(report: AccuracyReport, before: AccuracyReport | str, allowed: float, params: Params) -> Verdict:
+def _since(
+    report: AccuracyReport, before: AccuracyReport | str, allowed: float, params: Params, same_size: bool
+) -> Verdict:
     """Compare an accuracy with that of an earlier revision; `allowed` may be lost, and what is accepted."""
     if isinstance(before, str):
         return replace(_unchecked(report.model, report.target, "growth", before), quantity="accuracy")
@@ -132,8 +133,9 @@ def _since(report: AccuracyReport, before: AccuracyReport | str, allowed: float,
     if accepted is not None and accepted.accuracy is not None and sign * (value - accepted.accuracy) >= 0:
         said = f"{moved}, which is accepted: {accepted.reason}"
         return replace(verdict, limit=accepted.accuracy, ok=True, why=said, note=said)
+    size = ", with the same ram and flash" if same_size else ""
     room = f"max-accuracy-loss allows {score_text(allowed)}" if allowed else "no max-accuracy-loss allows that"
-    return replace(verdict, why=f"{moved}, {score_text(lost)} worse: {room}.")
+    return replace(verdict, why=f"{moved}, {score_text(lost)} worse{size}: {room}.")
 
 
 def _unchecked(model: str, target: str, kind: LimitKind, why: str, quantity: str = "accuracy") -> Verdict:

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from ..data.accuracy import AccuracyReport
 from ..params.params import Params
-from ..report.accuracy_table import moved_classes, score_text, worst_classes, worst_samples
-
-#: classes and samples that are named
-_NAMED = 3
+from ..report.accuracy_table import NAMED, accuracy_lines, moved_classes, score_text, share
 
 
 def accuracy_causes(params: Params, report: AccuracyReport, before: AccuracyReport | None) -> Iterator[str]:
@@ -23,16 +20,11 @@ def accuracy_causes(params: Params, report: AccuracyReport, before: AccuracyRepo
     known = [(name, value) for name, value in steps if value is not None]
     if known:
         yield f"{report.metric}: " + ", ".join(f"{name} {score_text(value)}" for name, value in known)
-    if before is not None and (moved := moved_classes(before, report)[:_NAMED]):
-        yield "the classes that lost most: " + ", ".join(
-            f"{name} {score_text(one)} → {score_text(two)}" for name, one, two in moved
-        )
-    elif classes := worst_classes(report)[:_NAMED]:
-        yield "the worst classes: " + ", ".join(
-            f"{each.name} {score_text(each.library)} of {each.samples:,} samples" for each in classes
-        )
-    if samples := worst_samples(report)[:_NAMED]:
-        yield f"the worst samples: {', '.join(samples)}"
+    moved = [] if before is None else [each for each in moved_classes(before, report) if each[2] < each[1]]
+    if moved:
+        said = (f"{name}: {share(one)} → {share(two)}" for name, one, two in moved[:NAMED])
+        yield f"the classes that lost most: {'; '.join(said)}"
+    yield from accuracy_lines(report)[1:]
     if before is not None and before.data.digest != report.data.digest:
         yield f"the samples are others than then: {before.data.samples:,} then, {report.data.samples:,} now"
     yield f"next: {_next(params, report, library.agreement < 1)}"

@@ -7,9 +7,9 @@ footprints/MODEL/TARGET.json               the copy of footprint.json, without t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
+from ..artifacts.locked import CHANGED, Lock, Recorded, altered_output
 from ..artifacts.places import (
     REMAKE,
     canonical_model,
@@ -23,10 +23,8 @@ from ..memory.footprint import Budget, FootprintReport
 from ..support.digests import digest_of
 from ..support.text_files import decode, read_text
 from ..targets import Target
-from .locked import Lock, Recorded, is_recorded
 
 _FOOTPRINT = "footprint.json"
-_CHANGED = "It was changed after it was made."
 
 
 def why_altered(repo: Path, result: FootprintReport, target: Target, budget: Budget, lock: Lock | None) -> str | None:
@@ -54,7 +52,7 @@ def _compare_manifest(repo: Path, result: FootprintReport) -> str | None:
         if not (repo / file).is_file():
             return f"{file} is missing, which {place.name} lists."
         if digest_of(repo / file) != digest:
-            return f"{file} differs from its sha256 in {place.name}. {_CHANGED}"
+            return f"{file} differs from its sha256 in {place.name}. {CHANGED}"
     return None
 
 
@@ -66,18 +64,6 @@ def _compare_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> st
         return f"dvc.lock does not record {library}: `dvc repro` did not make it."
     steps = (library, optimize_dir(model, target), canonical_model(model).parent, tuning_file(model, target).parent)
     return altered_output(repo, steps, recorded)
-
-
-def altered_output(repo: Path, steps: Iterable[Path], recorded: Recorded) -> str | None:
-    """Return which output below the folders or files `steps` differs from dvc.lock; None if none does."""
-    for place, made in ((Path(path), made) for path, made in recorded.items()):
-        if not any(place.is_relative_to(step) for step in steps):
-            continue
-        if not (repo / place).exists():
-            return f"{place} is missing, which dvc.lock records; `dvc pull` fetches it."
-        if not is_recorded(repo / place, made):
-            return f"{place} differs from its md5 in dvc.lock. {_CHANGED}"
-    return None
 
 
 def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget) -> str | None:

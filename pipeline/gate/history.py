@@ -66,6 +66,11 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair], evaluated: Coll
         else:
             found[pair] = result
     known = [pair for pair in evaluated if pair in found]
+    new += [
+        f"{model} @ {target}: loss of accuracy not checked: models.{model} had data at {revision}, and has none now"
+        for model, target in found
+        if model in then[2] and (model, target) not in evaluated
+    ]
     accuracies = {pair: each for pair in known if (each := _accuracy_at(repo, revision, pair, then[2])) is not None}
     return Past(found, missing, tuple(new), accuracies=accuracies)
 

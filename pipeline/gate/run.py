@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifacts.evaluated import Evaluated, read_evaluated
 from ..artifacts.failures import why_failed
+from ..artifacts.locked import Lock, read_lock
 from ..artifacts.places import how_to_get, read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
-from .accuracy import Accuracies, Evaluated, accuracy_information
+from .accuracy import Accuracies, accuracy_information
 from .altered import why_altered
-from .evaluated import read_evaluated
 from .explanations import explanations
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
 from .lines import add_lines, file_in_git
-from .locked import Lock, read_lock
 from .stale import why_stale
 from .verdict import Pair, Verdict, unchecked_verdict
 from .verdicts import TOGETHER, information, judge, no_data, notes, remarks
@@ -81,7 +81,7 @@ def run_gate(
     said = (*remarks(results), *notes(verdicts), *past.new, *waiting)
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
     causes = explanations(repo, params, catalogue, failed, against, accuracies) if explain else None
-    known = (*information(results), *accuracy_information(accuracies))
+    known = (*information(results), *accuracy_information(accuracies, verdicts))
     report = Report(verdicts, said, against, problems, known, file_in_git(repo), causes)
     if format == "github":
         _append_summary(markdown(report))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..artifacts.locked import Lock, changed_inputs
 from ..artifacts.origin import (
     changes,
     import_options,
@@ -23,19 +24,19 @@ from ..artifacts.places import (
     REMAKE,
     canonical_model,
     compile_dir,
-    quantized_model,
+    quantised_model,
     search_file,
     tuning_file,
 )
+from ..artifacts.sample_files import quantize_stage_name, settings_file
 from ..errors import ConfigError
 from ..frontend.source.side_files import model_digest
 from ..frontend.source.source import is_package
 from ..params.params import ModelParams, Params
-from ..scaffold import check_watched, quantize_stage_name, settings_file
+from ..scaffold import check_watched
 from ..support.text_files import sorted_json
 from ..targets import Target
 from ..tuning.database import read_tuning
-from .locked import Lock, changed_inputs
 
 Table = Mapping[str, object]
 #: records of an import from before it could choose outputs lack this
@@ -81,7 +82,7 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
     if is_package(declared.source):
         now["source"] = declared.source
     else:
-        file = repo / (declared.source if declared.quantize is None else quantized_model(name))
+        file = repo / (declared.source if declared.quantize is None else quantised_model(name))
         try:
             now["model"] = model_digest(file)
             if (repo / "dvc.yaml").exists() and declared.quantize is None:

@@ -71,8 +71,9 @@ def judge(
         verdicts += _limits(params, result, capacities[target])
         verdicts += _measured(result)
         verdicts += _run_limits(params, result)
-        verdicts += accuracy_verdicts(params, model, target, accuracies)
         before = (previous or {}).get((model, target))
+        same = before is not None and all(getattr(before.best, q) == getattr(result.best, q) for q in QUANTITIES)
+        verdicts += accuracy_verdicts(params, model, target, accuracies, same)
         if before is not None and growth is not None:
             accepted = params.targets[target].accepted_growth.get(model)
             verdicts += (_growth(result, quantity, before, growth, accepted) for quantity in QUANTITIES)

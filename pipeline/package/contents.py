@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..artifacts.evaluated import read_evaluated
+from ..artifacts.locked import read_lock
 from ..artifacts.places import compile_dir
+from ..data.accuracy import AccuracyReport
 from ..errors import ConfigError
 from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES
@@ -39,7 +42,7 @@ class Golden:
 @dataclass(frozen=True)
 class Contents:
     """Result in `folder`: the library `m` of a model for a target, its manifest, its footprint as it
-    is judged, and its golden vectors; `recorded` is golden.json, empty without them."""
+    is judged, and its golden vectors; `recorded` is golden.json, empty without them. `accuracy` is that on samples."""
 
     folder: Path
     m: str
@@ -48,6 +51,7 @@ class Contents:
     footprint: FootprintReport
     recorded: dict[str, Any]
     golden: Golden | None = None
+    accuracy: AccuracyReport | None = None
 
     @property
     def archive(self) -> Path:
@@ -89,19 +93,23 @@ def read_contents(folder: Path, repo: Path) -> Contents:
     recorded = {}
     if GOLDEN in manifest["files"]:
         recorded = decode(dict, read_text(folder / GOLDEN, _REMAKE), str(folder / GOLDEN), _REMAKE)
-    found = Contents(folder, m, target, manifest, _judged(footprint, folder, target, repo), recorded)
+    judged, accuracy = _judged(footprint, folder, target, repo)
+    found = Contents(folder, m, target, manifest, judged, recorded, accuracy=accuracy)
     return replace(found, golden=_golden(found)) if recorded else found
 
 
-def _judged(footprint: FootprintReport, folder: Path, target: Target, repo: Path) -> FootprintReport:
-    """Return the footprint within the budget of params.yaml, if a stage of `repo` wrote `folder` without one."""
+def _judged(
+    footprint: FootprintReport, folder: Path, target: Target, repo: Path
+) -> tuple[FootprintReport, AccuracyReport | None]:
+    """Return the footprint within the budget of params.yaml, if a stage of `repo` wrote `folder` without one, and its accuracy."""
     pair = footprint.model, footprint.target
     if not (repo / "params.yaml").is_file() or folder.resolve() != (repo / compile_dir(*pair)).resolve():
-        return footprint
+        return footprint, None
     params = load_params(repo / "params.yaml")
     if pair[0] not in params.models or pair[1] not in params.targets:
-        return footprint
-    return footprint.within(params.budget(*pair), target.ram, target.flash)
+        return footprint, None
+    evaluated = read_evaluated(repo, params, *pair, read_lock(repo))
+    return footprint.within(params.budget(*pair), target.ram, target.flash), evaluated.report if evaluated else None
 
 
 def _golden(contents: Contents) -> Golden:

@@ -70,7 +70,7 @@ def _write_files(contents: Contents, kind: Kind, values: dict[str, Any], folder:
         files |= {kind.selftest: "selftest.c.j2", kind.selftest_header: "selftest.h.j2"}
     for name, template in files.items():
         at(name).write_text(render(template, _TEMPLATES, **values), encoding="utf-8")
-    facts = Facts(contents.footprint, contents.target, contents.manifest, contents.recorded)
+    facts = Facts(contents.footprint, contents.target, contents.manifest, contents.recorded, contents.accuracy)
     at(CARD).write_text(model_card(facts), encoding="utf-8")
     at(BOM).write_text(bill_of_materials(facts), encoding="utf-8")
     if LICENCE_FILE in contents.manifest["files"]:

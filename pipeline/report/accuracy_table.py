@@ -12,6 +12,9 @@ from .fit import fitted, table
 #: classes in a table; the rest is in accuracy.json
 _CLASSES = 20
 
+#: classes and samples that are named in a line
+NAMED = 3
+
 
 def score_text(value: float | None) -> str:
     """Write a metric; a dash where it is not known."""
@@ -26,16 +29,24 @@ def accuracy_summary(report: AccuracyReport) -> str:
     )
     sides = [("float file", report.original), ("quantised file" if report.original else "file", report.reference)]
     others = ", ".join(f"{name} {score_text(each.value)}" for name, each in sides if each and each.value is not None)
-    return (
-        f"{value}{f' ({others})' if others else ''} on {data.samples:,} samples of {data.source}; "
-        f"{share(library.agreement)} of decisions as the file's, on {library.samples:,} that ran {library.how}"
-    )
+    agreed = f"{share(library.agreement)} of decisions as the file's ({library.samples:,} samples, {library.how})"
+    return f"{value}{f' ({others})' if others else ''} on {data.samples:,} samples of {data.source}; {agreed}"
+
+
+def accuracy_lines(report: AccuracyReport) -> list[str]:
+    """Return the summary, the worst classes and the worst samples, in a line each."""
+    classes = [f"{each.name}: {share(each.library)} of {each.samples:,}" for each in worst_classes(report)[:NAMED]]
+    found = [
+        ("accuracy", [accuracy_summary(report)]),
+        ("fewest right, by class", classes),
+        ("worst samples", worst_samples(report)[:NAMED]),
+    ]
+    return [f"{name}: {'; '.join(said)}" for name, said in found if said]
 
 
 def share(value: float) -> str:
     """Write a fraction in per cent: 1 is 100 %, and nothing less is."""
-    text = f"{value:.2%}"
-    return "100%" if value == 1 else "99.99%" if text == "100.00%" else text
+    return "99.99%" if 0.9999 < value < 1 else f"{100 * value:.4g}%"
 
 
 def worst_classes(report: AccuracyReport) -> list[ClassScore]:
@@ -64,7 +75,7 @@ def accuracy_tables(reports: Sequence[AccuracyReport]) -> Iterator[RenderableTyp
     first = reports[0]
     shown = table(
         f"{first.model} on {first.data.source}: {first.data.samples} samples, {first.data.labelled} with labels",
-        "<model", "<run by", ">samples", f">{first.metric}", ">of the file", ">same decisions", ">error", "<within the bound",
+        "<", "<run by", ">samples", f">{first.metric}", ">of the file", ">agree", ">error", "<in bound",
     )  # fmt: skip
     if first.original is not None:
         shown.add_row(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..data.accuracy import AccuracyReport
 from ..memory.files.plan_file import SavedPlan
 from ..memory.footprint import FootprintReport
 from ..memory.placement.plan_arena import ArenaPlan
@@ -34,7 +35,7 @@ class Result:
 
     `saved` is the plan of the library, `before` that of the same kernels in the order given, with nothing shared.
     `search`, `front` and `kernels` are the objects of the files of those names. `levers` are those that led to the
-    arena, None if they are not known. `declared`: by params.yaml, whose settings remedies name; else those of a command.
+    arena, None if they are not known. `accuracy` is that on the model's samples; without it, `why_unevaluated` may say why. `declared`: by params.yaml, whose settings remedies name; else those of a command.
     """
 
     footprint: FootprintReport
@@ -45,6 +46,8 @@ class Result:
     front: Json | None = None
     kernels: Json | None = None
     levers: LeversFound | None = None
+    accuracy: AccuracyReport | None = None
+    why_unevaluated: str = ""
     capacity: Capacity | None = None
     declared: bool = False
 
@@ -88,11 +91,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Commit:
-    """Commit that changed footprints: its short hash, the first line of its message, and the footprints it has."""
+    """Commit that changed footprints or accuracies: its short hash, the first line of its message, and those it has."""
 
     hash: str
     subject: str
     footprints: Mapping[Pair, FootprintReport]
+    accuracies: Mapping[Pair, AccuracyReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from .init import init_repo
 from .own_target import add_own_target
 from .remove import remove_from_repo
 from .render import imported_file, render_dvc_yaml, render_params_yaml
-from .samples import evaluate_stage_name, quantize_stage_name, settings_file, watched_by_evaluation
 
 __all__ = [
-    "add_own_target", "add_to_repo", "check_models", "check_service", "check_watched", "evaluate_stage_name",
-    "imported_file", "init_repo", "quantize_stage_name", "remove_from_repo", "render_dvc_yaml", "render_params_yaml",
-    "settings_file", "watched_by_evaluation", "write_ci",
+    "add_own_target", "add_to_repo", "check_models", "check_service", "check_watched", "imported_file", "init_repo",
+    "remove_from_repo", "render_dvc_yaml", "render_params_yaml", "write_ci",
 ]  # fmt: skip

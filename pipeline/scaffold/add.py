@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..artifacts.places import quantized_model
+from ..artifacts.places import quantised_model
+from ..artifacts.sample_files import EVALUATED, evaluate_stage_name, quantize_stage_name
 from ..errors import ConfigError
 from ..params.params import DataParams, ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
-from .declare import declare, repo_root, source_in
+from .declare import data_in, declare, repo_root, source_in
 from .dvc_file import FETCH, IMPORT, part, side_paths, stages_of_samples, watched_files
 from .edit_yaml import Entry
 from .edited_file import EditedFile
@@ -33,7 +34,6 @@ from .render import (
     target_entry,
     watched_entry,
 )
-from .samples import EVALUATED, data_in, evaluate_stage_name, quantize_stage_name
 from .write import write_all
 
 
@@ -191,7 +191,7 @@ def _add_import(dvc_yaml: EditedFile, name: str, model: ModelParams, beside: Seq
             f"{dvc_yaml.path}: stages.import.foreach is not a table of files.",
             f"Add the model by hand: {file_entry(name, file).flow}",
         )
-    if (others := {model_file(name, source), quantized_model(name).as_posix()} - {file}) and imported.get(
+    if (others := {model_file(name, source), quantised_model(name).as_posix()} - {file}) and imported.get(
         name
     ) in others:
         dvc_yaml.drop(IMPORT, name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..artifacts.git import git
+from ..artifacts.sample_files import split_function
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
@@ -52,6 +53,31 @@ def source_in(repo: Path, root: Path, model: str) -> str:
             f"The model '{model}' is outside of the repo '{root}'.", "Copy it in, and keep it with `dvc add`."
         )
     return Path(os.path.relpath(path, repo.resolve())).as_posix()
+
+
+def data_in(repo: Path, root: Path, source: str) -> DataParams:
+    """Return the samples at a source, which is relative to the working directory, as params.yaml in `repo` names it.
+
+    Raises ConfigError for a package, for a file that is missing, and for one outside of `root`.
+    """
+    file, function = split_function(source)
+    if source.startswith("pypi:"):
+        raise ConfigError(
+            f"--data {source}: samples are no part of a package.",
+            "Name a file, a folder or FILE.py:function that reads it.",
+        )
+    if not Path(file).exists():
+        raise ConfigError(
+            f"--data '{file}' is missing.", "If `dvc add` keeps it, run `dvc pull` first; else correct the path."
+        )
+    place = Path(os.path.abspath(file))
+    place = place.parent.resolve() / place.name
+    if not place.is_relative_to(root):
+        raise ConfigError(
+            f"The data '{file}' are outside of the repo '{root}'.", "Move them in, and keep them with `dvc add`."
+        )
+    named = Path(os.path.relpath(place, repo.resolve())).as_posix()
+    return DataParams(source=f"{named}:{function}" if function else named)
 
 
 def declare(

@@ -8,12 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..artifacts.sample_files import (
+    evaluate_stage_name,
+    quantize_stage_name,
+    watched_by_evaluation,
+    watched_by_quantization,
+)
 from ..errors import ConfigError
 from ..frontend.source.side_files import side_files
 from ..params.params import ModelParams
 from ..support.yaml_file import read_yaml
 from .render import is_fetched, own_import
-from .samples import evaluate_stage_name, quantize_stage_name, watched_by_evaluation, watched_by_quantization
 
 IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from ..errors import ConfigError, TargetError
 from ..targets.catalogue import get_target
-from .declare import declare, repo_root, source_in
+from .declare import data_in, declare, repo_root, source_in
 from .dvc_file import side_paths
 from .merge import merge_dvc_yaml, merge_params_yaml
 from .names import model_names
 from .render import is_fetched, render_dvc_yaml, render_params_yaml
-from .samples import data_in
 from .write import write_all
 
 #: paths git ignores: DVC keeps out/ and draws plots, MLflow keeps its own store

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..artifacts.sample_files import EVALUATED, evaluate_stage_name, quantize_stage_name
 from ..errors import ConfigError, did_you_mean
 from ..params.params import Params, params_of
 from .declare import repo_root, source_in
 from .dvc_file import FETCH, IMPORT, part
 from .edited_file import EditedFile
 from .render import own_import
-from .samples import EVALUATED, evaluate_stage_name, quantize_stage_name
 from .write import write_all
 
 #: folders of results, by model and then by target

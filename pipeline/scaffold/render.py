@@ -8,11 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..artifacts.places import quantized_model
+from ..artifacts.places import quantised_model
+from ..artifacts.sample_files import (
+    evaluate_stage_name,
+    quantize_stage_name,
+    watched_by_evaluation,
+    watched_by_quantization,
+)
 from ..errors import ConfigError
 from ..params.params import DataParams, ModelParams, ProfileParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from .edit_yaml import Entry
-from .samples import evaluate_stage_name, quantize_stage_name, watched_by_evaluation, watched_by_quantization
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,7 +38,7 @@ def model_file(name: str, source: str) -> str:
 
 def imported_file(name: str, model: ModelParams) -> str:
     """Return the file that is imported: the model's own, or the quantised one."""
-    return quantized_model(name).as_posix() if model.quantize is not None else model_file(name, model.source)
+    return quantised_model(name).as_posix() if model.quantize is not None else model_file(name, model.source)
 
 
 def is_fetched(source: str) -> bool:

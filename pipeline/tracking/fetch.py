@@ -9,7 +9,15 @@ from ..errors import ConfigError
 from .store import find_store, quick_and_quiet, unreachable
 
 #: files of a run that a comparison reads
-FILES = ("footprint.json", "plan.json", "plan-before.json", "sequence.json", "search.json", "front.json")
+FILES = (
+    "footprint.json",
+    "plan.json",
+    "plan-before.json",
+    "sequence.json",
+    "search.json",
+    "front.json",
+    "accuracy.json",
+)
 _RUN = re.compile(r"[0-9a-f]{32}")
 
 

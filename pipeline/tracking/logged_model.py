@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from mlflow import pyfunc
-from mlflow.entities import LoggedModelStatus, Metric
+from mlflow.entities import LoggedModelStatus
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 from mlflow.types import Schema, TensorSpec
@@ -22,7 +22,7 @@ from ..card import BOM, CARD
 from ..support.temporary_folder import scratch_folder
 from .metrics import model_figures
 from .record import Delivery, Io, LoggedPort, RunRecord, Servable
-from .runs import CONTENT
+from .runs import CONTENT, dataset_of, metric_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -66,7 +66,8 @@ def _log_model(client: MlflowClient, experiment_id: str, run_id: str, record: Ru
         _write_files(record.delivery, files, kind)
         client.log_model_artifacts(model.model_id, str(files))
     at = run.info.start_time  # the run has these points already, and gets no others
-    metrics = [Metric(each.name, each.value, at, each.step, model.model_id) for each in model_figures(record.figures)]
+    dataset = None if record.accuracy is None else dataset_of(record.accuracy)
+    metrics = [metric_of(each, at, dataset, model.model_id) for each in model_figures(record.figures)]
     client.log_batch(run_id, metrics=metrics)
     client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
     return model.model_id

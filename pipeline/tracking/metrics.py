@@ -8,13 +8,17 @@ LoggedModel too, which searches compare: see `model_figures`. Bytes of everythin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..data.accuracy import AccuracyReport
 from ..memory.footprint import BesideFloats, FootprintReport
 from ..memory.limits import telling
 
 KIB = 1024
+#: characters that MLflow refuses in names of metrics
+_FORBIDDEN = re.compile(r"[^\w\-. /:]", re.ASCII)
 #: the section that comes first, that of the footprint `best` in footprint.json, and the steps of its charts
 BEST, BASELINE, PASSFIT = "best", 0, 1
 #: the section of quantised models
@@ -25,11 +29,12 @@ SEARCH = "search/best_ram_kib"
 
 @dataclass(frozen=True)
 class MetricValue:
-    """Value of a metric; `step` is 0 but for a value that stands next to another."""
+    """Value of a metric; `step` is 0 but for a value that stands next to another. `on_samples`: of the model's samples."""
 
     name: str
     value: float
     step: int = 0
+    on_samples: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,22 @@ def figures(
         yield MetricValue("verify/compile_seconds", ran.compile_seconds)
 
 
+def sample_figures(report: AccuracyReport) -> Iterator[MetricValue]:
+    """Yield the metric on the model's samples under its own name: the file's at step 0, the library's at step 1; loss and agreement."""
+    metric = _FORBIDDEN.sub("_", report.metric)
+    found = [
+        (metric, report.reference.value, BASELINE),
+        (metric, report.value, PASSFIT),
+        ("accuracy_loss", report.loss, 0),
+        ("agreement", report.agreement, 0),
+    ]
+    yield from (MetricValue(name, value, step, True) for name, value, step in found if value is not None)
+
+
 def model_figures(found: Iterable[MetricValue]) -> list[MetricValue]:
-    """Return the figures of a LoggedModel: the last value of each metric of the first section."""
-    return list({figure.name: figure for figure in found if figure.name.startswith(f"{BEST}/")}.values())
+    """Return the figures of a LoggedModel: the last value of each metric of the first section, and of those on samples."""
+    own = [figure for figure in found if figure.on_samples or figure.name.startswith(f"{BEST}/")]
+    return list({figure.name: figure for figure in own}.values())
 
 
 def _float_twin_figures(found: BesideFloats) -> Iterator[MetricValue]:

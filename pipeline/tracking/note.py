@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..data.accuracy import AccuracyReport
 from ..memory.footprint import FootprintReport
+from ..report.accuracy_table import accuracy_summary
 from ..support.sizes import format_bytes
 from .metrics import BASELINE, PASSFIT
 
 
-def note(result: FootprintReport) -> str:
+def note(result: FootprintReport, accuracy: AccuracyReport | None = None) -> str:
     """Describe a run in Markdown: a table of its footprint next to the baseline, and its verification."""
     best, before = result.best, result.baseline
     rows = [
@@ -31,6 +33,8 @@ def note(result: FootprintReport) -> str:
     if ran.error is not None and ran.error.library_to_double is not None:
         own = f"ONNX Runtime's own is {ran.error.onnxruntime_to_double:.1e}"
         lines.append(f"Largest error against double precision: {ran.error.library_to_double:.1e}; {own}.")
+    if accuracy is not None:
+        lines.append(f"On samples: {accuracy_summary(accuracy)}.")
     if result.quantised is not None:
         lines.append(f"Quantised: {result.quantised.summary}.")
     if ran.given is not None and ran.given.summary:

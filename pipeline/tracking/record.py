@@ -10,19 +10,30 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from ..artifacts.evaluated import read_evaluated
 from ..artifacts.html_report import run_page
-from ..artifacts.places import REMAKE, compile_dir, optimize_dir, profile_dir, read_result
+from ..artifacts.locked import Lock
+from ..artifacts.places import (
+    ACCURACY,
+    REMAKE,
+    accuracy_file,
+    compile_dir,
+    optimize_dir,
+    profile_dir,
+    read_result,
+)
+from ..data.accuracy import AccuracyReport
 from ..errors import PassfitError
 from ..memory.files.footprint_file import report_text
 from ..memory.footprint import FootprintReport
 from ..params.params import Params
 from ..targets import Target
 from ..targets.catalogue import get_target
-from .metrics import MetricValue, TimedFront, figures
+from .metrics import MetricValue, TimedFront, figures, sample_figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "7"
+FORMAT = "8"
 _FOOTPRINT = "footprint.json"
 
 
@@ -72,7 +83,7 @@ class RunRecord:
 
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
 
-    `figures` are in the order in which they are logged; the bytes of everything are in `footprint`. `page` writes the
+    `figures` are in the order in which they are logged; the bytes of everything are in `footprint`. `accuracy` is that on samples. `page` writes the
     page of these results; it is not part of `content`, since it tells the past too.
     """
 
@@ -85,6 +96,7 @@ class RunRecord:
     note: str
     artifacts: tuple[Path, ...]
     delivery: Delivery
+    accuracy: AccuracyReport | None = None
     page: Callable[[], str] | None = None
 
     @property
@@ -92,9 +104,10 @@ class RunRecord:
         return f"{self.result.model} @ {self.result.target}"
 
 
-def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecord | None:
+def read_record(repo: Path, params: Params, model: str, target: str, lock: Lock | None = None) -> RunRecord | None:
     """Read the record of `model` on `target`, or None if nothing was compiled.
 
+    Its accuracy is part of it if it is of this library and these samples, as far as `lock` tells.
     Raises PassfitError for a malformed file.
     """
     result = read_result(repo, model, target)
@@ -114,6 +127,11 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
         settings["objective"] = params.search.objective
     if params.search.max_latency is not None:
         settings["max-latency"] = str(params.search.max_latency)
+    evaluated = read_evaluated(repo, params, model, target, lock)
+    accuracy = None if evaluated is None else evaluated.report
+    if accuracy is not None:
+        artifacts = (*artifacts, repo / accuracy_file(model, target))
+        digests[ACCURACY] = _digest(artifacts[-1])
     trajectory = tuple(_trajectory(repo, model, target))
     listing = "\n".join(f"{digest} {name}" for name, digest in sorted(digests.items()))
     return RunRecord(
@@ -123,10 +141,14 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
         params={"model": model, "target": target, **settings},
         tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests}
         | {"passfit.exact": str(result.exact).lower()},
-        figures=tuple(figures(result, trajectory, _front(repo, model, target))),
-        note=note(result),
+        figures=(
+            *figures(result, trajectory, _front(repo, model, target)),
+            *(() if accuracy is None else sample_figures(accuracy)),
+        ),
+        note=note(result, accuracy),
         artifacts=artifacts,
-        delivery=_delivery(repo, result, device),
+        delivery=_delivery(repo, result, device, accuracy),
+        accuracy=accuracy,
         page=lambda: run_page(repo, params, (model, target)),
     )
 
@@ -187,12 +209,12 @@ def _is_int(value: object) -> bool:
     return type(value) is int
 
 
-def _delivery(repo: Path, result: FootprintReport, device: Target) -> Delivery:
+def _delivery(repo: Path, result: FootprintReport, device: Target, accuracy: AccuracyReport | None) -> Delivery:
     from ..card import bill_of_materials, model_card, read_facts
 
     servable = _servable(repo, result.model, result.target)
     folder = repo / compile_dir(result.model, result.target)
-    facts = read_facts(folder, result, device)
+    facts = read_facts(folder, result, device, accuracy)
     files = tuple(folder / name for name in facts.digests if (folder / name).is_file())
     library = sorted({path for path in folder.iterdir() if path.suffix in (".a", ".so", ".h")})
     io = "" if servable is None else json.dumps(asdict(servable.io), sort_keys=True)

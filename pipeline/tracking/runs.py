@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlflow.entities import Metric, Param, RunTag, ViewType
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import (
+    MLFLOW_DATASET_CONTEXT,
     MLFLOW_GIT_COMMIT,
     MLFLOW_RUN_NOTE,
     MLFLOW_SOURCE_NAME,
@@ -19,6 +21,8 @@ from mlflow.utils.mlflow_tags import (
 )
 
 from ..artifacts.git import git_line
+from ..data.accuracy import AccuracyReport
+from .metrics import MetricValue
 from .record import RunRecord
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ CONTENT = "passfit.content"
 STARTED = "passfit.started"
 #: MLflow refuses larger batches
 BATCH = 1000
+#: characters of a dataset's digest in MLflow's database
+_DIGEST = 36
 
 
 def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str | None:
@@ -79,9 +85,30 @@ def _log_figures(client: MlflowClient, run_id: str, record: RunRecord, started: 
         params=[Param(name, value) for name, value in record.params.items()],
         tags=[RunTag(name, value) for name, value in {**record.tags, MLFLOW_RUN_NOTE: record.note}.items()],
     )
-    points = iter(Metric(each.name, each.value, started, each.step) for each in record.figures)
+    dataset = None if record.accuracy is None else dataset_of(record.accuracy)
+    if dataset is not None:
+        client.log_inputs(run_id, [DatasetInput(dataset, [InputTag(MLFLOW_DATASET_CONTEXT, "evaluation")])])
+    points = iter(metric_of(each, started, dataset) for each in record.figures)
     while batch := list(islice(points, BATCH)):
         client.log_batch(run_id, metrics=batch)
+
+
+def dataset_of(report: AccuracyReport) -> Dataset:
+    """Return the samples of an evaluation as MLflow's dataset: source and digest of their content, no copy of them."""
+    from mlflow.data.meta_dataset import MetaDataset
+    from mlflow.data.sources import LocalArtifactDatasetSource
+
+    data = report.data
+    found = MetaDataset(LocalArtifactDatasetSource(data.source), data.source, data.digest[:_DIGEST])
+    profile = json.dumps({"num_rows": data.samples, "labelled": data.labelled, "sha256": data.digest})
+    return Dataset(**found.to_dict(), profile=profile)
+
+
+def metric_of(figure: MetricValue, at: int, dataset: Dataset | None, model_id: str | None = None) -> Metric:
+    """Return a figure as MLflow's metric at a time; one on samples is linked to their dataset."""
+    linked = dataset if figure.on_samples else None
+    names = (None, None) if linked is None else (linked.name, linked.digest)
+    return Metric(figure.name, figure.value, at, figure.step, model_id, *names)
 
 
 def _give_up(client: MlflowClient, run_id: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifacts.git import git_line
+from ..artifacts.locked import read_lock
 from ..artifacts.places import how_to_get
 from ..errors import PassfitError
 from ..params.params import Params, declared
@@ -52,10 +53,10 @@ def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str] | N
     empty text. Only a result without any is registered, and none of an experiment. A store that cannot be reached, or refuses, is a
     warning, and so is a malformed result: all others are logged.
     """
-    records, unread, pairs = [], [], declared(params)
+    records, unread, pairs, lock = [], [], declared(params), read_lock(repo)
     for model, target in pairs:
         try:
-            record = read_record(repo, params, model, target)
+            record = read_record(repo, params, model, target, lock)
         except PassfitError as error:
             unread.append(f"{model} @ {target}: not tracked: {error}")
             continue

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data.samples import InputForm, read_samples, spread
 from ..errors import ModelError
+from ..frontend.quantised.port_scales import port_scales
 from .draws.constraint import Constraint, Strength
 from .draws.draw_forms import draw_form
 from .draws.draw_values import draw_floats, draw_integers
@@ -73,7 +74,8 @@ def input_forms(model: onnx.ModelProto) -> list[InputForm]:
     """Return the forms of a model's inputs, for its samples. Raises ModelError as `make_input` does."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
-    return [InputForm(value.name, _dtype(value), _shape(value)) for value in inputs]
+    scales = port_scales(model)
+    return [InputForm(each.name, _dtype(each), _shape(each), scales.get(each.name)) for each in inputs]
 
 
 def read_user_samples(data: str | Path, model: onnx.ModelProto) -> UserSamples:

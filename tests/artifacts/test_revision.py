@@ -5,14 +5,15 @@ import pytest
 
 from passfit.artifacts.git import git_files
 from passfit.artifacts.html_report import repo_page
-from passfit.artifacts.read_results import read_repo
+from passfit.artifacts.read_results import read_repo, results_in
 from passfit.artifacts.revision import earlier_results, history, results_at_revision
 from passfit.errors import ConfigError
 from passfit.memory import read_report, write_plan
 from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params
+from passfit.report.html.charts import history_rows
 
-from ..gate.samples import PARAMS, Repo
+from ..gate.samples import PARAMS, Repo, accuracy
 from ..report.results import saved
 from ..strategies import chain
 
@@ -47,6 +48,53 @@ def test_a_footprint_of_an_older_passfit_is_left_out(repo: Repo):
     repo.write(repo.path / "footprints" / "a" / "x86-64.json", {"old": 1})
     repo.commit("old")
     assert [each.footprints for each in history(repo.path, [PAIR])] == [{}]
+
+
+def test_accuracies_of_a_revision_are_the_copies_in_git(repo: Repo):
+    repo.keep()
+    repo.accuracy(0.9)
+    repo.commit("one")
+    repo.accuracy(0.8)
+    repo.commit("two")
+    assert [results_at_revision(repo.path, each)[PAIR].accuracy.value for each in ("one", "two")] == [0.9, 0.8]
+    (repo.path / "accuracies/a/x86-64.json").write_text("{}")
+    repo.commit("broken")
+    assert results_at_revision(repo.path, "broken")[PAIR].accuracy is None
+
+
+def test_a_commit_that_changed_only_an_accuracy_is_part_of_the_past(repo: Repo):
+    repo.params(PARAMS.replace("a.onnx", "a.onnx, data: test.npz"))
+    repo.samples("test.npz")
+    for value in (0.9, 0.8):
+        repo.keep()
+        repo.accuracy(value)
+        repo.commit(str(value))
+    repo.footprint()
+    repo.accuracy(0.8)
+    results = read_repo(repo.path, load_params(repo.path / "params.yaml"))
+    assert [each.accuracies[PAIR].value for each in results.history] == [0.9, 0.8]
+    name, earlier = earlier_results(repo.path, results)[PAIR]
+    assert name.endswith("(0.9)") and earlier.accuracy.value == 0.9
+    rows = history_rows(results.history, results.results[0])
+    assert [each["accuracy"] for each in rows][:2] == ["0.9", "0.8"] and len({each["ram"] for each in rows}) == 1
+
+
+def test_only_an_accuracy_of_what_is_there_is_read_and_a_broken_one_hides_no_footprint(repo: Repo):
+    repo.params(PARAMS.replace("a.onnx", "a.onnx, data: test.npz"))
+    repo.samples("test.npz")
+    repo.footprint()
+    repo.accuracy(0.9)
+    params = load_params(repo.path / "params.yaml")
+    (found,) = read_repo(repo.path, params).results
+    assert found.accuracy == accuracy(0.9) and results_in(repo.path)[PAIR].accuracy == accuracy(0.9)
+    repo.footprint()
+    (found,) = read_repo(repo.path, params).results
+    assert found.accuracy is None and "changed since it was evaluated" in found.why_unevaluated
+    repo.accuracy().write_text("{")
+    (found,) = read_repo(repo.path, params).results
+    assert found.accuracy is None and "accuracy.json" in found.why_unevaluated
+    with pytest.raises(ConfigError, match="accuracy.json"):
+        results_in(repo.path)
 
 
 def test_results_of_a_repo_that_commits_them_have_their_plans(repo: Repo):

@@ -12,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from passfit.card import Facts, bill_of_materials, model_card
+from passfit.data.accuracy import Score
 from passfit.memory.footprint import Baseline, Budget, Footprint, FootprintReport, Measured, Start
 from passfit.targets import get_target
+
+from ..report.results import accuracy
 
 pytest.importorskip("cyclonedx", reason="the extra `test` is not installed")
 BEST = Footprint(
@@ -127,3 +130,28 @@ def test_the_card_says_how_the_result_was_judged_and_checked():
     assert "The library was not executed (not-run: qemu is missing)." in model_card(facts(report=not_run))
     unverified = replace(report.measured, verified_by="not-verified: no evaluator")
     assert "were not compared: not-verified" in model_card(facts(report=replace(report, measured=unverified)))
+
+
+def test_accuracy_on_samples_is_in_card_and_bom_with_their_digest():
+    report = accuracy(original=Score(1000, 0.97))
+    known = replace(facts(made_from={"cases": 3}), evaluated=report)
+    card = model_card(known)
+    assert "On samples of its users: accuracy 0.95 (float file 0.97, quantised file 0.95)" in card
+    assert f"sha256 of their content: {'a' * 64}" in card and "| dog | 500 | 0.9 | 0.9 |" in card
+    assert "were not seen" not in card and "were not seen" in model_card(facts(made_from={"cases": 3}))
+    bom = valid(bill_of_materials(known))
+    found = bom["metadata"]["component"]["modelCard"]
+    assert found["modelParameters"]["datasets"] == [{"ref": "samples"}]
+    (samples,) = [each for each in bom["components"] if each["bom-ref"] == "samples"]
+    assert (
+        samples["hashes"] == [{"alg": "SHA-256", "content": "a" * 64}]
+        and "1000 have labels" in samples["data"][0]["description"]
+    )
+    scores = [
+        (each["type"], each["value"], each["slice"])
+        for each in found["quantitativeAnalysis"]["performanceMetrics"]
+        if "slice" in each
+    ]
+    assert scores[0][:2] == ("accuracy", "0.95") and ("accuracy", "0.97") in [each[:2] for each in scores]
+    assert ("right decisions", "0.9", "class dog, 500 samples") in scores
+    valid(bill_of_materials(replace(known, evaluated=replace(accuracy(None), classes=()))))

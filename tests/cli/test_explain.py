@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from passfit.data.accuracy import report_fields
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan, write_report
 from passfit.memory.files.plan_file import CodePart
 from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
@@ -16,6 +17,7 @@ from passfit.memory.measured import Energy
 from passfit.program import Weight
 
 from ..memory.loops import with_loop
+from ..report.results import accuracy
 from ..strategies import chain
 from .conftest import Done
 
@@ -69,6 +71,14 @@ def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done]
     report = FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), with_counters)
     write_report(report, planned / "footprint.json")
     assert "2.5 mJ a run" in " ".join(passfit("explain", planned).out.split())
+    place = planned.parents[2] / "evaluate" / "m" / "rpi4" / "accuracy.json"
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps(report_fields(accuracy(0.95, "m", "x86-64"))))
+    said = " ".join(passfit("explain", planned).out.split())
+    assert (
+        "accuracy 0.95" in said and "fewest right, by class: dog: 90% of 500" in said and "7.png: cat, not dog" in said
+    )
+    assert json.loads(passfit("explain", planned, "--json").out)["accuracy"]["metric"] == "accuracy"
 
 
 def test_json_holds_the_parts_of_ram_and_flash(passfit: Callable[..., Done], planned: Path):

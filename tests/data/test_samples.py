@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from passfit.data.samples import InputForm, read_samples, source_digest
+from passfit.data.samples import InputForm, read_samples, source_digest, spread
 from passfit.errors import ConfigError
 
 FLOATS = InputForm("x", np.dtype("float32"), (1, 2, 3))
@@ -276,6 +276,12 @@ def test_a_function_that_is_missing_is_refused(tmp_path):
     refuse(f"{tmp_path}/load.py:sample", "has no function 'sample'. Did you mean 'samples'")
 
 
+def test_a_function_may_fill_one_array_again_and_again(tmp_path):
+    body = "    x = np.zeros((2, 3), 'f')\n    for number in range(3):\n        x[:] = number\n        yield x\n"
+    found = list(read_samples(write_function(tmp_path, body), [FLOATS]))
+    assert [each["x"].max() for each in found] == [0, 1, 2]
+
+
 def test_functions_yield_inputs_by_name_or_in_order(tmp_path):
     forms = [FLOATS, InputForm("n", np.dtype("int64"), ())]
     x = "np.zeros((2, 3), 'f')"
@@ -286,3 +292,28 @@ def test_functions_yield_inputs_by_name_or_in_order(tmp_path):
         samples = read_samples(source, forms)
         assert samples.inputs(1)["n"] == 7
         assert ([samples.label(0), samples.label(1)], samples.classes) == ([1, 0], ("cat", "dog"))
+
+
+@given(count=st.integers(1, 2000), most=st.integers(1, 300), period=st.integers(2, 12))
+def test_chosen_samples_are_spread_over_all(count: int, most: int, period: int):
+    numbers = spread(count, most)
+    assert len(set(numbers)) == min(count, most) and numbers == sorted(numbers) and numbers[0] == 0
+    assert numbers[-1] < count and spread(count, None) == list(range(count))
+    gaps = np.diff([*numbers, count])
+    assert gaps.max() <= 3 * count / len(numbers) + 1
+    if count > 20 * period and len(numbers) >= 5 * period:
+        assert {number % period for number in numbers} == set(range(period))
+
+
+@given(values=hnp.arrays(np.float32, (3, 2, 3), elements=st.floats(-9, 9, width=32)))
+def test_floats_are_quantised_for_an_input_of_quantised_integers(values: np.ndarray, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("floats")
+    np.save(folder / "x.npy", values)
+    form = InputForm("x", np.dtype("int8"), (1, 2, 3), (0.05, -3))
+    samples = read_samples(folder / "x.npy", [form])
+    for number, value in enumerate(values):
+        expected = np.clip(np.rint(value / np.float32(0.05)) - 3, -128, 127)
+        assert np.array_equal(samples.inputs(number)["x"][0], expected.astype(np.int8))
+    assert samples.remarks == ("input 'x': float32 is quantised by 0.05",)
+    np.save(folder / "x.npy", values * np.nan)
+    refuse(folder / "x.npy", "input 'x' is NaN", form)

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from passfit.artifacts.evaluated import Evaluated
 from passfit.artifacts.failures import record_failure
-from passfit.artifacts.origin import evaluate_record
+from passfit.artifacts.origin import evaluate_record, quantize_record
 from passfit.data.accuracy import ClassScore, Score, WorstSample
 from passfit.gate import run_gate, why_refused
-from passfit.gate.accuracy import Accuracies, Evaluated, accuracy_verdicts
+from passfit.gate.accuracy import Accuracies, accuracy_verdicts
 from passfit.gate.amounts import format_amounts
 from passfit.params.params import load_params, params_of
 from passfit.support.text_files import sorted_json
@@ -137,6 +138,7 @@ def test_no_data_is_two_with_the_next_step(made: Repo):
     code, text = verdict(made)
     assert code == 2
     assert "ERROR a @ x86-64: no data: there is no out/evaluate/a/x86-64/accuracy.json. Run `dvc repro`." in text
+    assert text.count("accuracy.json") == 1
     record_failure(made.path, "evaluate", "test.npz has no array `x`. Rename it.", *PAIR)
     assert "accuracy.json: stage evaluate failed: test.npz has no array `x`. Rename it." in verdict(made)[1]
 
@@ -301,7 +303,7 @@ def test_a_retraining_that_keeps_ram_and_loses_accuracy_fails_in_one_line(retrai
     code, text = verdict(retrained, against="then")
     (line,) = [line for line in text.splitlines() if line.startswith(("FAIL", "ERROR"))]
     assert code == 1 and line == (
-        "FAIL  a @ x86-64: accuracy went from 0.95 to 0.93, 0.02 worse: no max-accuracy-loss allows that. If it is meant, write "
+        "FAIL  a @ x86-64: accuracy went from 0.95 to 0.93, 0.02 worse, with the same ram and flash: no max-accuracy-loss allows that. If it is meant, write "
         "accepted-growth: {a: {accuracy: 0.93, reason: …}} under targets.x86-64."
     )
     assert "accuracy growth (0.95 -0.02)" in text
@@ -318,8 +320,8 @@ def test_a_retraining_that_keeps_ram_and_loses_accuracy_fails_in_one_line(retrai
 def test_the_explanation_names_the_classes_that_lost_and_the_worst_samples(retrained: Repo):
     text = verdict(retrained, against="then", explain=True)[1]
     assert "why   a @ x86-64: accuracy: file 0.93, library 0.93" in text
-    assert "why   a @ x86-64: the classes that lost most: dog 0.92 → 0.88" in text
-    assert "why   a @ x86-64: the worst samples: 7.png: cat, not dog" in text
+    assert "why   a @ x86-64: the classes that lost most: dog: 92% → 88%" in text
+    assert "why   a @ x86-64: worst samples: 7.png: cat, not dog" in text
     assert "next: train it again: the library decides as its file does" in text
 
 
@@ -349,6 +351,14 @@ def test_a_revision_with_samples_but_without_their_accuracy_is_no_past(made: Rep
     )
 
 
+def test_samples_that_are_declared_no_more_are_a_remark(made: Repo):
+    made.accuracy(0.95)
+    made.commit("then")
+    made.params(PARAMS.replace(", LIMITS", "").replace(", data: test.npz", ""))
+    code, text = verdict(made, against="then")
+    assert code == 0 and "loss of accuracy not checked: models.a had data at then, and has none now" in text
+
+
 def test_samples_new_since_a_revision_are_not_compared(made: Repo):
     made.params(PARAMS.replace(", LIMITS", "").replace(", data: test.npz", ""))
     made.commit("then")
@@ -370,3 +380,34 @@ def test_ram_and_accuracy_fail_side_by_side(made: Repo):
     made.accuracy(0.5)
     code, text = verdict(made)
     assert code == 1 and "ram over budget" in text and "accuracy below its limit by 0.4" in text
+
+
+def test_a_quantised_model_is_stale_if_its_samples_or_settings_changed(made: Repo):
+    quantised = PARAMS.replace(", LIMITS", "").replace("data: test.npz", "data: test.npz, quantize: {}")
+    made.params(quantised)
+    file = made.path / "out/quantize/a/model.onnx"
+    made.write(file, {})
+    (made.path / "a.onnx").write_bytes(file.read_bytes())  # the library is of this file
+    made.footprint()
+    made.accuracy(0.95)
+    (made.path / "a.onnx").write_bytes(b"the float model")
+    locked(made)
+    assert "dvc.lock does not record quantize-a: the model was not quantised" in verdict(made)[1]
+    lock = json.loads((made.path / "dvc.lock").read_text())
+    settings = sorted_json(quantize_record(load_params(made.path / "params.yaml"), "a"))
+    deps = {
+        "a.onnx": b"the float model",
+        "test.npz": b"samples in test.npz",
+        "out/settings/a/quantize.json": settings.encode(),
+    }
+    listed = [{"path": path, "hash": "md5", "md5": hashlib.md5(content).hexdigest()} for path, content in deps.items()]
+    lock["stages"]["quantize-a"] = {"deps": listed}
+    made.write(made.path / "dvc.lock", lock)
+    assert verdict(made)[0] == 0
+    made.params(quantised.replace("quantize: {}", "quantize: {samples: 9}"))
+    assert (
+        "stale: models.a.quantize or data changed since the model was quantised. Run `dvc repro`." in verdict(made)[1]
+    )
+    made.params(quantised)
+    (made.path / "a.onnx").write_bytes(b"another float model")
+    assert "stale: a.onnx changed since the model was quantised" in verdict(made)[1]

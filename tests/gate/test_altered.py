@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from passfit.artifacts.locked import is_recorded
 from passfit.gate import run_gate
-from passfit.gate.locked import is_recorded
 from passfit.memory import read_report
 from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params

@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from passfit import api
+from passfit.data.accuracy import report_fields
 from passfit.package import write_package
 from passfit.targets import get_target
+
+from ..report.results import accuracy
 
 pytest.importorskip("cyclonedx", reason="the extra `test` is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
@@ -94,3 +98,18 @@ def test_in_a_repo_the_card_has_the_budget_of_params_yaml(results: tuple[Path, P
     card = (tmp_path / "package" / "MODEL_CARD.md").read_text()
     assert "**It does not fit the budget.**" in card and "| 16 B |" in card
     assert "It fits the device." in (results[0].parent / "package" / "MODEL_CARD.md").read_text()
+
+
+def test_in_a_repo_the_card_has_the_accuracy_on_samples(results: tuple[Path, Path], tmp_path: Path):
+    folder = tmp_path / "out" / "compile" / "small-net" / BOARD
+    shutil.copytree(results[0], folder)
+    source = "{source: small-net.onnx, data: test.npz}"
+    (tmp_path / "params.yaml").write_text(f"models: {{small-net: {source}}}\ntargets: {{{BOARD}: }}\n")
+    (tmp_path / "test.npz").write_bytes(b"samples")
+    place = tmp_path / "out" / "evaluate" / "small-net" / BOARD / "accuracy.json"
+    place.parent.mkdir(parents=True)
+    report = accuracy(0.95, "small-net", BOARD)
+    place.write_text(json.dumps(report_fields(replace(report, data=replace(report.data, source="test.npz")))))
+    write_package(folder, "cmake", tmp_path / "package", repo=tmp_path)
+    assert "On samples of its users: accuracy 0.95" in (tmp_path / "package" / "MODEL_CARD.md").read_text()
+    assert '"ref": "samples"' in (tmp_path / "package" / "bom.cdx.json").read_text()

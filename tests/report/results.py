@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from passfit.data.accuracy import AccuracyReport, ClassScore, DataRecord, LibraryScore, Score, WorstSample
 from passfit.memory import SavedPlan, plan_arena
 from passfit.memory.footprint import Baseline, Budget, Footprint, FootprintReport, Measured, Start
 from passfit.program import Program
@@ -45,6 +46,19 @@ def footprint(ram: int = 4 * KIB, model: str = "m", target: str = "t", **measure
     ran = Measured(True, "native", None, 1.5, 0.0, 2e-7, verified_by="onnxruntime")
     base = Baseline.of(replace(best, ram=2 * ram, arena=2 * ram), 1500)
     return FootprintReport(model, target, Start(2 * ram, 5), best, base, replace(ran, **measured), Budget(ram=2 * ram))
+
+
+def accuracy(
+    value: float | None = 0.95, model: str = "m", target: str = "t", dog: float = 0.9, **fields
+) -> AccuracyReport:
+    """An accuracy on samples of two classes, with the worst of these; names are hostile."""
+    library = LibraryScore("native", 1000, value, value, fields.pop("agreement", 1.0), 1e-7, True)
+    return AccuracyReport(
+        model, target, fields.pop("metric", "accuracy"), True, DataRecord(f"test{EVIL}.npz", "a" * 64, 1000, 1000),
+        Score(1000, value), library,
+        classes=(ClassScore(f"cat {EVIL}", 500, 1.0, 1.0), ClassScore("dog", 500, dog, dog)),
+        worst=(WorstSample("7.png", "dog", "cat", "cat", 0.9),), **fields,
+    )  # fmt: skip
 
 
 def saved(program: Program) -> SavedPlan:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ...data.accuracy import AccuracyReport
 from ...memory.footprint import FootprintReport, Measured
 from ...support.sizes import format_bytes
+from ..accuracy_table import moved_classes, score_text
 from ..arena.explain import Explanation
 from ..results import Result
 
@@ -19,7 +21,7 @@ _SIZES = ("ram", "arena", "workspace", "stack", "flash", "weights", "code")
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure before and after, in `unit`: bytes, ms, instructions, a count, or a share; None where it is not known."""
+    """One figure before and after, in `unit`: bytes, ms, a count, a share, or a score; None where it is not known."""
 
     name: str
     unit: str
@@ -62,7 +64,7 @@ class Comparison:
 
     `dropped` and `added` are pass specs; `reordered` tells whether only their order differs. `buffers` are those alive
     at the peaks that differ there, `weights` the ones that differ, the largest growth first. `peaks` are the kernels at
-    the peaks, before and after. `earlier` names model and target of the result before where they are others. `unknown` says what could not be compared, and `advice` what would lower the arena.
+    the peaks, before and after. `earlier` names model and target of the result before where they are others. `classes` are those whose share of right decisions differs, with both. `unknown` says what could not be compared, and `advice` what would lower the arena.
     """
 
     model: str
@@ -77,6 +79,7 @@ class Comparison:
     unknown: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     earlier: str = ""
+    classes: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def changed(self) -> tuple[Figure, ...]:
@@ -86,7 +89,8 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Return whether nothing differs."""
-        return not (self.changed or self.dropped or self.added or self.reordered or self.buffers or self.weights)
+        more = self.reordered or self.buffers or self.weights or self.classes
+        return not (self.changed or self.dropped or self.added or more)
 
     @property
     def grown(self) -> tuple[BufferChange, ...]:
@@ -101,13 +105,15 @@ def compare(before: Result, after: Result) -> Comparison:
     unknown = [f"buffers: there is no plan.json of the result {' and '.join(missing)}"] if missing else []
     if passless := [side for side, each in (("before", before), ("after", after)) if each.passes is None]:
         unknown.append(f"sequence: there is no sequence.json of the result {' and '.join(passless)}")
+    evaluated = before.accuracy, after.accuracy
+    unknown += [f"accuracy: {each}" for each in _why_not_compared(*evaluated)]
     one, two = before.passes or (), after.passes or ()
     known = not passless
     titles = [f"{each.model} @ {each.target}" for each in (before.footprint, after.footprint)]
     return Comparison(
         model=after.footprint.model,
         target=after.footprint.target,
-        figures=tuple(figures(before.footprint, after.footprint)),
+        figures=(*figures(before.footprint, after.footprint), *_accuracies(*evaluated)),
         dropped=tuple(each for each in one if each not in two) if known else (),
         added=tuple(each for each in two if each not in one) if known else (),
         reordered=known and one != two and sorted(one) == sorted(two),
@@ -117,7 +123,30 @@ def compare(before: Result, after: Result) -> Comparison:
         unknown=tuple(unknown),
         advice=() if now is None else (*now.advice, *after.remedies()),
         earlier=titles[0] if titles[0] != titles[1] else "",
+        classes=_classes(*evaluated),
     )
+
+
+def _accuracies(before: AccuracyReport | None, after: AccuracyReport | None) -> Iterable[Figure]:
+    """Yield metric, loss and agreement on the samples of two results."""
+    metrics = [each.metric for each in (before, after) if each is not None]
+    if len(set(metrics)) == 1:
+        for name, part in ((metrics[0], "value"), ("accuracy loss", "loss"), ("agreement", "agreement")):
+            one, two = (None if each is None else getattr(each, part) for each in (before, after))
+            yield Figure(name, "score", one, two)
+
+
+def _classes(before: AccuracyReport | None, after: AccuracyReport | None) -> tuple[tuple[str, float, float], ...]:
+    return () if before is None or after is None else tuple(moved_classes(before, after))
+
+
+def _why_not_compared(before: AccuracyReport | None, after: AccuracyReport | None) -> Iterable[str]:
+    if (before is None) != (after is None):
+        yield f"the result {'before' if before is None else 'after'} was not evaluated"
+    elif before is not None and after is not None and before.metric != after.metric:
+        yield f"the metric was {before.metric} before, and is {after.metric} after"
+    elif before is not None and after is not None and before.data.digest != after.data.digest:
+        yield "the samples are others: so is what they say"
 
 
 def figures(before: FootprintReport, after: FootprintReport) -> Iterable[Figure]:
@@ -146,6 +175,8 @@ def shown(value: float | None, unit: str) -> str:
         return format_bytes(int(value))
     if unit == "ms":
         return f"{value:.3g} ms"
+    if unit == "score":
+        return score_text(value)
     return f"{value:.2g}" if unit == "share" else f"{value:,.0f}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from rich.console import RenderableType
 
 from ...support.sizes import format_bytes
+from ..accuracy_table import score_text
 from ..effects_table import signed
 from ..fit import Name, Nodes, fitted, nodes_in, shorten, table
 from ..markdown import escaped
@@ -25,7 +26,16 @@ def compare_table(found: Comparison, before: str, after: str) -> RenderableType:
     for each in found.figures:
         made.add_row(each.name, shown(each.before, each.unit), shown(each.after, each.unit), shown_change(each))
     tables = [made, *_buffers("at the peak", found.buffers), *_buffers("weights", found.weights, False)]
+    if found.classes:
+        tables.append(table("", "<class", ">before", ">after", ">change"))
+        for name, *cells in class_rows(found)[:ROWS]:
+            tables[-1].add_row(Name(name), *cells)
     return fitted(*tables, *sentences(found))
+
+
+def class_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the classes that moved, the largest loss first: name, shares of right decisions before and after, change."""
+    return [(name, score_text(one), score_text(two), f"{two - one:+.4g}") for name, one, two in found.classes]
 
 
 def sentences(found: Comparison) -> list[str]:
@@ -71,6 +81,11 @@ def markdown(found: Comparison, before: str, after: str) -> str:
         lines.append("")
     for title, changes in (("buffer at the peak", found.buffers), ("weight", found.weights)):
         lines += _markdown_buffers(title, changes)
+    if found.classes:
+        lines += ["| class | before | after | change |", "| --- | ---: | ---: | ---: |"]
+        lines += [f"| {escaped(name)} | {' | '.join(cells)} |" for name, *cells in class_rows(found)[:ROWS]]
+        lines += [f"| {len(found.classes) - ROWS} more | | | |"] if len(found.classes) > ROWS else []
+        lines.append("")
     return "\n".join([*lines, *(f"- {escaped(each)}" for each in sentences(found))]).rstrip() + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...support.sizes import format_bytes
 from ..compare import BufferChange, compare
 from ..compare.comparison import shown, shown_change
-from ..compare.formats import sentences
+from ..compare.formats import class_rows, sentences
 from ..effects_table import signed
 from ..fit import nodes_in
 from ..results import Result, Results
@@ -33,6 +33,8 @@ def changes_section(result: Result, results: Results) -> Section:
             parts.append(
                 Table((title, ">before", ">after", ">change", "ONNX nodes"), [_row(each) for each in changes[:_ROWS]])
             )
+    if found.classes:
+        parts.append(Table(("class", ">before", ">after", ">change"), class_rows(found)[:_ROWS]))
     return Section("Changes", [*parts, *map(Text, sentences(found))])
 
 

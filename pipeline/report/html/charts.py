@@ -7,11 +7,12 @@ from typing import Any
 
 from ...memory.footprint import Baseline, Footprint
 from ...support.sizes import format_bytes
+from ..accuracy_table import score_text
 from ..effects_table import implicit, shown, signed
 from ..fit import nodes_in, shorten
 from ..front_table import LEVER_WORDS
 from ..kernel_names import kernel_label
-from ..results import Commit, Json, Pair, Result
+from ..results import Commit, Json, Result
 from .axes import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Spec, bytes_axis, chart, coloured, tips
 
 #: parts of ram and of flash, from the left
@@ -261,14 +262,15 @@ def history_rows(history: Sequence[Commit], result: Result) -> list[dict[str, An
     """List the commits in which a result changed, and the present state."""
     rows, pair = [], result.pair
     states = [
-        *((each.hash, each.subject, _at(each, pair)) for each in history),
-        ("now", "the present results", result.footprint),
+        *((each.hash, each.subject, each.footprints.get(pair), each.accuracies.get(pair)) for each in history),
+        ("now", "the present results", result.footprint, result.accuracy),
     ]
     last = None
-    for name, subject, report in states:
-        if report is None or (last is not None and (report.best, report.budget) == last):
+    for name, subject, report, accuracy in states:
+        value = None if accuracy is None else accuracy.value
+        if report is None or (last is not None and (report.best, report.budget, value) == last):
             continue
-        last = (report.best, report.budget)
+        last = (report.best, report.budget, value)
         time = report.measured.latency_ms
         rows.append(
             {
@@ -278,10 +280,7 @@ def history_rows(history: Sequence[Commit], result: Result) -> list[dict[str, An
                 "ram size": format_bytes(report.best.ram),
                 "flash size": format_bytes(report.best.flash),
                 "time": "–" if time is None else f"{time:.3g} ms",
+                "accuracy": score_text(value),
             }
         )
     return rows
-
-
-def _at(commit: Commit, pair: Pair):
-    return commit.footprints.get(pair)

@@ -14,12 +14,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...support.sizes import format_bytes
+from ..accuracy_table import score_text, share
 from ..fit import printable, shorten
 from ..results import Json, Result, Results
 from .axes import Spec
 from .changes import changes_section
 from .charts import effect_cells, effects_chart, overview_chart
 from .parts import Article, Chart, Part, Section, Table, Text
+from .samples import samples_section
 from .sections import (
     accuracy_section,
     arena_section,
@@ -71,7 +73,7 @@ def _articles(results: Results) -> Iterator[Article]:
     for number, result in enumerate(results.results, 1):
         sections = [
             footprint_section(result), arena_section(result), sequence_section(result), time_section(result),
-            kernels_section(result), accuracy_section(result), changes_section(result, results),
+            kernels_section(result), accuracy_section(result), samples_section(result), changes_section(result, results),
             history_section(result, results.history),
         ]  # fmt: skip
         good = result.footprint.fits
@@ -82,14 +84,25 @@ def _articles(results: Results) -> Iterator[Article]:
 
 
 def _overview(results: Results) -> Section:
-    rows = [_figures(result) for result in results.results]
+    rows: list[tuple[str, ...]] = [_figures(result) for result in results.results]
     links = [f"#result-{number}" for number in range(1, len(rows) + 1)]
-    columns = ("model @ target", ">ram", ">of tvm-default", ">flash", ">time", ">max error", "")
+    columns: tuple[str, ...] = ("model @ target", ">ram", ">of tvm-default", ">flash", ">time", ">max error", "")
+    if any(result.accuracy for result in results.results):
+        columns = (*columns[:-1], ">accuracy", "")
+        rows = [(*row[:-1], _accuracy(result), row[-1]) for row, result in zip(rows, results.results)]
     parts: list[Part] = [Table(columns, rows, links=links)]
     if len(rows) > 1:
         parts.append(Chart("ram of each", overview_chart(results.results)))
     parts += [Text(each, loud=True) for each in results.missing]
     return Section("All results", parts)
+
+
+def _accuracy(result: Result) -> str:
+    report = result.accuracy
+    if report is None or report.value is None:
+        return "–" if report is None else f"{share(report.library.agreement)} agree"
+    named = "" if report.metric == "accuracy" else f" {report.metric}"
+    return f"{score_text(report.value)}{named}"
 
 
 def _figures(result: Result) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from ...memory import lifetimes
 from ...program import Program
 from ...search.refine.lever import Lever
 from ...support.sizes import format_bytes
+from ..accuracy_table import score_text
 from ..arena.blocks import blocks_of, body_blocks, highest
 from ..arena.explain import peak_step
 from ..arena.explain_bodies import explain_bodies
@@ -301,13 +302,14 @@ def history_section(result: Result, history: Sequence[Commit]) -> Section:
         return Section(
             "History", [Text("Git has no other footprint of it: commit footprints/ after each `dvc repro`.")]
         )
-    cells = [
-        (each["commit"], each["subject"], each["ram size"], each["flash size"], each["time"]) for each in reversed(rows)
-    ]
+    known = any(each["accuracy"] != score_text(None) for each in rows)
+    shown = ("commit", "subject", "ram size", "flash size", "time", *(("accuracy",) if known else ()))
+    cells = [tuple(each[name] for name in shown) for each in reversed(rows)]
+    columns = ("commit", "message", ">ram", ">flash", ">latency", ">accuracy")[: len(shown)]
     return Section(
         "History",
         [
             Chart("ram over commits", history_chart(rows)),
-            Table(("commit", "message", ">ram", ">flash", ">latency"), cells, fold=f"Commits ({len(rows)})"),
+            Table(columns, cells, fold=f"Commits ({len(rows)})"),
         ],
     )

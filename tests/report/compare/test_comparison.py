@@ -11,7 +11,7 @@ from passfit.report.compare.formats import sentences
 
 from ...strategies import chain, programs
 from ..rendered import words
-from ..results import EVIL, bare, result
+from ..results import EVIL, accuracy, bare, result
 
 
 def sizes(changes) -> list[tuple[str, int]]:
@@ -98,3 +98,25 @@ def test_names_are_no_markup():
     text = markdown(compare(result(chain(64, 512), model="a|b"), result(named)), EVIL, "b\n# c")
     assert "<script" not in text.replace("\\<", "") and "\n# c" not in text
     assert plan_arena(named).arena
+
+
+def test_accuracy_and_the_classes_that_moved_are_compared():
+    one, two = (replace(result(), accuracy=accuracy(*each)) for each in ((0.95, "m", "t", 0.9), (0.9, "m", "t", 0.8)))
+    found = compare(one, two)
+    by_name = {each.name: (each.before, each.after) for each in found.figures}
+    assert by_name["accuracy"] == (0.95, 0.9) and by_name["agreement"] == (1, 1) and not found.same
+    assert "| accuracy | 0.95 | 0.9 | −0.05 (−5.3%) |" in markdown(found, "a", "b")
+    assert "| dog | 0.9 | 0.8 | -0.1 |" in markdown(found, "a", "b")
+    assert "dog" in words(compare_table(found, "a", "b")) and as_json(found, "a", "b")["classes"] == (
+        ("dog", 0.9, 0.8),
+    )
+    assert compare(one, one).same
+
+
+def test_what_was_not_evaluated_alike_is_said():
+    one = replace(result(), accuracy=accuracy())
+    assert compare(one, result()).unknown == ("accuracy: the result after was not evaluated",)
+    f1 = replace(result(), accuracy=accuracy(metric="f1"))
+    found = compare(one, f1)
+    assert found.unknown == ("accuracy: the metric was accuracy before, and is f1 after",)
+    assert not {"accuracy", "f1"} & {each.name for each in found.figures}

@@ -15,7 +15,7 @@ import pytest
 from passfit.report.html import page
 
 from ...strategies import chain
-from ..results import EVIL, result, results
+from ..results import EVIL, accuracy, result, results
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the extra `test` is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -44,7 +44,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     long = chain(64, *(512 + 64 * (n % 5) for n in range(40)), 64)
     evil = replace(long, buffers=tuple(replace(each, name=f"{EVIL}{n}") for n, each in enumerate(long.buffers)))
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page(results(result(), result(evil, target=EVIL))), encoding="utf-8")
+    path.write_text(
+        page(results(result(), replace(result(evil, target=EVIL), accuracy=accuracy(target=EVIL)))), encoding="utf-8"
+    )
     return path
 
 

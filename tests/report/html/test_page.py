@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 
+from passfit.data.accuracy import Score
 from passfit.memory import lifetimes, plan_arena
 from passfit.report.arena.blocks import blocks_of
 from passfit.report.html import page
@@ -15,10 +16,10 @@ from passfit.report.results import Results
 
 from ...profiles import examples
 from ...strategies import NAMES, chain, programs
-from ..results import EVIL, bare, result, results, saved
+from ..results import EVIL, accuracy, bare, result, results, saved
 
 SECTIONS = (
-    "Footprint", "Arena", "Sequence", "Ram against time", "Kernels by time", "Accuracy", "Changes", "History",
+    "Footprint", "Arena", "Sequence", "Ram against time", "Kernels by time", "Accuracy", "Accuracy on samples", "Changes", "History",
 )  # fmt: skip
 
 
@@ -49,11 +50,11 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def full() -> str:
-    return page(results())
+    return page(results(replace(result(), accuracy=accuracy()), result(target="u")))
 
 
 def test_the_same_results_are_the_same_bytes(full: str):
-    assert page(results()) == full
+    assert page(results(replace(result(), accuracy=accuracy()), result(target="u"))) == full
 
 
 def test_every_section_is_there_and_charts_show_the_figures(full: str):
@@ -63,6 +64,30 @@ def test_every_section_is_there_and_charts_show_the_figures(full: str):
     assert len(charts) == full.count('class="chart"') == 2 * 7 + 2
     assert all(chart["data"]["values"] for chart in charts)
     assert "n @ t: there is no result" in read.text
+
+
+def cells(html: str) -> str:
+    """The text of a page without white space: the cells of a table side by side."""
+    return "".join(Elements(html).text.split())
+
+
+def test_accuracy_is_shown_beside_ram_and_by_class_and_sample(full: str):
+    text = cells(full)
+    assert "maxerroraccuracym@t" in text and "0.95fits" in text and "thefile,inONNXRuntime1,0000.95" in text
+    assert "dog5000.90.9" in text and "7.pngdogcatcat0.9" in text
+    assert "Themodelhasnosamples:`passfitaddMODEL--dataSAMPLES`" in text
+    assert "maxerroraccuracy" not in cells(page(results()))
+    stale = replace(result(), why_unevaluated="stale: test.npz changed since it was evaluated.")
+    assert "stale: test.npz changed" in page(results(stale))
+
+
+def test_files_and_library_stand_side_by_side():
+    part = accuracy(original=Score(1000, 0.97))
+    part = replace(part, library=replace(part.library, how="qemu", samples=64, value=0.9, reference=0.92, within=False))
+    text = cells(page(results(replace(result(), accuracy=part))))
+    assert "thefloatfile,inONNXRuntime1,0000.97thequantisedfile,inONNXRuntime1,0000.95" in text
+    assert "thequantisedfile,onthesamplesofthelibrary640.92thelibrary,qemu640.9" in text
+    assert "Asampleisfurtheroffthanverificationallows:1.0e-07oftherange" in text
 
 
 def test_a_section_without_anything_to_show_says_so():

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from ..artifacts.failures import EVALUATION, why_failed
-from ..artifacts.origin import evaluate_record
-from ..artifacts.places import (
+from ..data.accuracy import AccuracyReport
+from ..errors import PassfitError
+from ..params.params import DataParams, Params
+from ..support.text_files import read_text, sorted_json
+from .failures import EVALUATION, why_failed
+from .locked import Lock, altered_output, changed_inputs
+from .origin import evaluate_record
+from .places import (
     REMAKE,
     accuracy_file,
     compile_dir,
@@ -15,14 +22,16 @@ from ..artifacts.places import (
     parse_accuracy_of,
     read_accuracy,
 )
-from ..data.accuracy import AccuracyReport
-from ..errors import PassfitError
-from ..params.params import DataParams, Params
-from ..scaffold import evaluate_stage_name, settings_file, watched_by_evaluation
-from ..support.text_files import read_text, sorted_json
-from .accuracy import Evaluated
-from .altered import altered_output
-from .locked import Lock, changed_inputs
+from .sample_files import evaluate_stage_name, settings_file, watched_by_evaluation
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Accuracy of a library; without a report, `why` it cannot be judged."""
+
+    report: AccuracyReport | None = None
+    why: str = ""
+    kind: Literal["data", "stale", "altered"] = "data"
 
 
 def read_evaluated(repo: Path, params: Params, model: str, target: str, lock: Lock | None) -> Evaluated | None:

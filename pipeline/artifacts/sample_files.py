@@ -1,12 +1,10 @@
-"""Name the stages of a model's samples, `evaluate-MODEL` and `quantize-MODEL`, and the files that they watch."""
+"""Name the stages of a model's samples, `evaluate-MODEL` and `quantize-MODEL`, and the files that they read."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
-from ..errors import ConfigError
 from ..params.params import DataParams, ModelParams
 
 #: what tracks and reports read of evaluations
@@ -53,28 +51,3 @@ def _sample_files(repo: Path, source: str) -> list[str]:
     file, _ = split_function(source)
     labels = file.removesuffix(".npy") + ".labels.npy"
     return [file, labels] if file.endswith(".npy") and (repo / labels).is_file() else [file]
-
-
-def data_in(repo: Path, root: Path, source: str) -> DataParams:
-    """Return the samples at a source, which is relative to the working directory, as params.yaml in `repo` names it.
-
-    Raises ConfigError for a package, for a file that is missing, and for one outside of `root`.
-    """
-    file, function = split_function(source)
-    if source.startswith("pypi:"):
-        raise ConfigError(
-            f"--data {source}: samples are no part of a package.",
-            "Name a file, a folder or FILE.py:function that reads it.",
-        )
-    if not Path(file).exists():
-        raise ConfigError(
-            f"--data '{file}' is missing.", "If `dvc add` keeps it, run `dvc pull` first; else correct the path."
-        )
-    place = Path(os.path.abspath(file))
-    place = place.parent.resolve() / place.name
-    if not place.is_relative_to(root):
-        raise ConfigError(
-            f"The data '{file}' are outside of the repo '{root}'.", "Move them in, and keep them with `dvc add`."
-        )
-    named = Path(os.path.relpath(place, repo.resolve())).as_posix()
-    return DataParams(source=f"{named}:{function}" if function else named)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.gate.locked import changed_inputs, read_lock
+from passfit.artifacts.locked import changed_inputs, read_lock
 
 DVC_YAML = """
 stages:

@@ -13,6 +13,7 @@ from ..support.yaml_file import read_yaml
 
 #: files by path, as dvc.lock records them
 Recorded = Mapping[str, Mapping[str, Any]]
+CHANGED = "It was changed after it was made."
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,18 @@ def _changed_by_dvc(repo: Path, stage: str, files: Recorded) -> Iterable[str]:
             return [each.def_path for each in found.deps if each.def_path in files and each.workspace_status()]
     except (DvcException, OSError):
         return [path for path, made in files.items() if not is_recorded(repo / path, made)]
+
+
+def altered_output(repo: Path, steps: Iterable[Path], recorded: Recorded) -> str | None:
+    """Return which output below the folders or files `steps` differs from dvc.lock; None if none does."""
+    for place, made in ((Path(path), made) for path, made in recorded.items()):
+        if not any(place.is_relative_to(step) for step in steps):
+            continue
+        if not (repo / place).exists():
+            return f"{place} is missing, which dvc.lock records; `dvc pull` fetches it."
+        if not is_recorded(repo / place, made):
+            return f"{place} differs from its md5 in dvc.lock. {CHANGED}"
+    return None
 
 
 def is_recorded(place: Path, made: Mapping[str, Any]) -> bool:
