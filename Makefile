@@ -1,6 +1,7 @@
 # Everything runs inside .venv, which these commands make themselves. PYTHON=python3.12 chooses another interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
+BUILDER ?= docker
 READY := .venv/.passfit-ready
 LINTERS := .venv/.passfit-linters
 
@@ -8,7 +9,7 @@ LINTERS := .venv/.passfit-linters
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast quick changed nightly coverage lowest lint bench clean
+.PHONY: help demo test test-fast quick changed nightly coverage lowest exporters docker lint bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -56,6 +57,16 @@ lowest: ## the whole test suite with the lowest versions that pyproject.toml all
 	$(LOWEST)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8,<1'
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[test]'
 	$(LOWEST)/python -m pytest $(PARALLEL) $(TESTS)
+
+# The frameworks take gigabytes, and other versions of what passfit needs: an environment of their own.
+exporters: $(READY) ## docs/exporting.md as it is written, with PyTorch, Keras and TensorFlow
+	$(PYTHON) -m venv .venv-exporters
+	.venv-exporters/bin/python -m pip install --quiet --disable-pip-version-check torch keras tensorflow-cpu tf2onnx onnxscript
+	EXPORTERS="$(CURDIR)/.venv-exporters/bin/python" $(BIN)/python -m pytest tests/e2e/test_exporting.py
+
+docker: ## the image of the Dockerfile, and a look that it starts; BUILDER=podman builds it, too
+	$(BUILDER) build --tag passfit .
+	$(BUILDER) run --rm passfit targets
 
 lint: $(LINTERS) ## the import contract, ruff, its formatter, and mypy
 	$(BIN)/python -m ruff check pipeline stages tests benchmarks

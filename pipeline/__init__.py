@@ -1,11 +1,18 @@
 """Compile ONNX models into C libraries that fit a device, by orchestrated compiler passes, and prove it.
 
-Public names load on first use: TVM and MLflow take seconds to import.
+Public names load on first use: TVM and MLflow take seconds to import. See docs/python-api.md.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import compile_model, learn, optimize, profile
+    from .errors import PassfitError
+    from .memory.footprint import Budget, Footprint, FootprintReport, Measured
+    from .notebook import RunnableLibrary, compile, fit_targets, load
+    from .targets import Target, get_target
 
 _PUBLIC = {
     "Budget": "memory.footprint",
@@ -13,15 +20,22 @@ _PUBLIC = {
     "FootprintReport": "memory.footprint",
     "Measured": "memory.footprint",
     "PassfitError": "errors",
+    "RunnableLibrary": "notebook",
     "Target": "targets",
+    "compile": "notebook",
     "compile_model": "api",
+    "fit_targets": "notebook",
     "get_target": "targets",
     "learn": "api",
+    "load": "notebook",
     "optimize": "api",
     "profile": "api",
 }
 
-__all__ = sorted(_PUBLIC)
+__all__ = [
+    "Budget", "Footprint", "FootprintReport", "Measured", "PassfitError", "RunnableLibrary", "Target", "compile",
+    "compile_model", "fit_targets", "get_target", "learn", "load", "optimize", "profile",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

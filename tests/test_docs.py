@@ -15,10 +15,12 @@ README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 DOCUMENTS = [README, CONTRIBUTING, ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = (
     "ci-gate",
+    "exporting",
     "latency-and-tuning",
     "memory-model",
     "microcontrollers",
     "passes",
+    "python-api",
     "quantised-models",
     "release-0.2.0",
     "report",

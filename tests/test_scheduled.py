@@ -30,7 +30,13 @@ def test_what_they_run_is_in_the_makefile():
         if "run" in step
         for value in job.get("strategy", {}).get("matrix", {}).get("run", [""])
     ]
-    assert sorted(runs) == [".ci/run coverage", ".ci/run lowest", ".ci/run nightly"]
+    assert sorted(runs) == [
+        ".ci/run coverage",
+        ".ci/run docker",
+        ".ci/run exporters",
+        ".ci/run lowest",
+        ".ci/run nightly",
+    ]
     assert {run.split()[1] for run in runs} <= targets
 
 

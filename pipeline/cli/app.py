@@ -14,6 +14,7 @@ import typer
 from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
 from ..support.rare_collection import collect_rarely
+from .completions import complete_values
 from .evaluate_command import evaluate
 from .fit_command import fit
 from .model_commands import compile_, image, learn, optimize, package, profile, quantize, tune
@@ -25,7 +26,6 @@ from .table_commands import explain, passes, rebench, targets
 app = typer.Typer(
     name="passfit",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -48,8 +48,8 @@ def options(
 
 
 for command in (init, add, remove, optimize):
-    app.command()(command)
-app.command(name="compile")(compile_)
+    app.command()(complete_values(command))
+app.command(name="compile")(complete_values(compile_))
 for command in (
     evaluate,
     fit,
@@ -67,10 +67,10 @@ for command in (
     passes,
     targets,
 ):
-    app.command()(command)
+    app.command()(complete_values(command))
 
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)
-bench.command()(rebench)
+bench.command()(complete_values(rebench))
 app.add_typer(bench, name="bench")
 
 

@@ -10,15 +10,15 @@ from .declare import repo_root
 from .render import render_ci
 from .write import write_all
 
-_FILES = {"github": ".github/workflows/passfit.yml", "gitlab": ".gitlab/passfit.yml"}
+SERVICES = {"github": ".github/workflows/passfit.yml", "gitlab": ".gitlab/passfit.yml"}
 _GITLAB = ".gitlab-ci.yml"
 _INCLUDE = "include:\n  - local: .gitlab/passfit.yml\n"
 
 
 def check_service(service: str) -> None:
     """Check the name of a CI service. Raises ConfigError."""
-    if service not in _FILES:
-        raise ConfigError(f"--ci {service}: there is no such service.", did_you_mean(service, _FILES))
+    if service not in SERVICES:
+        raise ConfigError(f"--ci {service}: there is no such service.", did_you_mean(service, SERVICES))
 
 
 def write_ci(repo: Path, service: str, force: bool = False) -> tuple[list[Path], str]:
@@ -31,13 +31,13 @@ def write_ci(repo: Path, service: str, force: bool = False) -> tuple[list[Path],
     root = repo_root(repo)
     if not (repo / "params.yaml").is_file():
         raise ConfigError(f"'{repo}' has no params.yaml for the gate to judge by.", "Give --model and --target too.")
-    place, text = root / _FILES[service], render_ci(service, Path(os.path.relpath(repo.resolve(), root)).as_posix())
+    place, text = root / SERVICES[service], render_ci(service, Path(os.path.relpath(repo.resolve(), root)).as_posix())
     if place.exists() and place.read_text(encoding="utf-8") != text and not force:
-        raise ConfigError(f"{_FILES[service]} exists already, and differs.", "Use --force to replace it.")
+        raise ConfigError(f"{SERVICES[service]} exists already, and differs.", "Use --force to replace it.")
     files, next_step = {place: text}, "set the variable PASSFIT that the file names"
     if service == "gitlab" and not (root / _GITLAB).exists():
         files[root / _GITLAB] = _INCLUDE
-    elif service == "gitlab" and _FILES[service] not in (root / _GITLAB).read_text(encoding="utf-8"):
-        next_step += f", and add to {_GITLAB}: `include: [{{local: {_FILES[service]}}}]`"
+    elif service == "gitlab" and SERVICES[service] not in (root / _GITLAB).read_text(encoding="utf-8"):
+        next_step += f", and add to {_GITLAB}: `include: [{{local: {SERVICES[service]}}}]`"
     place.parent.mkdir(parents=True, exist_ok=True)
     return [Path(os.path.relpath(path, repo.resolve())) for path in write_all(files)], next_step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,15 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"", "empty"), (b"not a model at all, only text", "not an ONNX model"), (b"\x08", "not an ONNX model")],
+    [
+        (b"", "empty"),
+        (b"not a model at all, only text", "not an ONNX model"),
+        (b"\x08", "not an ONNX model"),
+        (b"PK\x03\x04 and more", "but a zip file, as PyTorch.*exporting.md"),
+        (b"\x1c\0\0\0TFL3 and more", "but a model of TensorFlow Lite"),
+        (b"\x89HDF\r\n", "but an HDF5 file, as Keras"),
+        (pickle.dumps({"a": [1.5] * 9}), "but a pickle, as scikit-learn"),
+    ],
 )
 def test_files_that_are_no_models_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "model.onnx"

@@ -30,6 +30,14 @@ CONTRIB = "com.microsoft"
 CONSTANT_LIMIT = 1 << 30
 _AGAIN = "Export or download the model again."
 
+#: first bytes of files that other frameworks keep models in
+_FORMATS = (
+    (0, b"PK\x03\x04", "a zip file, as PyTorch and Keras save models"),
+    (0, b"\x89HDF", "an HDF5 file, as Keras saves models"),
+    (4, b"TFL3", "a model of TensorFlow Lite"),
+    (0, b"\x80", "a pickle, as scikit-learn and PyTorch save models"),
+)
+
 
 def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.ModelProto:
     """Read the model in the file `path`, with its side files, and maps as tables.
@@ -52,9 +60,9 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
     try:
         model.ParseFromString(content)
     except google.protobuf.message.DecodeError as error:
-        raise ModelError(f"The file '{path}' is not an ONNX model, or is cut short.", _AGAIN) from error
+        raise _no_model(path, content, ", or is cut short") from error
     if not model.graph.output or not model.ir_version:
-        raise ModelError(f"The file '{path}' is not an ONNX model: it holds no graph with outputs.", _AGAIN)
+        raise _no_model(path, content, ": it holds no graph with outputs")
     load_side_files(model, path)
     _write_dense(model)
     _write_raw(model, path)
@@ -69,6 +77,16 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
     unzip_maps(model, CLASSICAL)
     keep_outputs(model, options.outputs)
     return model
+
+
+def _no_model(path: Path, content: bytes, why: str) -> ModelError:
+    """Return the error of a file that is not ONNX; one of another framework is called by its name."""
+    for at, magic, words in _FORMATS:
+        if content.startswith(magic, at):
+            return ModelError(
+                f"The file '{path}' is not an ONNX model, but {words}.", "Export it: see docs/exporting.md."
+            )
+    return ModelError(f"The file '{path}' is not an ONNX model{why}.", _AGAIN)
 
 
 def _write_dense(message: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
 from functools import lru_cache
 
 import tvm
@@ -23,6 +24,14 @@ from ...targets import Target
 from ...tir.host import HOST
 
 
+@dataclass(frozen=True)
+class Storage:
+    """Block of memory that TVM allocates; `steps` are those whose results it holds, one after the other."""
+
+    nbytes: int
+    steps: tuple[int, ...]
+
+
 def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Baseline:
     """Compute the footprint of `tvm-default`; without sizes if TVM fails, which costs comparisons alone.
 
@@ -37,14 +46,9 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
 
 def _account(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
     """Count the storages and workspaces of TVM's own pipeline; `code`, `bound` and `floor` are 0: unknown."""
-    host = tvm.target.Target(HOST)
-    with host:
-        legal, lowered = _lower(module, tuple(inputs), tuple(outputs))
-        planned = tvm.transform.Sequential(
-            [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
-        )(legal)
+    lowered, storages = default_plan(module, inputs, outputs)
     program = lowered.program
-    blocks = [program.buffers[index].nbytes for index in program.input_buffers()] + _allocated_bytes(planned["main"])
+    blocks = [program.buffers[index].nbytes for index in program.input_buffers()] + [each.nbytes for each in storages]
     arena = sum(aligned(nbytes, target.alignment) for nbytes in blocks)
     workspace = largest_default_workspace(lowered)
     weights = program.weight_bytes
@@ -61,6 +65,17 @@ def _account(module: IRModule, target: Target, inputs: Ordered[str], outputs: Or
         kernels=len(program.steps),
         sum=sum_of_tensors(program),
     )
+
+
+def default_plan(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> tuple[Lowered, list[Storage]]:
+    """Return the program of `tvm-default`, and the storages that StaticPlanBlockMemory gives its results."""
+    host = tvm.target.Target(HOST)
+    with host:
+        legal, lowered = _lower(module, tuple(inputs), tuple(outputs))
+        planned = tvm.transform.Sequential(
+            [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
+        )(legal)
+    return lowered, _storages(planned["main"])
 
 
 def lowered_default(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> Lowered:
@@ -94,18 +109,30 @@ def _faster(name: str, module: IRModule) -> IRModule | None:
     return fold_constants(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
 
 
-def _allocated_bytes(function: relax.Function) -> list[int]:
-    """List the bytes of every storage, and of every tensor allocated outside of one."""
-    storage, tensor = Op.get("relax.memory.alloc_storage"), Op.get("relax.builtin.alloc_tensor")
-    blocks = []
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            call = binding.value
-            if not isinstance(call, relax.Call):
-                continue
-            if call.op == storage:
-                blocks.append(int(call.args[0].values[0]))
-            elif call.op == tensor:
-                bits = tvm.DataType(str(call.ty.dtype)).bits
-                blocks.append(math.prod(int(extent) for extent in call.ty.shape) * -(-bits // 8))
-    return blocks
+def _storages(function: relax.Function) -> list[Storage]:
+    """List every storage, and every tensor allocated outside of one, with the kernels that write there."""
+    storage, inside, outside = (
+        Op.get(name)
+        for name in ("relax.memory.alloc_storage", "relax.memory.alloc_tensor", "relax.builtin.alloc_tensor")
+    )
+    sizes: dict[relax.Var, int] = {}
+    places: dict[relax.Expr, relax.Var] = {}
+    steps: dict[relax.Var, list[int]] = {}
+    step = 0
+    for binding in (each for block in function.body.blocks for each in block.bindings):
+        call = binding.value
+        if not isinstance(call, relax.Call):
+            continue
+        if call.op == storage:
+            sizes[binding.var] = int(call.args[0].values[0])
+        elif call.op == outside:
+            bits = tvm.DataType(str(call.ty.dtype)).bits
+            sizes[binding.var] = math.prod(int(extent) for extent in call.ty.shape) * -(-bits // 8)
+            places[binding.var] = binding.var
+        elif call.op == inside:
+            places[binding.var] = call.args[0]
+        elif isinstance(call.op, relax.GlobalVar):
+            for each in set(call.args) & places.keys():  # a tensor is called by this name where it is written alone
+                steps.setdefault(places.pop(each), []).append(step)
+            step += 1
+    return [Storage(nbytes, tuple(steps.get(var, ()))) for var, nbytes in sizes.items()]

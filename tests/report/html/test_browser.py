@@ -93,6 +93,21 @@ def test_the_page_is_drawn_without_errors_requests_or_overflow(browser, file: Pa
         _screenshot(browser, Path(folder) / f"report-{width}-{scheme}.png", width)
 
 
+@pytest.mark.parametrize("width", [NARROW, 500, WIDE])
+def test_the_picture_of_the_readme_has_room_for_its_words(browser, width: int):
+    size = {"width": width - 32, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((Path(__file__).parents[3] / "docs" / "arena.svg").as_uri())
+    boxes = browser.execute_script(
+        "return [...document.querySelectorAll('text')].map(t => t.getBoundingClientRect()).map(b => [b.left, b.right, b.top, b.bottom])"
+    )
+    assert len(boxes) > 8
+    for number, (left, right, top, bottom) in enumerate(boxes):
+        assert left >= 0 and right <= width - 32
+        for other in boxes[:number]:  # letters leave a part of their line free
+            assert right <= other[0] or other[1] <= left or bottom - 4 <= other[2] or other[3] - 4 <= top
+
+
 def test_all_that_unfolds_links_and_scrolls_is_reached_by_the_keyboard(browser, file: Path):
     from selenium.webdriver.common.keys import Keys
 
