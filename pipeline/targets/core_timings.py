@@ -56,13 +56,16 @@ class CoreTimings:
     """Cycles of a core by class of instruction, each at least, likely and at most.
 
     `rows` are tried in order: a pattern of mnemonics, the cycles of one, and those for each register of a list. `jump` is added by a
-    jump, `stall` where an instruction reads the result of a load or of the floating-point unit just before. `pairs` tells whether
-    two independent instructions may issue at once.
+    jump, `load_stall` and `float_stall` where an instruction reads the result of a load, or of the floating-point unit, just before.
+    With `pipelined` a load or store just behind another takes a cycle less. `pairs` tells whether two independent instructions may
+    issue at once; at least, all take `paired` of their cycles.
     """
 
     rows: tuple[tuple[re.Pattern[str], Cycles, float], ...]
     jump: Cycles
-    stall: Cycles = Cycles(0, 0, 0)
+    load_stall: Cycles = Cycles(0, 0, 0)
+    float_stall: Cycles = Cycles(0, 0, 0)
+    pipelined: bool = False
     pairs: bool = False
     paired: float = 1.0
 
@@ -80,7 +83,7 @@ _M4 = _rows(
     (r"v(ldr|str)", (1, 2, 2), 0),
     (r"v", _ONE, 0),
     (r"(ldm|stm|push|pop|ldrd|strd)", _ONE, 1),
-    (r"ldr", (1, 2, 2), 0),
+    (r"ldr", (2, 2, 2), 0),
     (r"str", (1, 1, 2), 0),
     (r"[us]div", (2, 7, 12), 0),
     (r"", _ONE, 0),
@@ -104,13 +107,12 @@ _M55 = _rows(
 _RV32 = _rows((r"(div|rem)u?$", (2, 17, 33), 0), (r"", _ONE, 0))
 _TIMINGS = {
     "cortex-m0plus": CoreTimings(_M0, Cycles(1, 1, 2)),
-    "cortex-m4": CoreTimings(_M4, Cycles(1, 2, 3), Cycles(0, 1, 1)),
-    "cortex-m33": CoreTimings(_M4, Cycles(1, 2, 3), Cycles(0, 1, 1), paired=0.9),
-    "cortex-m7": CoreTimings(_M7, Cycles(0, 0.5, 8), Cycles(0, 2, 3), pairs=True),
-    "cortex-m55": CoreTimings(_M55, Cycles(0, 1, 3), Cycles(0, 1, 2)),
+    "cortex-m4": CoreTimings(_M4, Cycles(1, 2, 3), float_stall=Cycles(0, 1, 1), pipelined=True),
+    "cortex-m33": CoreTimings(_M4, Cycles(1, 2, 3), float_stall=Cycles(0, 1, 1), pipelined=True, paired=0.9),
+    "cortex-m7": CoreTimings(_M7, Cycles(0, 0.5, 8), Cycles(0, 1, 2), Cycles(0, 2, 3), pairs=True),
+    "cortex-m55": CoreTimings(_M55, Cycles(0, 1, 3), Cycles(0, 1, 2), Cycles(0, 1, 2)),
     "generic-rv32": CoreTimings(_RV32, Cycles(1, 2, 3), Cycles(0, 1, 1)),
 }
-_LOADS = re.compile(r"(v?ldr|l[bhw]u?$|c\.lw)")
 
 
 def core_timings(cpu: str) -> CoreTimings | None:
@@ -135,20 +137,22 @@ def cycles_of(blocks: Iterable[Block], core: CoreTimings, wait_states: int = 0) 
 def _straight(text: Sequence[str], core: CoreTimings) -> Cycles:
     """Return the cycles of one run through a block, without its jump."""
     total = Cycles(0, 0, 0)
-    before, waiting, free = None, False, False
+    before, free = None, False
     for line in text:
         now = _instruction(line)
         cycles = _row(now.mnemonic, core, now.registers)
         depends = before is not None and bool(before.writes & now.reads)
-        if depends and waiting:
-            cycles += core.stall
+        if depends and before is not None and before.unit in ("float", "load"):
+            cycles += core.float_stall if before.unit == "float" else core.load_stall
+        if core.pipelined and before is not None and now.single and before.single:
+            cycles = Cycles(*(max(1.0, each - 1) for each in cycles))
         if core.pairs:
             # the second of two issues with the first, unless it needs its result or the same unit
             together = free and not depends and before is not None and (before.unit != now.unit or now.unit == "alu")
-            cycles = Cycles(cycles.least / 2, cycles.likely - together, cycles.most)
+            cycles = Cycles(cycles.least / 2, max(0.0, cycles.likely - together), cycles.most)
             free = not together
-        total += Cycles(max(0.0, cycles.least), max(0.0, cycles.likely), cycles.most)
-        before, waiting = now, now.unit == "float" or bool(_LOADS.match(now.mnemonic))
+        total += cycles
+        before = now
     return Cycles(total.least * core.paired, total.likely, total.most)
 
 
@@ -158,6 +162,11 @@ class _Instruction(NamedTuple):
     reads: frozenset[str]
     unit: str
     registers: int
+
+    @property
+    def single(self) -> bool:
+        """Return whether it loads or stores one integer register."""
+        return self.unit in ("load", "store") and not self.registers and not self.mnemonic.startswith("v")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -172,10 +181,12 @@ def _instruction(line: str) -> _Instruction:
     written = frozenset(() if stores or not names else names[:2] if registers == 2 else names[:1])
     # an instruction that accumulates reads what it writes
     read = frozenset(names if stores or re.match(r"v?f?n?ml[as]|vfm|sml|uml", mnemonic) else names[1:])
-    if mnemonic.startswith("v") and not mnemonic.startswith(("vldr", "vstr", "vldm", "vstm")):
+    if mnemonic.startswith("v") and not mnemonic.startswith(("vldr", "vstr", "vldm", "vstm", "vpush", "vpop")):
         unit = "float"
-    elif re.match(r"(v?ldr|v?str|v?ldm|v?stm|push|pop|l[bhw]u?$|s[bhw]$)", mnemonic):
-        unit = "memory"
+    elif re.match(r"(v?ldr|v?ldm|v?pop|l[bhw]u?$)", mnemonic):
+        unit = "load"
+    elif re.match(r"(v?str|v?stm|v?push|s[bhw]$)", mnemonic):
+        unit = "store"
     elif re.match(r"(s?mul|ml|sm|um|us?mul|[us]div)", mnemonic):
         unit = "product"
     else:
