@@ -60,6 +60,7 @@ def _image(model: Model, board: str, found: Path, scratch: Path) -> dict:
     error = "equal" if measured["max_abs_error"] == 0 else f"{measured['max_rel_error']:.0e} of the range"
     return {part: report["best"][part] for part in _PARTS} | {
         "instructions": measured["instructions"],
+        "estimated": (measured["estimated"] or {}).get("cycles"),
         "error": error,
         "fits": report["fits"],
     }
@@ -71,28 +72,33 @@ def table(rows: dict[str, dict], head: Iterable[str]) -> str:
         "# Boards without an operating system", "", *head, "",
         "The models of MLPerf Tiny, each by the sequence that one search found for a Cortex-M4. Bytes, as linked: ram is .data,",
         ".bss and the painted stack, with inputs and outputs; flash .text, .rodata and .data, without start-up. Instructions are",
-        "those an emulator executes in one run; cycles are the best published ones, on silicon, and ratio is instructions ÷ cycles.",
+        "those an emulator executes in one run; cycles are estimated from them by class, in brackets at least and at most, on memory",
+        "without waits. Published are the best cycles of three vendors each, on silicon; ratio is estimated ÷ published.",
         "Outputs: those of ONNX Runtime, on the file; integers equal.", "",
-        "| model | board | ram | of it stack | flash | of it code | instructions | cycles published | ratio | outputs |",
-        "| --- | --- |" + " ---: |" * 8,
+        "| model | board | ram | of it stack | flash | of it code | instructions | cycles | published | ratio | outputs |",
+        "| --- | --- |" + " ---: |" * 9,
     ]  # fmt: skip
     for name, row in rows.items():
         for board in BOARDS if "failed" not in row else ():
             lines.append(_line(name, board, row[board]))
         if "failed" in row:
-            lines.append(f"| {name} | failed: {' '.join(row['failed'].split())} |" + " |" * 8)
+            lines.append(f"| {name} | failed: {' '.join(row['failed'].split())} |" + " |" * 9)
     return "\n".join(lines) + "\n"
 
 
 def _line(name: str, board: str, found: dict) -> str:
     if "failed" in found:
-        return f"| {name} | {board}: {' '.join(found['failed'].split())} |" + " |" * 8
-    cycles = PUBLISHED.get(board, {}).get(name.partition("-")[0]) if name.endswith("int8") else None
+        return f"| {name} | {board}: {' '.join(found['failed'].split())} |" + " |" * 9
+    published = PUBLISHED.get(board, {}).get(name.partition("-")[0]) if name.endswith("int8") else None
     ratio = " | ".join(
-        ("", "") if cycles is None else (f"{cycles * 1e6:,.0f}", f"{found['instructions'] / cycles / 1e6:.2f}")
+        ("", "")
+        if published is None or found["estimated"] is None
+        else (f"{published * 1e6:,.0f}", f"{found['estimated'][1] / published / 1e6:.2f}")
     )
     sizes = " | ".join(f"{found[part]:,}" for part in ("ram", "stack", "flash", "code", "instructions"))
-    return f"| {name} | {board}{'' if found['fits'] else ' (does not fit)'} | {sizes} | {ratio} | {found['error']} |"
+    least, likely, most = found["estimated"] or (None,) * 3
+    cycles = "" if likely is None else f"{likely:,} ({least:,} to {most:,})"
+    return f"| {name} | {board}{'' if found['fits'] else ' (does not fit)'} | {sizes} | {cycles} | {ratio} | {found['error']} |"
 
 
 if __name__ == "__main__":

@@ -199,6 +199,7 @@ def _metrics(facts: Facts) -> Iterator[tuple[str, str]]:
         "latency in milliseconds": ran.latency_ms,
         "instructions of a run": ran.instructions,
         "cycles of a run": ran.cycles,
+        "estimated milliseconds of a run": None if ran.estimated is None else ran.estimated.likely,
         "largest error as a share of the output's range": ran.max_rel_error,
     }
     yield from ((kind, str(value)) for kind, value in values.items() if value is not None)

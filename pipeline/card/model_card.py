@@ -124,6 +124,8 @@ def _run(facts: Facts) -> Iterator[str]:
     yield f"latency: {time}"
     if ran.instructions is not None:
         yield f"instructions of a run: {ran.instructions:,}, counted by an emulator"
+    if ran.estimated is not None:
+        yield f"time on the device: {ran.estimated.summary} from the instructions of an emulator by class"
     if ran.cycles is not None:
         yield f"cycles of a run: {ran.cycles:,}, counted on the device"
     yield f"threads: {facts.manifest.get('threads', 1)}"

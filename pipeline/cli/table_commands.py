@@ -23,7 +23,7 @@ def explain(
     wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """Explain ram and flash: live buffers at the peak, levers used and left, bytes of initializers and kernels.
+    """Explain ram, flash and the time on boards: live buffers at the peak, levers, initializers, kernels.
 
     And accuracy, if the model was evaluated: the worst classes and samples.
     """
@@ -37,6 +37,7 @@ def explain(
     from ..report.arena.explain import explain as explain_plan
     from ..report.arena.explain_bodies import bodies_table, explain_bodies
     from ..report.arena.explain_flash import explain_flash, flash_tables
+    from ..report.arena.explain_time import explain_time, time_table
     from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
     from ..report.front_table import remedy_lines, tradeoff_table
@@ -55,9 +56,13 @@ def explain(
     file = folder / "footprint.json"
     report = read_report(file) if file.is_file() else None
     flash = explain_flash(saved, None if report is None else report.best)
+    time = explain_time(folder / "cycles.json", saved.code)
     accuracy = None if report is None else accuracy_beside(folder, report.model, report.target)
     if as_json:
-        parts = {"arena": asdict(explained), "bodies": [asdict(body) for body in bodies], "flash": asdict(flash)}
+        parts = {
+            "arena": asdict(explained), "bodies": [asdict(body) for body in bodies], "flash": asdict(flash),
+            "time": None if time is None else asdict(time),
+        }  # fmt: skip
         typer.echo(json_lines(parts | ({} if accuracy is None else {"accuracy": asdict(accuracy)})), nl=False)
         return
     print_table(explanation_table(explained, wide))
@@ -68,6 +73,8 @@ def explain(
     if bodies:
         print_table(bodies_table(bodies, wide))
     print_table(flash_tables(flash, wide))
+    if time is not None:
+        print_table(time_table(time, wide))
     if report is not None:
         print_table(measured_line(report, wide))
     for line in () if accuracy is None else accuracy_lines(accuracy):

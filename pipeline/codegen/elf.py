@@ -119,6 +119,12 @@ def read_object(data: _Bytes) -> ElfObject:
     return ElfObject(sections, symbols, _users(data, sections, symbols, wide))
 
 
+def functions_of(data: _Bytes) -> tuple[Symbol, ...]:
+    """Return the functions that a little-endian object or program defines."""
+    found = _symbols(data, sections_of(data), data[4] == 2)
+    return tuple(each for each in found if each.kind == _STT_FUNC and each.section)
+
+
 def sections_of(data: _Bytes) -> tuple[ElfSection, ...]:
     """Return the sections of a little-endian object or program."""
     return _sections(data, data[4] == 2)

@@ -142,9 +142,9 @@ def _verdict(predictor: SizePredictor, target: Target, limits: TargetLimits) -> 
     from ..passes.sequence.failures import failure_of
 
     try:
-        found = FitVerdict(target.name, predictor.sizes(target), limits)
+        found = FitVerdict(target.name, predictor.sizes(target), limits, mhz=target.mhz)
         if found.sizes.near and found.is_close(_CLOSE):
-            found = FitVerdict(target.name, predictor.own_sizes(target), limits)
+            found = FitVerdict(target.name, predictor.own_sizes(target), limits, mhz=target.mhz)
         return found
     except ModelError as error:
         return FitVerdict(target.name, Sizes(0, 0, 0, 0), limits, error.what)

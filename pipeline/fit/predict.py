@@ -36,6 +36,10 @@ _BESIDE_STACK = 50
 #: bytes of code, relative to that of Cortex-M4: of six models (riscv32 0.7 to 3.4, x86_64 0.4 to 1.9), of one (aarch64),
 #: and taken like those (arm, riscv64)
 _RATIOS = {"thumb": 1.0, "riscv32": 1.5, "x86_64": 1.1, "aarch64": 1.3, "arm": 1.3, "riscv64": 1.5}
+#: cycles of a run, relative to those of the model of cycles: see benchmarks/results/board_time.md
+_CYCLES = {
+    "cortex-m0plus": 1.9, "cortex-m4": 1.45, "cortex-m33": 1.4, "cortex-m55": 1.05, "cortex-m7": 0.8, "generic-rv32": 1.1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class SizePredictor:
         code = code or self._code(lowered, target)
         found = Sizes(
             plan.arena, workspace, weights, code.nbytes, code.stack, DATA if target.bare else 0,
-            0 if target.weights == "in-place" else weights, near=not exact,
+            0 if target.weights == "in-place" else weights, near=not exact, cycles=_cycles(lowered, target),
         )  # fmt: skip
         self._known.append(_Known(target, found))
         return found
@@ -95,14 +99,16 @@ class SizePredictor:
         return OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
 
     def _model(self, target: Target) -> Sizes:
-        """Return the sizes by the search alone: nothing is lowered again, nor compiled."""
+        """Return the sizes by the search alone: nothing is compiled, and lowered again only for the time on a board."""
         plan = self._plan
         arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
         code = round(OF_BOUND * plan.most_code * _ratio(self._searched, target))
         stack, data = (_STACK, DATA) if target.bare else (0, 0)
+        timed = target.mhz is not None and self._affordable(target)
         return Sizes(
-            arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True
-        )
+            arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True,
+            cycles=_cycles(self._schedule(target)[0], target) if timed else None,
+        )  # fmt: skip
 
     @cached_property
     def _before(self) -> Lowered:
@@ -155,6 +161,7 @@ class SizePredictor:
         weights = 0 if target.weights == "in-place" else base.sizes.weights
         return replace(
             base.sizes, code=_scale(base, target), stack=_stack_like(base, target), data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
+            cycles=_cycles_like(base, target),
         )  # fmt: skip
 
 
@@ -174,6 +181,22 @@ def _scale(base: _Known, target: Target) -> int:
 def _stack_like(base: _Known, target: Target) -> int:
     """Estimate the stack on a target by that on another."""
     return (base.sizes.stack or _STACK) if target.bare else 0
+
+
+def _cycles(lowered: Lowered, target: Target) -> float | None:
+    """Return the cycles of a run on a board; None for others, whose clocks are not known."""
+    from ..tir.counts.operation_counts import program_cycles
+
+    if target.mhz is None:
+        return None
+    return program_cycles(lowered.program, lowered.kernels, target) * _CYCLES.get(target.cpu, 1.0)
+
+
+def _cycles_like(base: _Known, target: Target) -> float | None:
+    """Return the cycles of a run on a board with the machine of another; None for any other."""
+    if base.sizes.cycles is None or base.target.machine != target.machine:
+        return None
+    return base.sizes.cycles * _CYCLES.get(target.cpu, 1.0) / _CYCLES.get(base.target.cpu, 1.0)
 
 
 def _ratio(base: Target, target: Target) -> float:

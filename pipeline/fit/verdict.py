@@ -14,7 +14,7 @@ class Sizes:
     """Bytes of a library on a target, by part; `data` is in ram and, without an operating system, in flash too.
 
     `stack` is predicted only without an operating system. `weights_in_ram` are those that the target copies. `near`: the sizes
-    of a target like it, whose kernels are not its own.
+    of a target like it, whose kernels are not its own. `cycles` are those of a run by the model of cycles, None where nothing was scheduled.
     """
 
     arena: int
@@ -25,6 +25,7 @@ class Sizes:
     data: int = 0
     weights_in_ram: int = 0
     near: bool = False
+    cycles: float | None = None
 
     @property
     def ram(self) -> int:
@@ -60,6 +61,12 @@ class FitVerdict:
     sizes: Sizes
     limits: TargetLimits
     refused: str = ""
+    mhz: int | None = None
+
+    @property
+    def milliseconds(self) -> float | None:
+        """Return the predicted time of a run on a board; None without a clock, or predicted cycles."""
+        return None if self.mhz is None or self.sizes.cycles is None else self.sizes.cycles / self.mhz / 1e3
 
     @property
     def lacking(self) -> dict[str, int]:
@@ -84,6 +91,7 @@ class FitVerdict:
         """Return the object that `passfit fit --json` prints for a target."""
         free = {"ram": self.limits.ram - self.sizes.ram, "flash": self.limits.flash - self.sizes.flash}
         found = {"target": self.target, "ram": self.sizes.ram, "flash": self.sizes.flash, "fits": self.fits}
+        found["milliseconds"] = self.milliseconds
         return found | {
             "refused": self.refused,
             "free": free,

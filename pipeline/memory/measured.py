@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..support.sizes import format_milliseconds
 from .limits import RegionUse
 
 #: begins the reason why a library that ran was not compared with its file
@@ -41,6 +42,34 @@ class Energy:
 
     how: str
     mj_per_run: float | None = None
+
+
+@dataclass(frozen=True)
+class EstimatedTime:
+    """Time of a run on a board at `mhz`, by cycles of the instructions that an emulator counted: see `targets/core_timings.py`.
+
+    `cycles` are at least, likely and at most: without and with pairing, waits for flash, and the longest divisions.
+    """
+
+    cycles: tuple[int, int, int]
+    mhz: int
+
+    @property
+    def milliseconds(self) -> tuple[float, float, float]:
+        """Return the time at least, likely and at most."""
+        least, likely, most = (each / self.mhz / 1e3 for each in self.cycles)
+        return least, likely, most
+
+    @property
+    def likely(self) -> float:
+        """Return the likely time in milliseconds."""
+        return self.milliseconds[1]
+
+    @property
+    def summary(self) -> str:
+        """Describe the estimate in one phrase."""
+        least, likely, most = map(format_milliseconds, self.milliseconds)
+        return f"about {likely} at {self.mhz} MHz ({least} to {most}, estimated)"
 
 
 @dataclass(frozen=True)
@@ -108,7 +137,8 @@ class Measured:
     the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
     uses of the caller's stack, in bytes. Without an operating system `ram` is that of the image, .data and .bss, and `flash` .text,
     .rodata and .data, and `regions` tells them by memory; elsewhere `flash` is None. `latency_ms` is the median of a run, None under an emulator. `instructions`
-    are counted over one run under an emulator; None natively, and where there are too many to count. `cycles` are those of the first run on a device on the desk. `max_rel_error` is
+    are counted over one run under an emulator; None natively, and where there are too many to count. `cycles` are those of the first run on a device on the desk, `estimated` the time of a run on a board
+    whose image an emulator ran. `max_rel_error` is
     the largest absolute error divided by the range of that output in the reference. `verified_by` names the reference, on
     the file as given: "onnxruntime", or ONNX's own evaluator, "onnx"; or "not-verified: " and the reason. It is None
     where the library did not run.
@@ -137,6 +167,7 @@ class Measured:
     flash: int | None = None
     regions: tuple[RegionUse, ...] = ()
     cycles: int | None = None
+    estimated: EstimatedTime | None = None
     reordered: ReorderedRows | None = None
     samples: int | None = None
 

@@ -82,6 +82,8 @@ def measured_phrase(report: FootprintReport) -> str:
         parts.append(f"energy {measured.energy.how}" if mj is None else f"{mj:.3g} mJ a run")
     if measured.instructions is not None:
         parts.append(f"{measured.instructions} instructions a run")
+    if measured.estimated is not None:
+        parts.append(measured.estimated.summary)
     if measured.cycles is not None:
         parts.append(f"{measured.cycles} cycles a run")
     if measured.compile_seconds is not None:

@@ -10,7 +10,7 @@ from ..fit.fit_model import FitReport
 from ..fit.remedies import Int8Reach
 from ..fit.verdict import FitVerdict, Sizes
 from ..memory.footprint import FootprintReport
-from ..support.sizes import format_bytes
+from ..support.sizes import format_bytes, format_milliseconds
 from .fit import Name, fitted, table
 from .levers import percent
 
@@ -21,15 +21,29 @@ _NEAR = "≈"
 def targets_that_fit(report: FitReport, wide: bool = False) -> RenderableType:
     """Show every target with its verdict, then the smallest that fits, and remedies for the next smaller one."""
     made = table(
-        f"does {report.model} fit? predicted, nothing is built", "<target", ">ram", ">of", ">flash", ">of", "<verdict"
+        f"does {report.model} fit? predicted, nothing is built",
+        "<target",
+        ">ram",
+        ">of",
+        ">flash",
+        ">of",
+        ">time",
+        "<verdict",
     )
     for each in report.verdicts:
         near = f"{_NEAR} " if each.sizes.near else ""
         ram, flash = (
             "–" if each.refused else near + format_bytes(nbytes) for nbytes in (each.sizes.ram, each.sizes.flash)
         )
+        time = "" if each.refused or each.milliseconds is None else f"{_NEAR} {format_milliseconds(each.milliseconds)}"
         made.add_row(
-            Name(each.target), ram, format_bytes(each.limits.ram), flash, format_bytes(each.limits.flash), verdict(each)
+            Name(each.target),
+            ram,
+            format_bytes(each.limits.ram),
+            flash,
+            format_bytes(each.limits.flash),
+            time,
+            verdict(each),
         )
     return fitted(made, *_lines(report), wide=wide)
 
@@ -49,7 +63,9 @@ def _lines(report: FitReport) -> Iterator[str]:
     if report.verdicts:
         yield _plan(report)
     if any(each.sizes.near for each in report.verdicts):
-        yield f"{_NEAR} from a target like it, or code and stack by a model; --target computes its own"
+        yield f"{_NEAR} sizes: from a target like it, or code and stack by a model; --target computes its own"
+    if any(each.milliseconds is not None for each in report.verdicts):
+        yield f"{_NEAR} time: by a model of cycles at the board's clock, right by a factor of two; `passfit compile` counts its instructions"
     if report.next is None:
         return
     below = report.on(report.next)

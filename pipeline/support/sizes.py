@@ -50,3 +50,8 @@ def format_bytes(nbytes: int) -> str:
         if round(size / _UNITS[unit], 1) < 1024:
             return f"{sign}{size / _UNITS[unit]:.1f} {unit}"
     return f"{sign}{size / _UNITS['GiB']:.1f} GiB"
+
+
+def format_milliseconds(value: float) -> str:
+    """Format a time as `0.042 ms`, `12.3 ms` or `1,180 ms`: three digits, or whole milliseconds."""
+    return f"{value:.3g} ms" if value < 100 else f"{value:,.0f} ms"

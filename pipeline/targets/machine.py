@@ -33,7 +33,7 @@ class Machine:
     products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `rolled`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
     before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
-    to tile. Buffers of up to `stack` bytes are on the stack, where LLVM may keep them in registers.
+    to tile. `soft_floats` says that floats are computed by functions. Buffers of up to `stack` bytes are on the stack, where LLVM may keep them in registers.
     """
 
     lanes: int = 8
@@ -49,6 +49,7 @@ class Machine:
     transposes: bool = False
     near: int = 16384
     stack: int = _STACK
+    soft_floats: bool = False
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.
@@ -80,7 +81,8 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
     An unlisted architecture gets the default, which is slower than need be at worst.
     """
     if architecture in ("riscv32", "thumb"):
-        return replace(_SCALAR, dots="+dsp" in features)
+        floats = any(re.match(r"\+(f$|fp|vfp)", word) for word in features)
+        return replace(_SCALAR, dots="+dsp" in features, soft_floats=not floats)
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR

@@ -79,6 +79,7 @@ def figures(
         "max_rel_error": ran.matched_error,
         "instructions": ran.instructions,
         "cycles": ran.cycles,
+        "estimated_ms": None if ran.estimated is None else ran.estimated.likely,
     }
     yield from (MetricValue(f"{BEST}/{name}", value) for name, value in alone.items() if value is not None)
     if result.quantised is not None:

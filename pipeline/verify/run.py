@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 from ..codegen.library import Library
 from ..errors import NumericError, PassfitError
@@ -16,13 +17,14 @@ from ..program import Program
 from ..support.strictness import spare
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
-from .cases import Case
+from .cases import Case, Tensors
 from .compare import Difference, compare, farthest
 from .golden import keep_golden
 from .integers.given_outputs import GivenOutputs
+from .measure.board_time import counting, estimate_time
 from .measure.energy import Counter, energy_of, rapl_counters
 from .measure.instructions import instructions
-from .runner import LinkedImage, link
+from .runner import Linked, LinkedImage, link
 
 #: native: enough runs for a median; emulated: the cases alone, as an emulator's time says little about the device
 _NATIVE_REPEATS, _NATIVE_SECONDS, _EMULATED_REPEATS = 10, 0.3, 0
@@ -74,10 +76,16 @@ def verify_library(
             counted = None
             if not (runner.native or target.bare):
                 counted = thread.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
-            report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
+            inputs = [*(case.inputs for case in chosen), *more]
+            report, results = _run(linked, inputs, repeats, files)
             count = report.get("instructions")
             if counted is not None:
                 count = spare("the count of instructions", counted.result, lambda why: None)
+            estimated = None
+            if isinstance(linked, LinkedImage) and count is not None:
+                estimated = spare(
+                    "the estimate of time", partial(estimate_time, linked, len(inputs), count), lambda why: None
+                )
         outputs, further = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
     ram = _ram(report, twin, library, target) if runner.native else None
@@ -111,12 +119,21 @@ def verify_library(
         max_rel_error=None if difference is None else difference.relative,
         instructions=count,
         cycles=report.get("cycles"),
+        estimated=estimated,
         error=None if difference is None else _error(difference, chosen),
         reordered=None if difference is None else difference.reordered,
         samples=len(chosen) - len(seeded) or None,
         given=agreement,
         verified_by=f"{NOT_VERIFIED}: {unknown[0]}" if unknown else chosen[0].reference,
     )
+
+
+def _run(linked: Linked, inputs: list[Tensors], repeats: int, counters: list[Path]) -> tuple[dict, list[Tensors]]:
+    """Run the cases; an image by an emulator that counts, if that works."""
+    if isinstance(linked, LinkedImage) and (counted := counting(linked)) is not linked:
+        with suppress(PassfitError):  # of the plugin; any other comes again
+            return counted.run(inputs)
+    return linked.run(inputs, repeats, _NATIVE_SECONDS, counters)
 
 
 def _compare(

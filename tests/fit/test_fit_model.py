@@ -94,6 +94,14 @@ def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, 
         api.fit(cnn, targets[:1], search=QUICK)
 
 
+def test_boards_have_a_time_by_their_clock(cnn: Path):
+    names = ("stm32f446", "stm32l4r5", "stm32h743", "rp2040", "rpi4")
+    report = api.fit(cnn, [get_target(name) for name in names], search=replace(QUICK, max_slowdown=None))
+    times = {name: report.on(name).milliseconds for name in names}
+    assert times["rpi4"] is None and times["stm32h743"] < times["stm32f446"] < times["stm32l4r5"] < times["rp2040"]
+    assert times["stm32l4r5"] == pytest.approx(times["stm32f446"] * 180 / 120)
+
+
 def test_without_a_target_there_is_nothing_to_fit(cnn: Path):
     with pytest.raises(ConfigError):
         api.fit(cnn, [])

@@ -19,8 +19,8 @@ from passfit.targets import Machine, get_target
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
         ("mps2-an386", Machine(1, 20, compact=True, dots=True)),
-        ("rv32-virt", Machine(1, 20, compact=True)),
-        ("rp2040", Machine(1, 20, compact=True)),
+        ("rv32-virt", Machine(1, 20, compact=True, soft_floats=True)),
+        ("rp2040", Machine(1, 20, compact=True, soft_floats=True)),
         ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
     ],
 )

@@ -13,7 +13,7 @@ from passfit.frontend.relax.checked import checked
 from passfit.kernels.rules.tiles.hoist_guards import hoist_places
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
-from passfit.tir.counts.instructions import DIVISION
+from passfit.tir.counts.instructions import DIVISION, SOFT
 from passfit.tir.counts.operation_counts import kernel_work
 from passfit.tir.operators.quads import neighbours
 
@@ -58,6 +58,11 @@ def scaled(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
 def test_contiguous_loops_count_as_vectorized_and_not_without_vectors():
     assert totals(kernel_work(scaled, AVX2)) == (8, 8, 8)
     assert totals(kernel_work(scaled, SCALAR)) == (64, 64, 64)
+
+
+def test_floats_in_software_take_a_function_for_each_operation():
+    arithmetic, *others = totals(kernel_work(scaled, Machine(lanes=1, soft_floats=True)))
+    assert arithmetic == 64 + 64 * 2 * SOFT and others == [64, 64]
 
 
 @T.prim_func(private=True, s_tir=True)

@@ -157,6 +157,7 @@ def figures(before: FootprintReport, after: FootprintReport) -> Iterable[Figure]
     measured = tuple((_measured(each.measured)) for each in (before, after))
     for name, unit in (
         ("latency", "ms"),
+        ("estimated time", "ms"),
         ("instructions", "count"),
         ("max error", "share"),
         ("elements that differ", "share"),
@@ -194,6 +195,7 @@ def _measured(measured: Measured) -> Mapping[str, float | None]:
     given = measured.given
     return {
         "latency": measured.latency_ms,
+        "estimated time": None if measured.estimated is None else measured.estimated.likely,
         "instructions": measured.instructions,
         "max error": measured.max_rel_error,
         "elements that differ": None if given is None else given.differing,

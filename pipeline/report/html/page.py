@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ...support.sizes import format_bytes
+from ...support.sizes import format_bytes, format_milliseconds
 from ..accuracy_table import score_text, share
 from ..fit import printable, shorten
 from ..results import Json, Result, Results
@@ -109,6 +109,8 @@ def _figures(result: Result) -> tuple[str, ...]:
     time = "–"
     if measured.latency_ms is not None:
         time = f"{measured.latency_ms:.3g} ms"
+    elif measured.estimated is not None:
+        time = f"≈ {format_milliseconds(measured.estimated.likely)}"
     elif measured.instructions is not None:
         time = f"{measured.instructions:,} instructions"
     error = error_text(measured.matched_error)

@@ -27,6 +27,8 @@ _LIBRARY = frozenset(
     )
 )  # fmt: skip
 _CALL = 40
+#: those of an addition or product of floats in software: 40 to 60 (counted for MLPerf Tiny's float models on armv6m and rv32imc)
+SOFT = 50
 #: what no instruction computes; strings are the reasons of checks
 _LEAVES = (Var, IntImm, FloatImm, StringImm)
 
@@ -34,6 +36,11 @@ _LEAVES = (Var, IntImm, FloatImm, StringImm)
 def instructions(value: Expr) -> float:
     """Count the instructions of one each, for a vector; a multiplication and its addition are one."""
     return max(0.0, sum(cost == 1 for _, cost in _nodes(value)) - _count_fused(value))
+
+
+def soft_instructions(value: Expr) -> float:
+    """Count the instructions of one element's floats on a processor that computes them by functions."""
+    return SOFT * sum(str(each.ty.dtype).startswith("float") for each, cost in _nodes(value) if cost)
 
 
 def long_instructions(value: Expr, lanes: int) -> list[tuple[Expr, float]]:

@@ -35,7 +35,7 @@ from ..memoise import memoise_by_structure
 from ..operators.quads import joined_loads
 from ..row_window import calls_of
 from .cache_traffic import CacheTraffic, StatementNest, StridedAccess
-from .instructions import DIVISION, instructions, long_instructions, widest
+from .instructions import DIVISION, instructions, long_instructions, soft_instructions, widest
 from .loop_counts import (
     BRANCHED,
     SERIAL,
@@ -108,6 +108,15 @@ def predicted_cycles(kernel: PrimFunc, target: Target, near: bool = False) -> fl
     """Return the cycles of one call of a scheduled kernel on `target`, by the model in `targets/cycles.py`."""
     core = core_of(target.architecture)
     return kernel_cycles(kernel_work(kernel, target.machine, core), core, near)
+
+
+def program_cycles(program: Program, kernels: Mapping[str, PrimFunc], target: Target) -> float:
+    """Return the cycles of one run of a program with scheduled kernels."""
+    nearby = near_calls(program, core_of(target.architecture).second)
+    return sum(
+        predicted_cycles(kernels[call.step.kernel], target, near) * call.runs
+        for call, near in zip(program.calls(), nearby)
+    )
 
 
 def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[bool]:
@@ -232,6 +241,8 @@ class _Counter:
         )
         addresses += (DIVISION * wrapped + branches(loops, vectors)) * place.share
         arithmetic = instructions(store.value) * everywhere
+        if self._machine.soft_floats:
+            arithmetic += soft_instructions(store.value) * everywhere
         for each, cost in long_instructions(
             store.value, lanes if any(loop.kind == VECTORIZED for loop in loops) else 1
         ):
