@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passfit import api
+from passfit.artifacts.origin import import_options
 from passfit.artifacts.places import (
     accuracy_file,
     canonical_model,
@@ -46,9 +47,7 @@ def evaluate(params: Params, model: str, target: str) -> str:
                 max_error=params.search.max_error,
             ),
             progress=progress,
-            shapes=declared.shapes,
-            fix=declared.fix,
-            outputs=declared.outputs,
+            **import_options(declared).keywords(),
         )
     place = accuracy_file(model, target)
     write_accuracy(report, place)

@@ -34,7 +34,8 @@ _UNREAD = ("description", "source", "ram", "flash", "index_checks", "runner")
 
 def import_options(declared: ModelParams) -> ImportOptions:
     """Return the choices of an import that params.yaml declares for a model."""
-    return ImportOptions(declared.shapes, declared.fix, declared.outputs, declared.inputs, declared.io)
+    io = declared.io or (None if declared.quantize is None else declared.quantize.io)
+    return ImportOptions(declared.shapes, declared.fix, declared.outputs, declared.inputs, io)
 
 
 def import_record(params: Params, model: str) -> OriginRecord:

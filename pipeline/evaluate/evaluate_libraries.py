@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def open_evaluation(
     samples = read_samples(data, input_forms(reference or canonical))
     behind = None
     if original is not None:
-        behind = given_model(resolve_source(str(original)), options)
+        behind = given_model(resolve_source(str(original)), replace(options, io=None))  # a file of floats has none
         if behind is None:
             raise ConfigError(f"'{original}' is canonical, not an original.", "Give the file of the float model.")
     other = None if behind is None else (behind, read_samples(data, input_forms(behind)))
