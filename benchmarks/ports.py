@@ -24,10 +24,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from passfit.frontend.quantised.port_scales import port_scales
 
-#: models of pictures; ocr-det-640 and the larger ones of the zoo take minutes more
+#: models of pictures; the others of models.toml and of the zoo take minutes more
 PICTURES = (
-    "ocr-det-320", "ocr-cls", "ocr-rec", "mtcnn-onet", "mtcnn-rnet", "mtcnn-pnet", "face-scrfd", "tinyocr-det", "tinyocr-rec",
-    "mobilenet_v1", "mobilenet_v2", "squeezenet1.1", "vision_transformer",
+    "ocr-det-320", "ocr-cls", "ocr-rec", "mtcnn-onet", "mtcnn-rnet", "mtcnn-pnet", "mobilenet_v1", "mobilenet_v2", "squeezenet1.1",
+    "vision_transformer",
 )  # fmt: skip
 #: what these models take: 0 to 255, less 127.5, by 128
 FORM = "uint8,nhwc,mean=127.5,std=128"
