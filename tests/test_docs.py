@@ -18,6 +18,7 @@ PAGES = (
     "latency-and-tuning",
     "memory-model",
     "microcontrollers",
+    "packages",
     "passes",
     "quantised-models",
     "release-0.2.0",
