@@ -19,6 +19,7 @@ PAGES = (
     "latency-and-tuning",
     "memory-model",
     "microcontrollers",
+    "packages",
     "passes",
     "python-api",
     "quantised-models",

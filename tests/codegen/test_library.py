@@ -166,6 +166,36 @@ def test_a_program_may_bind_its_own_arena_and_leave_the_static_one_out(tmp_path)
     assert b"matmul_exp_arena_block" not in (tmp_path / "main").read_bytes()
 
 
+TURNS = """
+#include "NAME.h"
+#include <stdio.h>
+static unsigned char own[2][MACRO_ARENA_BYTES] __attribute__((aligned(MACRO_ARENA_ALIGNMENT)));
+static NAME_instance_t instances[2];
+int main(void) {
+  const size_t count = MACRO_INPUT0_BYTES / sizeof(NAME_input0_t);
+  for (int k = 0; k < 2; ++k) if (NAME_instance_bind(&instances[k], own[k])) return 1;
+  for (int k = 0; k < 2; ++k) for (size_t i = 0; i < count; ++i) NAME_instance_input0(&instances[k])[i] = (float)(k + 1);
+  for (int k = 0; k < 2; ++k) if (NAME_instance_run(&instances[k])) return 2;
+  for (int k = 0; k < 2; ++k) printf("%.6f ", NAME_instance_output0(&instances[k])[0]);
+  return 0;
+}
+"""
+
+
+@native
+@pytest.mark.parametrize("threads", [1, 3])
+def test_instances_with_workspace_or_threads_of_their_own_run_in_turns(tmp_path, threads):
+    """`reversed_rows` doubles its input twice, through a workspace."""
+    from .test_threads import library
+
+    made = library(tmp_path / "l", threads)[0]
+    text = made.header.read_text()
+    assert "of all passfit libraries in the program" in text and "side by side" not in text
+    source = TURNS.replace("NAME", "rows").replace("MACRO", "ROWS")
+    done = run_program(tmp_path, source, made, flags=["-lpthread"])
+    assert (done.returncode, done.stdout) == (0, "4.000000 8.000000 ")
+
+
 FAILING = """
 #include "matmul_exp.h"
 #include <stdio.h>

@@ -227,6 +227,20 @@ def test_the_arduino_library_follows_its_specification(tmp_path, result):
     assert (tmp_path / "src" / f"{M}_selftest.c").read_text().count("#ifdef PASSFIT_SELFTEST") == 1
 
 
+def test_sources_compile_as_arduino_compiles_a_library(tmp_path, result):
+    """Compile all sources below src, with src among the folders of headers."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    write_package(result(BOARD), "arduino", tmp_path, source=True)
+    assert "precompiled" not in (tmp_path / "library.properties").read_text()
+    sources = [str(file) for file in sorted((tmp_path / "src").rglob("*.[cS]"))]
+    flags = "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os -Wall -Wextra -Werror -DPASSFIT_SELFTEST -Isrc -c"
+    run("arm-none-eabi-gcc", *flags.split(), *sources, cwd=tmp_path)
+    assert {f"{M}_library.o", f"{M}_kernels.o", f"{M}_weights.o", f"{M}_selftest.o"} <= {
+        file.name for file in tmp_path.glob("*.o")
+    }
+
+
 def test_the_cmsis_pack_names_its_files(tmp_path, result):
     """Check what the Open-CMSIS-Pack specification 1.7 requires of a package description."""
     write_package(result(BOARD), "cmsis-pack", tmp_path, "2.1.0")
