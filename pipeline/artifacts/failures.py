@@ -9,7 +9,7 @@ from pathlib import Path
 #: stages a result depends on, in the order they run, by the names of their functions
 STAGES = {
     "toolchain": "toolchain", "fetch": "fetch", "import_model": "import", "optimize": "optimize", "tune": "tune",
-    "compile_library": "compile", "footprint": "footprint",
+    "quantize": "quantize", "compile_library": "compile", "footprint": "footprint",
 }  # fmt: skip
 
 
