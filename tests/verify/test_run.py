@@ -74,6 +74,7 @@ static int32_t slow(void) {{
   nanosleep(&pause, NULL);
   return {name}_run();
 }}
+#undef {name}_run
 #define {name}_run slow
 """
     built.header.write_text(built.header.read_text() + slow)
@@ -94,6 +95,7 @@ static int32_t wasteful(void) {{
   for (unsigned i = 0; i < sizeof hidden; ++i) ((volatile unsigned char *)hidden)[i] = 1;
   return {name}_run();
 }}
+#undef {name}_run
 #define {name}_run wasteful
 """
     built.header.write_text(built.header.read_text() + hidden)
@@ -115,6 +117,7 @@ static __attribute__((noinline)) int32_t deep(void) {{
   for (unsigned i = 0; i < sizeof room; ++i) room[i] = 1;
   return {name}_run();
 }}
+#undef {name}_run
 #define {name}_run deep
 """
     built.header.write_text(built.header.read_text() + deep)
