@@ -174,6 +174,13 @@ def test_limits_of_a_run_hold_exactly_up_to_their_figures():
     ]
 
 
+def test_the_latency_of_a_board_is_the_most_of_its_estimate():
+    board = result(latency_ms=None, estimated={"cycles": [20_000, 30_000, 40_000], "mhz": 20})
+    for limit, ok in (("2ms", True), ("1.9ms", False)):
+        found = verdicts(declare_with(budget={"latency": limit}), board)["latency", "budget"]
+        assert found.ok == ok and found.used == 2.0 and "about 1.5 ms at 20 MHz (1 ms to 2 ms, estimated)" in found.why
+
+
 def test_a_limit_of_one_model_wins_and_null_lifts_it():
     limits = {"budget": {"latency": "1ms", "stack": 1}, "budgets": {"a": {"latency": "2ms", "stack": None}}}
     found = verdicts(declare_with(**limits), result(latency_ms=1.5, stack=9))
