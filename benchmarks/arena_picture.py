@@ -208,7 +208,7 @@ def _legend(y: int) -> Iterator[str]:
 
 
 def _weights(nbytes: int, device: Target) -> list[tuple[int, str]]:
-    """Return the weights as a block, where a device copies them to ram."""
+    """Build the block of weights copied to ram; None on devices that read them in place."""
     return [] if device.weights == "in-place" else [(nbytes, "weights")]
 
 

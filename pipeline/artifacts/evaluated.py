@@ -57,7 +57,7 @@ def read_evaluated(repo: Path, params: Params, model: str, target: str, lock: Lo
 
 
 def _why_stale(repo: Path, params: Params, data: DataParams, report: AccuracyReport, lock: Lock | None) -> str | None:
-    """Return what changed since an evaluation; None if nothing did."""
+    """Name the changes since an evaluation; None if nothing did."""
     model, target = report.model, report.target
     if report.data.source != data.source:
         return f"it was evaluated on {report.data.source}, and models.{model}.data names {data.source}."
@@ -78,7 +78,7 @@ def _why_stale(repo: Path, params: Params, data: DataParams, report: AccuracyRep
 
 
 def _changed_after(repo: Path, report: AccuracyReport, watched: list[str]) -> str | None:
-    """Return what is newer than an evaluation without DVC, where no digest of its inputs is kept."""
+    """List the inputs newer than an evaluation; without DVC no digest of them is kept."""
     made = (repo / accuracy_file(report.model, report.target)).stat().st_mtime_ns
     library = compile_dir(report.model, report.target) / "manifest.json"
     for place in (library.as_posix(), *watched):

@@ -1,4 +1,4 @@
-"""Compare files with what dvc.lock records of stages: their outputs, and the inputs they were run on."""
+"""Compare files with the records of dvc.lock: their outputs, and the inputs they were run on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_lock(repo: Path) -> Lock | None:
 
 
 def changed_inputs(repo: Path, stage: str, lock: Lock, texts: Mapping[str, str]) -> list[str]:
-    """Return the inputs of a stage that differ from those it ran on; `texts` are contents that some should have by now.
+    """List the inputs of a stage that changed since its run; `texts` are contents that some should have by now.
 
     Outputs of other stages are compared by their digests in dvc.lock. DVC computes those of all other files, and remembers
     them by size and time, so that large ones are read once. Versions of packages do not count.

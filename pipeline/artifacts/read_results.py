@@ -85,7 +85,7 @@ def _read_evaluated_folder(folder: Path) -> Result:
 
 
 def accuracy_beside(folder: Path, model: str, target: str) -> AccuracyReport | None:
-    """Read the accuracy in a result folder, or in that of the stage `evaluate` behind it; None without one. Raises ConfigError."""
+    """Read the accuracy next to a result, or from the stage `evaluate`; None without one. Raises ConfigError."""
     there, place = folder / ACCURACY, folder.absolute()
     if not there.is_file() and place.parent.parent.name == "compile":
         there = place.parents[2] / "evaluate" / place.parent.name / place.name / ACCURACY

@@ -47,7 +47,7 @@ def watched_by_quantization(repo: Path, model: ModelParams) -> list[str]:
 
 
 def _sample_files(repo: Path, source: str) -> list[str]:
-    """List the file of a source, and that of an array's labels if there is one."""
+    """List the files of a source: samples, and labels of an array if there are any."""
     file, _ = split_function(source)
     labels = file.removesuffix(".npy") + ".labels.npy"
     return [file, labels] if file.endswith(".npy") and (repo / labels).is_file() else [file]

@@ -47,7 +47,7 @@ def _print_report(report: FootprintReport, out: Path, searched: bool, front: boo
 
 
 def _print_assumed(manifest: Path) -> None:
-    """Say per input how seeded cases were drawn where random values mean little, and how to give real ones."""
+    """Say how seeded inputs were drawn if random values mean little, and how to give real ones."""
     from ..support.text_files import decode, read_text
 
     if not manifest.is_file():

@@ -31,7 +31,7 @@ class Score:
 
 @dataclass(frozen=True)
 class LibraryScore:
-    """Metric of the executed library, next to that of the reference on the same samples.
+    """Metric of the executed library, and the reference on the same samples.
 
     `how` says where it ran: native, or the emulator. `agreement` is the fraction of samples with the reference's decision,
     `max_rel_error` the largest difference of an output relative to its range, `within` whether every sample is within the

@@ -47,7 +47,7 @@ def read_picture(path: Path, form: InputForm, where: str) -> np.ndarray:
 
 
 def _layouts(shape: tuple[int, ...], sides: tuple[int, int]) -> list[tuple[int, str]]:
-    """Return the channels, and where their axis is, of each layout of a picture of those sides that has the shape."""
+    """List the layouts of a picture that fit a shape: number of channels, and their axis."""
     inner = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
     inner = inner[1:] if len(inner) == 3 and inner[0] == 1 else inner
     if inner == sides:

@@ -58,7 +58,7 @@ def _known(name: str) -> bool:
 
 
 def find_metric(name: str | None, task: Task) -> Metric:
-    """Return a metric, by default that of the task: accuracy, overlap of boxes, or mean absolute error.
+    """Find a metric, by default the usual one of the task: accuracy, overlap of boxes, or mean absolute error.
 
     A function of the user's is better where it is higher, unless its name ends with `error` or `loss`. Raises ConfigError for
     one that does not exist, or does not fit the task.

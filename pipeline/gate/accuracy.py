@@ -15,7 +15,7 @@ from .verdict import ACCURACIES, LimitKind, Pair, Verdict
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Accuracies of all models with samples, and those of an earlier revision: a text says why one is not known."""
+    """Accuracies of all models with samples, now and at an earlier revision: a text says why one is not known."""
 
     now: Mapping[Pair, Evaluated] = field(default_factory=dict)
     past: Mapping[Pair, AccuracyReport | str] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Accuracies:
 def accuracy_verdicts(
     params: Params, model: str, target: str, accuracies: Accuracies, same_size: bool = False
 ) -> Iterator[Verdict]:
-    """Yield a verdict for each limit of accuracy of a model on a target, and one on its loss since the revision.
+    """Judge the limits of accuracy of a model on a target, and its loss since the revision.
 
     `same_size`: its ram and flash are those of the revision.
     """
@@ -62,7 +62,7 @@ def accuracy_verdicts(
 
 
 def accuracy_information(accuracies: Accuracies, verdicts: Iterable[Verdict]) -> list[str]:
-    """Describe the accuracies there are, and say why others are not known where no verdict does."""
+    """Describe known accuracies, and the reasons for unknown ones without a verdict."""
     said = {each.why for each in verdicts}
     return [
         f"{model} @ {target}: {each.why if each.report is None else accuracy_summary(each.report)}"
@@ -96,7 +96,7 @@ def _judge(report: AccuracyReport, quantity: str, value: float, limit: float) ->
 
 
 def _loss(report: AccuracyReport) -> str:
-    """Say where accuracy was lost: by quantisation, or by the library."""
+    """Locate the loss of accuracy: by quantisation, or by the library."""
     sides = (("float file", report.original), ("quantised file", report.reference)) if report.original else (
         ("file", report.reference),
     )  # fmt: skip
@@ -107,7 +107,7 @@ def _loss(report: AccuracyReport) -> str:
 def _since(
     report: AccuracyReport, before: AccuracyReport | str, allowed: float, params: Params, same_size: bool
 ) -> Verdict:
-    """Compare an accuracy with that of an earlier revision; `allowed` may be lost, and what is accepted."""
+    """Compare an accuracy with its value at an earlier revision; `allowed` may be lost, and what is accepted."""
     if isinstance(before, str):
         return replace(_unchecked(report.model, report.target, "growth", before), quantity="accuracy")
     if before.metric != report.metric:

@@ -1,4 +1,4 @@
-"""Say where accuracy was lost: in quantisation or in the library, on which classes and samples, and what gets it back."""
+"""Locate the loss of accuracy: in quantisation or in the library, on which classes and samples, and what gets it back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def accuracy_causes(params: Params, report: AccuracyReport, before: AccuracyRepo
 
 
 def _next(params: Params, report: AccuracyReport, differs: bool) -> str:
-    """Name the step that lost accuracy, and what changes it."""
+    """Name the step that lost accuracy, and a remedy."""
     quantize = params.models[report.model].quantize
     original, file = report.original, report.reference.value
     lost = None if original is None or original.value is None or file is None else abs(original.value - file)

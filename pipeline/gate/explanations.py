@@ -166,7 +166,7 @@ def _limits(search: Json) -> tuple[str, int, int] | None:
 def _remedies(
     repo: Path, device: Target, result: Result, search: Json, quantity: str, params: Params
 ) -> Iterator[Remedy]:
-    """Yield the remedies of the search that led to a result, and those that its imported model lets predict."""
+    """Yield the remedies found by the search of a result, and predicted ones of its imported model."""
     model, target = result.pair
     best, budget, settings = result.footprint.best, params.budget(model, target), search_settings(params)
     if quantity == "ram":

@@ -34,7 +34,7 @@ class Past:
 
 
 def results_at(repo: Path, revision: str, pairs: Iterable[Pair], evaluated: Collection[Pair] = ()) -> Past:
-    """Read the results of `pairs` from git at `revision`, and the accuracies of those that are `evaluated`.
+    """Read the results of `pairs` from git at `revision`, and the accuracies of `evaluated` ones.
 
     Raises ConfigError for a revision that git would parse as an option, and outside of a git repository.
     """

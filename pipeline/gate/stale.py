@@ -65,7 +65,7 @@ def why_stale(repo: Path, params: Params, model: str, target: Target, lock: Lock
 
 
 def _quantized(repo: Path, params: Params, model: str, lock: Lock | None) -> str | None:
-    """Compare what a model was quantised from with what is there: its file, its samples, its settings."""
+    """Compare the source of a quantised model with the present file: its file, its samples, its settings."""
     stage = quantize_stage_name(model)
     if params.models[model].quantize is None or lock is None:
         return None

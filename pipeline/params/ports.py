@@ -42,7 +42,7 @@ Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
 class _PortTable(Table):
     @property
     def record(self) -> dict[str, Any]:
-        """Return what differs from the file, as JSON values."""
+        """Return the differences from the file, as JSON values."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 

@@ -83,7 +83,7 @@ class Judge:
         return self._value(self._outputs(model, self.count))
 
     def loss(self, value: float) -> float:
-        """Return how much worse a value is than that of the float model."""
+        """Compute the loss of a value against the float model."""
         higher = self.name != ERROR if self._metric is None else self._metric.higher_is_better
         return self.reference - value if higher else value - self.reference
 

@@ -1,4 +1,4 @@
-"""Leave layers in float, those that lose most first, until the loss holds.
+"""Leave layers in float, most sensitive first, until the loss holds.
 
 all layers in int8 ─► holds: done
          └─► each layer alone in int8: its error ─► 1, 2, 4 … worst in float ─► fewest that hold, by bisection
@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Layers that are tried together, and the error of the outputs where they alone are in int8."""
+    """Layers tried together, and the output error with only them in int8."""
 
     layers: tuple[str, ...]
     error: float
@@ -50,7 +50,7 @@ class Curve:
 
 
 def leave_in_float(quantiser: Quantiser, judge: Judge, most: float, progress: Progress) -> Curve:
-    """Find the fewest layers, worst first, that lose at most `most` where they stay in float.
+    """Find the fewest layers, worst first, to leave in float for a loss of at most `most`.
 
     Raises ModelError where even the one that keeps a single group of layers in int8 loses more.
     """

@@ -86,7 +86,7 @@ def _name_apart(model: onnx.ModelProto) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what onnxruntime's quantiser says of the layers that it leaves alone."""
+    """Silence the remarks of onnxruntime's quantiser on layers left alone."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)  # its sessions have no options of their own

@@ -210,7 +210,7 @@ def _is_about_shapes(operator: str) -> bool:
 def _measured(
     given: onnx.ModelProto, judge: Judge, curve: Curve, form: str, sizes: Sizes | None, progress: Progress
 ) -> tuple[CurvePoint, ...]:
-    """Return the points of a curve after that of the float model, with sizes of a few: both ends, the one taken, others between."""
+    """Build the points of a curve behind the float model, with sizes of a few: both ends, the one taken, others between."""
     points = curve.points
     sized = {0, len(points) - 1, points.index(curve.taken)}
     sized |= set(_spread(len(points), max(0, _SIZED - len(sized)) or 1))

@@ -32,7 +32,7 @@ def samples_of(model: onnx.ModelProto, source: str) -> Samples:
 
 
 class FileSamples:
-    """Samples in the form of the device's ports, given in that of the file: a quantiser takes the file without them."""
+    """Samples given in the form of the file, in the form of the device's ports: a quantiser takes the file without them."""
 
     def __init__(self, samples: Samples, ported: onnx.ModelProto):
         """Take samples for the model with ports."""

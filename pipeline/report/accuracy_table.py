@@ -22,7 +22,7 @@ def score_text(value: float | None) -> str:
 
 
 def accuracy_summary(report: AccuracyReport) -> str:
-    """Say in a phrase how accurate the library is, on what, and how far its decisions agree with its file's."""
+    """Summarise accuracy in a phrase: metric, samples, and decisions that agree with the file's."""
     library, data = report.library, report.data
     value = (
         "accuracy not known, without labels" if report.value is None else f"{report.metric} {score_text(report.value)}"

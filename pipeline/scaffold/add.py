@@ -153,7 +153,7 @@ def _add_data(params_yaml: EditedFile, name: str, model: ModelParams, data: Data
 
 
 def _add_sample_stages(repo: Path, dvc_yaml: EditedFile, name: str, model: ModelParams, beside: Sequence[str]) -> None:
-    """Add the stages that quantise and evaluate a model, or write them again where they miss a file; drop those it needs no more.
+    """Add or renew the stages that quantise and evaluate a model; drop those it needs no more.
 
     What tracks and reports depends on evaluations from then on.
     """

@@ -84,7 +84,7 @@ def data_in(repo: Path, root: Path, source: str) -> DataParams:
 def declare(
     repo: Path, sources: Mapping[str, str], options: ImportOptions = ImportOptions(), data: DataParams | None = None
 ) -> dict[str, ModelParams]:
-    """Declare the models with `data`, each with the shapes and forms of its own inputs and outputs, checked against the file.
+    """Declare the models with `data`, and the shapes and forms of their own ports, checked against the file.
 
     A model that has some of the outputs of `options` keeps these alone. Raises ModelError for a model that import refuses, for a
     shape or form of no model's input, and for an output of no model.

@@ -94,7 +94,7 @@ def _declared(repo: Path, model: str, params: Params) -> str:
 
 
 def forget_evaluations(dvc_yaml: EditedFile) -> None:
-    """Take evaluations out of what tracks and reports depend on, if no stage evaluates a model any more."""
+    """Drop evaluations from the inputs of track and report once no stage evaluates a model."""
     if any(stage.startswith(evaluate_stage_name("")) for stage in part(dvc_yaml.data, ("stages",)) or ()):
         return
     for stage in ("track", "report"):

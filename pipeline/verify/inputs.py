@@ -86,7 +86,7 @@ def read_user_samples(data: str | Path, model: onnx.ModelProto) -> UserSamples:
 
 
 def assumed_inputs(model: onnx.ModelProto) -> dict[str, str]:
-    """Describe by input the values of seeded cases, of inputs where random ones mean little: integers, masks, positions."""
+    """Describe seeded values by input, if random ones mean little there: integers, masks, positions."""
     constraints = input_constraints(model)
     found = {}
     for form in input_forms(model):

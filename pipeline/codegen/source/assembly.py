@@ -35,7 +35,7 @@ def assemble(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> s
 
 
 def _kept(assembly: str) -> Iterator[str]:
-    """Yield the lines of what a library keeps."""
+    """Yield the assembly lines of kept sections."""
     dropping = False
     for line in assembly.splitlines():
         if section := _SECTION.match(line):

@@ -1,4 +1,4 @@
-"""Find what a device has to know of inputs and outputs: scale, zero point, and the form in words.
+"""Collect the facts of inputs and outputs for a device: scale, zero point, and the form in words.
 
 Scale and zero point are those of the operators that read or write a port, or of its form.
 """
@@ -36,7 +36,7 @@ _WRITES = {
 
 
 def port_facts(model: onnx.ModelProto) -> dict[str, dict[str, Any]]:
-    """Return by input and output `scale` and `zero_point`, if there is a single pair, and `form` in words, if it is not the file's."""
+    """Collect by port `scale` and `zero_point`, if there is a single pair, and `form` in words, if it is not the file's."""
     facts: dict[str, dict[str, Any]] = {
         name: {"scale": scale, "zero_point": zero} for name, (scale, zero) in port_scales(model).items()
     }
@@ -49,7 +49,7 @@ def port_facts(model: onnx.ModelProto) -> dict[str, dict[str, Any]]:
 
 
 def input_words(form: Mapping[str, Any]) -> str:
-    """Say what a device writes into an input of a form, and what the network gets."""
+    """Describe an input for a device: the numbers it writes, and the values of the network."""
     unit = "bytes" if form["dtype"] in ("uint8", "int8") else f"{form['dtype']} numbers"
     order = "BGR " if form["bgr"] else ""
     shape = form["shape"][1:] if form["shape"][:1] == [1] and len(form["shape"]) > 1 else form["shape"]
@@ -71,7 +71,7 @@ def input_words(form: Mapping[str, Any]) -> str:
 
 
 def output_words(form: Mapping[str, Any]) -> str:
-    """Say what a device reads from an output of a form."""
+    """Describe an output for a device: the numbers it reads."""
     said = [f"before the last {form['logits']}"] if "logits" in form else []
     if "index" in form:
         what = (

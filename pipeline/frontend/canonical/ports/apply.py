@@ -75,7 +75,7 @@ _OF_NUMBERS = ("dtype", "quantised", "scale", "zero_point")
 
 
 def _leave_integers(model: onnx.ModelProto, computed: set[str], named: set[str], forms: dict[str, Forms]) -> list[str]:
-    """Make integers of quantised inputs and outputs, except of those whose form says otherwise; return which stay."""
+    """Make quantised inputs and outputs integers, unless their form says otherwise; return which stay."""
     said = []
     for kind, change, ports, others in (
         ("input", integer_input, model.graph.input, computed),
@@ -158,7 +158,7 @@ def device_form(model: onnx.ModelProto, name: str, sample: np.ndarray) -> np.nda
 
 
 def _raw_numbers(given: np.ndarray, name: str, form: dict[str, Any]) -> np.ndarray:
-    """Return the device's numbers that become those of a sample. Raises ModelError where there is none."""
+    """Invert the conversion of an input: find the device's numbers for a sample. Raises ModelError where there is none."""
     mean, factor = (
         np.asarray(form[key] or [neutral]).reshape([-1 if each == form["axis"] else 1 for each in range(given.ndim)])
         for key, neutral in (("mean", 0.0), ("factor", 1.0))

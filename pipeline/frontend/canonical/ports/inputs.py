@@ -105,7 +105,7 @@ def _channel_axis(shape: Sequence[int]) -> int:
 
 
 def convert(build: NodeBuilder, value: str, form: Mapping[str, Any], version: int) -> str:
-    """Add the nodes that convert `value` from a form to that of the file; return the result's name."""
+    """Add the nodes that convert `value` to the form of the file; return the result's name."""
     rank, axis, dtype = len(form["shape"]), form["axis"], form["dtype"]
     if form.get("quantised"):
         scale, zero = np.float32(form["scale"]), np.asarray(form["zero_point"], form["dtype"])

@@ -93,7 +93,7 @@ def _byte_moves(model: onnx.ModelProto) -> frozenset[str]:
 def _readers(
     graph: onnx.GraphProto, name: str, through: frozenset[str], moves: list[onnx.NodeProto]
 ) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes that read a value, through those that move its elements, which are added to `moves`."""
+    """Yield the readers of a value behind nodes that move its elements, which are added to `moves`."""
     for node in [*graph.node]:
         if name not in reads(node):
             continue
@@ -124,7 +124,7 @@ def integer_output(model: onnx.ModelProto, name: str) -> dict[str, Any] | str:
 
 
 def last_nodes(graph: onnx.GraphProto, name: str, through: frozenset[str]) -> list[onnx.NodeProto]:
-    """Return the nodes that make a value, from the last one back, up to one that does more than those `through`."""
+    """Trace a value back to its first node with an operator outside of `through`; last node first."""
     makers = {each: node for node in graph.node for each in node.output}
     found: list[onnx.NodeProto] = []
     while name in makers:
