@@ -82,13 +82,19 @@ def _articles(results: Results) -> Iterator[Article]:
 
 
 def _overview(results: Results) -> Section:
-    rows: list[tuple[str, ...]] = [_figures(result) for result in results.results]
-    links = [f"#result-{number}" for number in range(1, len(rows) + 1)]
-    columns: tuple[str, ...] = ("model @ target", ">ram", ">of tvm-default", ">flash", ">time", ">max error", "")
-    if any(result.accuracy for result in results.results):
-        columns = (*columns[:-1], ">accuracy", "")
-        rows = [(*row[:-1], _accuracy(result), row[-1]) for row, result in zip(rows, results.results)]
-    parts: list[Part] = [Table(columns, rows, links=links)]
+    """Open with the answer: how many results fit, and each with its limits, the tightest first."""
+    tightest_first = sorted(enumerate(results.results, 1), key=lambda each: (-_fullness(each[1]), each[0]))
+    evaluated = any(result.accuracy for result in results.results)
+    columns = ["model @ target", "", ">ram", ">limit", ">left", ">flash", ">limit", ">left", ">time"]
+    columns += [*([">accuracy"] if evaluated else []), ">max error", ">ram ÷ tvm-default"]
+    rows, links = [], []
+    for number, result in tightest_first:
+        row = [result.name, "fits" if result.footprint.fits else "does NOT fit", *_memories(result), _time(result)]
+        rows.append([*row, *([_accuracy(result)] if evaluated else []), *_others(result)])
+        links.append(f"#result-{number}")
+    parts: list[Part] = [*_answer(results, tightest_first), Table(columns, rows, links=links)]
+    if any(result.footprint.baseline.ram for result in results.results):
+        parts.append(Text("tvm-default: the same model by TVM's own default pipeline, measured by the same rules."))
     if len(rows) > 1:
         parts.append(Chart("ram of each", overview_chart(results.results)))
     parts += [Text(each, loud=True) for each in results.missing]
@@ -103,27 +109,56 @@ def _accuracy(result: Result) -> str:
     return f"{score_text(report.value)}{named}"
 
 
-def _figures(result: Result) -> tuple[str, ...]:
-    report = result.footprint
-    best, measured = report.best, report.measured
-    time = "–"
+def _answer(results: Results, tightest_first: list[tuple[int, Result]]) -> Iterator[Text]:
+    """Yield how many results fit, and the tightest of these."""
+    fitting = [result for _, result in tightest_first if result.footprint.fits]
+    total = len(tightest_first) + len(results.missing)
+    if total:
+        yield Text(f"{len(fitting)} of {total} fit.", loud=len(fitting) < total)
+    if fitting and (used := [_left(fitting[0], name) for name in ("ram", "flash")]) and any(used):
+        yield Text(f"The tightest is {fitting[0].name}: {', '.join(filter(None, used))}.")
+
+
+def _limit(result: Result, quantity: str) -> int | None:
+    """Return the budget of ram or flash, else the capacity of the device; None where neither is known."""
+    budget = getattr(result.footprint.budget, quantity)
+    return budget if budget is not None or result.capacity is None else getattr(result.capacity, quantity)
+
+
+def _fullness(result: Result) -> float:
+    """Return the largest part of a limit in use."""
+    used = ((getattr(result.footprint.best, name), _limit(result, name)) for name in ("ram", "flash"))
+    return max((nbytes / limit for nbytes, limit in used if limit), default=0.0)
+
+
+def _left(result: Result, quantity: str) -> str:
+    """Say how much of a limit is left; empty without a limit."""
+    used, limit = getattr(result.footprint.best, quantity), _limit(result, quantity)
+    return "" if limit is None else f"{format_bytes(limit - used)} of {format_bytes(limit)} of {quantity} left"
+
+
+def _memories(result: Result) -> Iterator[str]:
+    """Yield the use, the limit and the rest of ram and flash."""
+    for quantity in ("ram", "flash"):
+        used, limit = getattr(result.footprint.best, quantity), _limit(result, quantity)
+        yield format_bytes(used)
+        yield from ("–", "–") if limit is None else (format_bytes(limit), format_bytes(limit - used))
+
+
+def _time(result: Result) -> str:
+    measured = result.footprint.measured
     if measured.latency_ms is not None:
-        time = f"{measured.latency_ms:.3g} ms"
-    elif measured.estimated is not None:
-        time = f"≈ {format_milliseconds(measured.estimated.likely)}"
-    elif measured.instructions is not None:
-        time = f"{measured.instructions:,} instructions"
-    error = error_text(measured.matched_error)
-    ratio = f"{best.ram / report.baseline.ram:.2f}" if report.baseline.ram else "–"
-    return (
-        result.name,
-        format_bytes(best.ram),
-        ratio,
-        format_bytes(best.flash),
-        time,
-        error,
-        "fits" if report.fits else "does NOT fit",
-    )
+        return f"{measured.latency_ms:.3g} ms"
+    if measured.estimated is not None:
+        return f"≈ {format_milliseconds(measured.estimated.likely)}"
+    return "–" if measured.instructions is None else f"{measured.instructions:,} instructions"
+
+
+def _others(result: Result) -> tuple[str, str]:
+    """Return the largest error, and the ram relative to that of TVM's default."""
+    report = result.footprint
+    ratio = f"{report.best.ram / report.baseline.ram:.2f}" if report.baseline.ram else "–"
+    return error_text(report.measured.matched_error), ratio
 
 
 _NO_EFFECTS = Section(

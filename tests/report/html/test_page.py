@@ -10,9 +10,10 @@ from hypothesis import given, settings
 
 from passfit.data.accuracy import Score
 from passfit.memory import lifetimes, plan_arena
+from passfit.memory.footprint import Budget
 from passfit.report.arena.blocks import blocks_of
 from passfit.report.html import page
-from passfit.report.results import Results
+from passfit.report.results import Result, Results
 
 from ...profiles import examples
 from ...strategies import NAMES, chain, programs
@@ -66,6 +67,18 @@ def test_every_section_is_there_and_charts_show_the_figures(full: str):
     assert "n @ t: there is no result" in read.text
 
 
+def test_the_page_opens_with_the_answer_and_the_tightest_result():
+    def limited(model: str, left: int) -> Result:
+        made = result(model=model)
+        limit = Budget(made.footprint.best.ram + left)
+        return replace(made, footprint=replace(made.footprint, budget=limit))
+
+    opened = Elements(page(results(limited("m", 1 << 20), limited("k", 1)))).text
+    assert opened.index("2 of 3 fit.") < opened.index("The tightest is k @ t: 1 B of") < opened.index("tvm-default:")
+    table = opened[opened.index("limit") :]
+    assert table.index("k @ t") < table.index("m @ t")
+
+
 def cells(html: str) -> str:
     """The text of a page without white space: the cells of a table side by side."""
     return "".join(Elements(html).text.split())
@@ -73,10 +86,10 @@ def cells(html: str) -> str:
 
 def test_accuracy_is_shown_beside_ram_and_by_class_and_sample(full: str):
     text = cells(full)
-    assert "maxerroraccuracym@t" in text and "0.95fits" in text and "thefile,inONNXRuntime1,0000.95" in text
+    assert "timeaccuracymaxerror" in text and "0.95" in text and "thefile,inONNXRuntime1,0000.95" in text
     assert "dog5000.90.9" in text and "7.pngdogcatcat0.9" in text
     assert "Themodelhasnosamples:`passfitaddMODEL--dataSAMPLES`" in text
-    assert "maxerroraccuracy" not in cells(page(results()))
+    assert "timeaccuracymaxerror" not in cells(page(results()))
     stale = replace(result(), why_unevaluated="stale: test.npz changed since it was evaluated.")
     assert "stale: test.npz changed" in page(results(stale))
 
