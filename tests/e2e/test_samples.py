@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from ..digits import float_model, save_digits
+from ..digits import save_digits, train_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 def test_a_retraining_of_the_same_size_that_decides_worse_does_not_pass(tmp_path, make_repo):
     repo = make_repo(tmp_path / "repo")
     save_digits(repo.root, 200)
-    onnx.save(float_model(), repo.root / "net.onnx")
+    onnx.save(train_network(), repo.root / "net.onnx")
     repo.passfit("init", "--model", "net.onnx", "--target", "x86-64", "--data", "digits.npz")
     repo.edit("params.yaml", "evaluations: null", "evaluations: 1")
     repo.edit("params.yaml", "{ram: null, flash: null}", "{accuracy: 0.9, min-agreement: 1.0}")
@@ -34,7 +34,7 @@ def test_a_retraining_of_the_same_size_that_decides_worse_does_not_pass(tmp_path
     assert repo.repro("evaluate-net") == {"toolchain"}
     repo.passfit("gate")
 
-    worse = float_model()
+    worse = train_network()
     (last,) = [each for each in worse.graph.initializer if each.name == "w2"]
     rows = numpy_helper.to_array(last).copy()
     rows[8] = np.roll(rows[8], 1)
