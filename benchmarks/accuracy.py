@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE.parent))
 from passfit import api
 from passfit.data.accuracy import AccuracyReport
 from passfit.targets import get_target
-from tests.digits import LEARNT, digits, float_model, quantised_model, save_digits
+from tests.digits import LEARNT, load_digits, quantised_model, save_digits, train_network
 
 TARGETS = ("x86-64", "rpi4", "mps2-an386")
 PAGE = HERE / "results" / "accuracy.md"
@@ -29,8 +29,8 @@ PAGE = HERE / "results" / "accuracy.md"
 
 def evaluations(folder: Path) -> Iterable[tuple[str, AccuracyReport]]:
     """Yield the reports of both networks on all digits, by the name of the network."""
-    data, count = save_digits(folder, first=0), len(digits()[0])
-    for name, model in (("float", float_model()), ("int8", quantised_model())):
+    data, count = save_digits(folder, first=0), len(load_digits()[0])
+    for name, model in (("float", train_network()), ("int8", quantised_model())):
         onnx.save(model, folder / f"{name}.onnx")
     for name, original in (("float", None), ("int8", folder / "float.onnx")):
         settings = api.EvaluateSettings(emulated=count)

@@ -18,6 +18,11 @@ DataOption = Annotated[
     ),
 ]
 
+QuantizeOption = Annotated[
+    str | None,
+    typer.Option("--quantize", help="quantise the models by --data: int8, float16, int8-weights or int4-weights"),
+]
+
 
 def init(
     model: Annotated[
@@ -29,6 +34,7 @@ def init(
     output: OutputOption = None,
     io: IoOption = None,
     data: DataOption = None,
+    quantize: QuantizeOption = None,
     folder: Annotated[
         Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
     ] = Path(),
@@ -56,7 +62,7 @@ def init(
         try:
             written = init_repo(
                 folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, data=data,
-                inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
+                quantize=quantize, inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
             )  # fmt: skip
         except PassfitError:
             if made:
@@ -81,14 +87,15 @@ def add(
     output: OutputOption = None,
     io: IoOption = None,
     data: DataOption = None,
+    quantize: QuantizeOption = None,
     name: NameOption = None,
 ) -> None:
     """Add models and targets to params.yaml and dvc.yaml; samples to models that are there too."""
     from ..scaffold import add_to_repo
 
     written = add_to_repo(
-        Path(), model or [], target or [], options.shapes(shape), name, data=data, inputs=options.inputs(input_),
-        outputs=options.outputs(output), io=io,
+        Path(), model or [], target or [], options.shapes(shape), name, data=data, quantize=quantize,
+        inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
     )  # fmt: skip
     for path in written:
         typer.echo(f"wrote {path}")

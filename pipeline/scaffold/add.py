@@ -14,7 +14,7 @@ from ..frontend.source.import_options import ImportOptions
 from ..params.params import DataParams, ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
-from .declare import data_in, declare, repo_root, source_in
+from .declare import data_in, declare, quantisation, repo_root, source_in
 from .dvc_file import FETCH, IMPORT, part, side_paths, stages_of_samples, watched_files
 from .edit_yaml import Entry
 from .edited_file import EditedFile
@@ -33,9 +33,11 @@ from .render import (
     model_entry,
     model_file,
     own_import,
+    quantize_entry,
     quantize_stage,
     target_entry,
     watched_entry,
+    written_quantisation,
 )
 from .write import write_all
 
@@ -50,13 +52,15 @@ def add_to_repo(
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
     data: str | None = None,
+    quantize: str | None = None,
     **options: Any,
 ) -> list[Path]:
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to each new model that
     has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
-    it. `data` are samples of all of them, of those that are there already too. Any other entry that is there stays as it is, and
+    it. `data` are samples of all of them, of those that are there already too, and
+    `quantize` the form in which these quantise them. Any other entry that is there stays as it is, and
     so does every other byte. A dvc.yaml that lacks a stage for what params.yaml says of a model gets it. Both files are
     written, or none.
 
@@ -72,15 +76,17 @@ def add_to_repo(
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
     samples = None if data is None else data_in(repo, root, data)
-    new = _new(repo, sources, params, chosen, samples)
+    new = _new(repo, sources, params, chosen, samples, quantize)
     for key, model in new.items():
         written = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         if model.data is not None:
             written["data"] = model.data.source
+        if model.quantize is not None:
+            written["quantize"] = written_quantisation(model.quantize)
         params_yaml.add(("models",), key, written, model_entry(key, model))
     for key in sources:
-        if samples is not None and key not in new:
-            _add_data(params_yaml, key, params.models[key], samples)
+        if key not in new:
+            _add_samples(params_yaml, key, params.models[key], samples, quantize)
     for target in dict.fromkeys(targets):
         get_target(target, repo)
         if target not in params.targets:
@@ -115,6 +121,7 @@ def _new(
     params: Params,
     options: ImportOptions,
     data: DataParams | None,
+    form: str | None,
 ) -> dict[str, ModelParams]:
     """Declare the models params.yaml lacks.
 
@@ -122,7 +129,7 @@ def _new(
     """
     new = {key: source for key, source in sources.items() if key not in params.models}
     if new:
-        return declare(repo, new, options, data)
+        return declare(repo, new, options, data, form)
     for key in sources:
         there = params.models[key]
         differ = [f"--shape {port}" for port, shape in options.shapes.items() if tuple(shape) != there.shapes.get(port)]
@@ -141,14 +148,26 @@ def _new(
     return {}
 
 
-def _add_data(params_yaml: EditedFile, name: str, model: ModelParams, data: DataParams) -> None:
-    """Add samples to a declared model. Raises ConfigError if it has others."""
-    if model.data is None:
+def _add_samples(
+    params_yaml: EditedFile, name: str, model: ModelParams, data: DataParams | None, form: str | None
+) -> None:
+    """Add samples, and the form in which they quantise it, to a declared model. Raises ConfigError if it has others."""
+    if model.data is None and data is not None:
         params_yaml.add(("models", name), "data", data.source, data_entry(data))
-    elif model.data.source != data.source:
+    elif model.data is not None and data is not None and model.data.source != data.source:
         raise ConfigError(
             f"The model '{name}' has other data already: '{model.data.source}'.",
             f"Change models.{name}.data in params.yaml.",
+        )
+    if form is None:
+        return
+    asked = quantisation(form, model.data or data)
+    if model.quantize is None:
+        params_yaml.add(("models", name), "quantize", written_quantisation(asked), quantize_entry(asked))
+    elif model.quantize.form != form:
+        raise ConfigError(
+            f"The model '{name}' is quantised in another form already: {model.quantize.form}.",
+            f"Change models.{name}.quantize in params.yaml, or give another --name.",
         )
 
 

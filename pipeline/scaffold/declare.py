@@ -13,8 +13,9 @@ from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
 from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.source import resolve_source
-from ..params.params import DataParams, ModelParams
+from ..params.params import DataParams, ModelParams, QuantizeParams
 from ..params.ports import OutputPort
+from ..quantise.quantise_model import FORMS
 from .render import is_fetched
 
 
@@ -81,10 +82,25 @@ def data_in(repo: Path, root: Path, source: str) -> DataParams:
     return DataParams(source=f"{named}:{function}" if function else named)
 
 
+def quantisation(form: str, data: DataParams | None) -> QuantizeParams:
+    """Return the quantisation in a form, of a model with `data`. Raises ConfigError without samples, and for an unknown form."""
+    if data is None:
+        raise ConfigError(
+            f"--quantize {form} needs samples of the model.", "Give --data: ranges of random inputs would be wrong."
+        )
+    if form not in FORMS:
+        raise ConfigError(f"--quantize {form} is unknown.", did_you_mean(form, FORMS))
+    return QuantizeParams.model_validate({"form": form})
+
+
 def declare(
-    repo: Path, sources: Mapping[str, str], options: ImportOptions = ImportOptions(), data: DataParams | None = None
+    repo: Path,
+    sources: Mapping[str, str],
+    options: ImportOptions = ImportOptions(),
+    data: DataParams | None = None,
+    form: str | None = None,
 ) -> dict[str, ModelParams]:
-    """Declare the models with `data`, and the shapes and forms of their own ports, checked against the file.
+    """Declare the models with `data`, quantised in `form`, with forms of their own ports, checked against the file.
 
     A model that has some of the outputs of `options` keeps these alone. Raises ModelError for a model that import refuses, for a
     shape or form of no model's input, and for an output of no model.
@@ -106,6 +122,7 @@ def declare(
             outputs=forms or tuple(chosen),
             io=options.io,
             data=data,
+            quantize=None if form is None else quantisation(form, data),
         )
         try:
             import_onnx(file, ImportOptions(made.shapes, {}, made.outputs, made.inputs, made.io))

@@ -16,7 +16,16 @@ from ..artifacts.sample_files import (
     watched_by_quantization,
 )
 from ..errors import ConfigError
-from ..params.params import DataParams, ModelParams, ProfileParams, SearchParams, TrackParams, TuneParams, VerifyParams
+from ..params.params import (
+    DataParams,
+    ModelParams,
+    ProfileParams,
+    QuantizeParams,
+    SearchParams,
+    TrackParams,
+    TuneParams,
+    VerifyParams,
+)
 from .edit_yaml import Entry
 
 if TYPE_CHECKING:
@@ -119,12 +128,25 @@ def model_entry(name: str, model: ModelParams) -> Entry:
     if model.data is not None:
         block.append(f"  {data_entry(model.data).flow}")
         flow += f", {data_entry(model.data).flow}"
+    if model.quantize is not None:
+        block.append(f"  {quantize_entry(model.quantize).flow}")
+        flow += f", {quantize_entry(model.quantize).flow}"
     return Entry(tuple(block), f"{scalar(name)}: {{{flow}}}")
 
 
 def data_entry(data: DataParams) -> Entry:
     """Return the entry of samples under a model in params.yaml."""
     return _line(f"data: {scalar(data.source)}")
+
+
+def quantize_entry(quantize: QuantizeParams) -> Entry:
+    """Return the entry of a quantisation under a model in params.yaml."""
+    return _line(f"quantize: {_flow(written_quantisation(quantize))}")
+
+
+def written_quantisation(quantize: QuantizeParams) -> dict[str, object]:
+    """Return what params.yaml says of a quantisation: the form and the loss, which users change first."""
+    return quantize.model_dump(mode="json", by_alias=True, include={"form", "max_accuracy_loss"})
 
 
 def _flow(value: object) -> str:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from ..digits import float_model, save_digits
+from ..digits import save_digits, train_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 def test_a_retraining_of_the_same_size_that_decides_worse_does_not_pass(tmp_path, make_repo):
     repo = make_repo(tmp_path / "repo")
     save_digits(repo.root, 200)
-    onnx.save(float_model(), repo.root / "net.onnx")
+    onnx.save(train_network(), repo.root / "net.onnx")
     repo.passfit("init", "--model", "net.onnx", "--target", "x86-64", "--data", "digits.npz")
     repo.edit("params.yaml", "evaluations: null", "evaluations: 1")
     repo.edit("params.yaml", "{ram: null, flash: null}", "{accuracy: 0.9, min-agreement: 1.0}")
@@ -34,7 +34,7 @@ def test_a_retraining_of_the_same_size_that_decides_worse_does_not_pass(tmp_path
     assert repo.repro("evaluate-net") == {"toolchain"}
     repo.passfit("gate")
 
-    worse = float_model()
+    worse = train_network()
     (last,) = [each for each in worse.graph.initializer if each.name == "w2"]
     rows = numpy_helper.to_array(last).copy()
     rows[8] = np.roll(rows[8], 1)
@@ -48,3 +48,30 @@ def test_a_retraining_of_the_same_size_that_decides_worse_does_not_pass(tmp_path
 
     save_digits(repo.root, 199)
     assert "stale: digits.npz changed since it was evaluated. Run `dvc repro`." in repo.passfit("gate", expect=2)
+
+
+def test_what_judges_makes_no_library_again_and_a_retraining_makes_all(tmp_path, make_repo):
+    repo = make_repo(tmp_path / "repo")
+    save_digits(repo.root, 200)
+    onnx.save(train_network(), repo.root / "net.onnx")
+    repo.passfit("init", "--model", "net.onnx", "--target", "x86-64", "--data", "digits.npz", "--quantize", "int8")
+    repo.edit("params.yaml", "evaluations: null", "evaluations: 1")
+    repo.edit("params.yaml", "data: digits.npz", "data: {source: digits.npz, metric: accuracy}")
+    repo.edit("params.yaml", "{ram: null, flash: null}", "{accuracy: 0.9, max-accuracy-loss: 0.01}")
+    makes = {"quantize-net", "import@net", "optimize@net-x86-64", "compile@net-x86-64", "evaluate-net@x86-64"}
+    assert makes <= repo.repro()
+    assert "accuracy loss budget" in repo.passfit("gate")
+    assert repo.repro() == {"toolchain"}
+
+    repo.edit("params.yaml", "accuracy: 0.9", "accuracy: 0.8")
+    assert not makes & repo.repro()
+    repo.edit("params.yaml", "metric: accuracy", "metric: f1")
+    assert makes & repo.repro() == {"quantize-net", "evaluate-net@x86-64"}
+    assert "f1" in repo.passfit("gate")
+
+    trained = train_network()
+    (last,) = [each for each in trained.graph.initializer if each.name == "w2"]
+    last.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(last) * np.float32(0.9), "w2"))
+    onnx.save(trained, repo.root / "net.onnx")
+    assert makes <= repo.repro()
+    repo.passfit("gate")

@@ -24,7 +24,7 @@ from passfit.search.settings import SearchSettings
 from passfit.stages.evaluate import evaluate
 from passfit.targets import Runner, get_target, how_to_run
 
-from ..digits import digits, float_model, quantised_model, save_digits
+from ..digits import load_digits, quantised_model, save_digits, train_network
 from ..models import model_of
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ QUICK = SearchSettings(evaluations=1, max_extra_compute=None, workers=0)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the network in floats and quantised, its digits, and the library of each."""
     place = tmp_path_factory.mktemp("digits")
-    for name, model in (("float", float_model()), ("int8", quantised_model())):
+    for name, model in (("float", train_network()), ("int8", quantised_model())):
         onnx.save(model, place / f"{name}.onnx")
         api.compile_model(place / f"{name}.onnx", HOST, out=place / name, search=QUICK)
     save_digits(place)
@@ -75,7 +75,7 @@ def test_accuracy_is_the_fraction_of_right_labels(folder: Path):
     import onnxruntime
 
     session = onnxruntime.InferenceSession(folder / "float.onnx")
-    pictures, labels = (each[1200:] for each in digits())
+    pictures, labels = (each[1200:] for each in load_digits())
     decided = [int(session.run(None, {"x": picture[None]})[0].argmax()) for picture in pictures]
     assert report.reference.value == pytest.approx(np.mean(decided == labels), abs=1e-12)
     assert report.library.value == report.reference.value and report.library.max_rel_error < 1e-5
@@ -100,7 +100,7 @@ def integer_ports(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_float_samples_reach_a_library_of_integers_as_the_file_quantises_them(folder: Path, tmp_path: Path):
     onnx.save(integer_ports(quantised_model()), tmp_path / "ports.onnx")
     remarks: list[str] = []
-    np.savez(tmp_path / "x.npz", any=digits()[0][1200:], labels=digits()[1][1200:])
+    np.savez(tmp_path / "x.npz", any=load_digits()[0][1200:], labels=load_digits()[1][1200:])
     (report,) = api.evaluate(tmp_path / "ports.onnx", [HOST], tmp_path / "x.npz", search=QUICK, remark=remarks.append)
     (float_ports,) = api.evaluate(folder / "int8.onnx", [HOST], folder / "digits.npz", result=folder / "int8")
     assert report.reference == float_ports.reference and report.library.value == float_ports.library.value
@@ -119,7 +119,7 @@ def test_another_library_is_found_out(folder: Path):
     assert not report.library.within and report.library.max_rel_error > 1e-3
     assert "differ in output 'y' of sample" in remarks[0]
     broken = folder / "broken"
-    weights = float_model()
+    weights = train_network()
     weights.graph.initializer[-1].raw_data = np.float32(range(0, 100, 10)).tobytes()  # biases that prefer 9
     onnx.save(weights, folder / "broken.onnx")
     api.compile_model(folder / "broken.onnx", HOST, out=broken, search=QUICK)
@@ -146,7 +146,7 @@ def test_the_same_evaluation_writes_the_same_bytes_without_places(folder: Path, 
 
 
 def test_samples_without_labels_tell_agreement_alone(folder: Path, tmp_path: Path):
-    np.save(tmp_path / "x.npy", digits()[0][:20])
+    np.save(tmp_path / "x.npy", load_digits()[0][:20])
     evaluation = open_evaluation(folder / "float.onnx", tmp_path / "x.npy")
     assert (evaluation.reference.samples, evaluation.reference.value) == (20, None)
     report = evaluation.report(open_result(folder / "float"), "float", HOST)

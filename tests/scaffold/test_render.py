@@ -26,6 +26,18 @@ def test_the_projects_own_dvc_yaml_is_the_template_filled_with_its_params():
     assert (ROOT / "dvc.yaml").read_text() == expected
 
 
+def test_the_projects_own_models_and_samples_come_from_packages_or_a_stage():
+    made = {
+        f"demo/{out}" for out in yaml.safe_load((ROOT / "demo" / "dvc.yaml").read_text())["stages"]["digits"]["outs"]
+    }
+    declared = load_params(ROOT / "params.yaml").models.values()
+    read = {model.source for model in declared if not model.source.startswith("pypi:")}
+    read |= {file for model in declared if model.data for file in (model.data.source, model.data.calibration) if file}
+    assert read == made
+    ignored = (ROOT / "demo" / ".gitignore").read_text().split()
+    assert {f"demo{line}" for line in ignored} == made, "DVC would write this file while it runs"
+
+
 @given(source=TEXT, input_name=TEXT, shape=st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_params_yaml_reads_back_as_what_was_written(tmp_path_factory, source, input_name, shape):
     model = ModelParams(source=source, shapes={input_name: shape})

@@ -146,6 +146,43 @@ def test_a_quantised_model_is_imported_from_what_its_stage_makes(made):
     assert stages(made)["import"]["foreach"] == {"a": "models/a.onnx"} and "quantize-a" not in stages(made)
 
 
+def test_asking_for_a_form_gives_what_the_entry_in_params_would(made):
+    add_to_repo(made, ["models/a.onnx"], data="data/test.npz")
+    add_to_repo(made, ["models/a.onnx"], name="a", quantize="int8")
+    add_to_repo(made, ["models/a.onnx"], name="a-int4", data="data/test.npz", quantize="int4-weights")
+    check(made)
+    declared = load_params(made / "params.yaml").models
+    assert {name: model.quantize.form for name, model in declared.items()} == {"a": "int8", "a-int4": "int4-weights"}
+    assert add_to_repo(made, ["models/a.onnx"], name="a", data="data/test.npz", quantize="int8") == []
+    assert {"quantize-a", "quantize-a-int4", "evaluate-a", "evaluate-a-int4"} <= set(stages(made))
+    written, found = texts(made), stages(made)
+    with pytest.raises(ConfigError, match=r"quantised in another form already: int8.*models\.a\.quantize"):
+        add_to_repo(made, ["models/a.onnx"], name="a", quantize="float16")
+    assert texts(made) == written
+    init_repo(made, ["models/a.onnx"], ["x86-64"], {}, force=True, data="data/test.npz", quantize="int8")
+    add_to_repo(made, ["models/a.onnx"], name="a-int4", data="data/test.npz", quantize="int4-weights")
+    assert load_params(made / "params.yaml").models == declared and stages(made) == found
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "said"),
+    [
+        (None, "int8", "--quantize int8 needs samples.*Give --data"),
+        ("data/test.npz", "int9", "--quantize int9 is unknown.*int8"),
+    ],
+)
+def test_a_form_without_samples_or_of_another_name_is_refused(made, data, form, said):
+    before = texts(made)
+    for run in (
+        lambda: add_to_repo(made, ["models/a.onnx"], data=data, quantize=form),
+        lambda: add_to_repo(made, ["models/b.onnx"], data=data, quantize=form),
+        lambda: init_repo(made, ["models/b.onnx"], ["x86-64"], {}, force=True, data=data, quantize=form),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            run()
+    assert texts(made) == before
+
+
 def test_weights_in_side_files_are_watched_by_the_quantisation():
     model = ModelParams(source="a.onnx", data={"source": "d.npz"}, quantize={})
     text = render_dvc_yaml({"a": model}, ["x86-64"], {"a": ["a.data"]})
