@@ -1,18 +1,11 @@
 """Compile ONNX models into C libraries that fit a device, by orchestrated compiler passes, and prove it.
 
-Public names load on first use: TVM and MLflow take seconds to import. See docs/python-api.md.
+Public names load on first use: TVM and MLflow take seconds to import. Type checkers read them in __init__.pyi. See docs/python-api.md.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .api import compile_model, learn, optimize, profile
-    from .errors import PassfitError
-    from .memory.footprint import Budget, Footprint, FootprintReport, Measured
-    from .notebook import RunnableLibrary, compile, fit_targets, load
-    from .targets import Target, get_target
+from typing import Any
 
 _PUBLIC = {
     "Budget": "memory.footprint",

@@ -6,11 +6,11 @@ The plugin is built once for this machine and kept with the other results; a run
 from __future__ import annotations
 
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 
 from ...errors import ToolchainError
+from ...support.children import run
 from ...support.result_store import kept_bytes
 from ...support.temporary_folder import scratch_folder
 from ...targets import Target, native_target, zig_cc
@@ -49,7 +49,7 @@ def _build(version: int, host: Target) -> bytes:
 def _plugin_version(emulator: str) -> int | None:
     """Return the version of QEMU's interface that a plugin has to name: 2 from 9.0 on; None where there is no such interface."""
     told = [
-        subprocess.run([emulator, option], capture_output=True, text=True, errors="replace").stdout
+        run([emulator, option], capture_output=True, text=True, errors="replace").stdout
         for option in ("--version", "-help")
     ]
     found = re.search(r"version (\d+)\.", told[0])

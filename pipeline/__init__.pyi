@@ -1,0 +1,15 @@
+from .api import compile_model as compile_model
+from .api import learn as learn
+from .api import optimize as optimize
+from .api import profile as profile
+from .errors import PassfitError as PassfitError
+from .memory.footprint import Budget as Budget
+from .memory.footprint import Footprint as Footprint
+from .memory.footprint import FootprintReport as FootprintReport
+from .memory.footprint import Measured as Measured
+from .notebook import RunnableLibrary as RunnableLibrary
+from .notebook import compile as compile
+from .notebook import fit_targets as fit_targets
+from .notebook import load as load
+from .targets import Target as Target
+from .targets import get_target as get_target
