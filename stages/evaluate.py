@@ -32,6 +32,7 @@ def evaluate(params: Params, model: str, target: str) -> str:
             f"params.yaml: models.{model}.data is missing: the stage `evaluate` needs samples.",
             "Add `data: {source: FILE}` there, or remove the stage from dvc.yaml.",
         )
+    lossy = declared.quantize is not None or import_options(declared).output_ports
     with console_progress() as progress:
         (report,) = api.evaluate(
             canonical_model(model),
@@ -39,7 +40,7 @@ def evaluate(params: Params, model: str, target: str) -> str:
             declared.data.source,
             result=compile_dir(model, target),
             given=given_model(model),
-            original=model_file(model, declared.source) if declared.quantize is not None else None,
+            original=model_file(model, declared.source) if lossy else None,
             settings=api.EvaluateSettings(
                 declared.data.metric,
                 emulated=declared.data.emulated,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, ModelError
+from ..errors import ConfigError, ModelError, OutputError
 from ..frontend.given_model import given_model
 from ..frontend.source.import_options import ImportKeywords, ImportOptions
 from ..frontend.source.model_record import model_record
@@ -21,7 +21,7 @@ from ..report.pages.quantise_table import curve_picture
 from ..search.settings import SearchSettings
 from ..support.digests import digest_of
 from ..support.progress import Progress, silent
-from ..support.result_folder import check_file_place, result_folder
+from ..support.result_folder import result_folder
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from .places import CURVE, QUANTISATION
@@ -53,7 +53,8 @@ def quantize(
             f"There are no samples to quantise '{model}' by: ranges of random inputs would be wrong.",
             "Give --data, or `data:` of the model in params.yaml.",
         )
-    check_file_place(out)
+    if out.is_dir() or out.absolute() == Path(model).absolute():
+        raise OutputError(f"'{out}' is {'a folder' if out.is_dir() else 'the model itself'}.", "Give another file.")
     chosen, path = ImportOptions(**options), resolve_source(str(model))
     asked = replace(chosen, inputs={}, outputs=tuple(chosen.outputs), io=None)
     given, ported = given_model(path, asked), given_model(path, replace(chosen, io=None))
@@ -102,6 +103,8 @@ def build_within(
         return build(model, name=name, **options)
     floats, log, file = ImportKeywords(**options | {"io": None}), logging.getLogger("passfit"), out / "quantised.onnx"
     report = build(model, name=name, **floats)
+    for earlier in (file.name, QUANTISATION, CURVE):
+        (out / earlier).unlink(missing_ok=True)
     if report.fits:
         return report
     try:

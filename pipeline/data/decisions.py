@@ -56,13 +56,13 @@ class Task:
         return np.moveaxis(value, self.axis, -1).reshape(-1, value.shape[self.axis])
 
     def decisions(self, outputs: Tensors) -> np.ndarray:
-        """Return the decision on each label as a whole number; of tasks without any, the numbers themselves."""
+        """Return the decision on each label as a whole number, −1 where scores are NaN; of tasks without any, the numbers themselves."""
         scores = self.scores(outputs)
         if self.kind == "threshold":
-            return (scores > self.threshold).astype(np.int64)
+            return np.where(np.isnan(scores), -1, scores > self.threshold).astype(np.int64)
         if self.kind == "ranks":
             return scores[:, 0]
-        return scores.argmax(1) if scores.ndim == 2 else scores
+        return np.where(np.isnan(scores).any(1), -1, scores.argmax(1)) if scores.ndim == 2 else scores
 
 
 def find_task(outputs: Tensors, labels: Sequence[Any]) -> Task:
@@ -84,7 +84,8 @@ def find_task(outputs: Tensors, labels: Sequence[Any]) -> Task:
         said = "there are no labels"
         if known:
             largest = max(label.max(initial=0) for label in known)
-            said = f"labels are {known[0].dtype}{list(known[0].shape)} up to {largest:g}"
+            least = min(label.min(initial=0) for label in known)
+            said = f"labels are {known[0].dtype}{list(known[0].shape)} from {least:g} to {largest:g}"
         raise ConfigError(
             f"No output fits the labels: {said}, outputs are {shapes}.",
             "Give labels of the form of an output, or --metric FILE.py:function.",
@@ -108,7 +109,8 @@ def _task_of(name: str, value: np.ndarray, labels: Sequence[np.ndarray]) -> Task
         return Task("class", name, axis + 1, one_hot=True)
     if whole and not wanted and _are_ranks(value):
         return Task("ranks", name)
-    if all(np.array_equal(label, np.rint(label)) for label in labels):  # floats may number classes, too
+    # floats may number classes, too; no class is below 0
+    if all(np.array_equal(label, np.rint(label)) and label.min(initial=0) >= 0 for label in labels):
         for axis in (len(shape) - 1, *range(len(shape) - 1)):
             left = (*shape[:axis], *shape[axis + 1 :]) if shape else ()
             if shape and shape[axis] > max(highest, 1) and _extents(left) == wanted:

@@ -93,7 +93,10 @@ def _read_labels(table: Path, files: Sequence[str]) -> tuple[list[Any], tuple[st
         text = read_text(table, hint)
         if table.suffix == ".csv":
             rows = [row for row in csv.reader(io.StringIO(text)) if row]
-            by_file = {row[0].strip(): row[1].strip() for row in rows if len(row) == 2}
+            pairs = [(row[0].strip(), row[1].strip()) for row in rows if len(row) == 2]
+            by_file = dict(pairs)
+            if twice := [name for name, label in pairs if by_file[name] != label]:
+                raise ConfigError(f"'{table}' has two labels for '{twice[0]}'.", "Remove one of its lines.")
             if missing := [file for file in files if not by_file.get(file)]:
                 raise ConfigError(f"'{table}' has no label for '{missing[0]}'.", hint)
             gone = [name for number, name in enumerate(by_file) if name not in files and number]

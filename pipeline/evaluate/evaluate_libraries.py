@@ -76,7 +76,9 @@ def open_evaluation(
     samples = read_samples(data, input_forms(reference or canonical))
     behind = None
     if original is not None:
-        behind = given_model(resolve_source(str(original)), replace(options, io=None))  # a file of floats has none
+        # without what the device's form of outputs loses; a file of floats has no integers to leave
+        plain = replace(options, io=None, outputs=tuple(options.outputs))
+        behind = given_model(resolve_source(str(original)), plain)
         if behind is None:
             raise ConfigError(f"'{original}' is canonical, not an original.", "Give the file of the float model.")
     other = None if behind is None else (behind, read_samples(data, input_forms(behind)))

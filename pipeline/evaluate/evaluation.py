@@ -66,23 +66,37 @@ class Evaluation:
         self._file = given or model
         self._outputs, self._labels = run_model(self._file, samples, self.numbers, "running the file", progress)
         self._labelled = [place for place, label in enumerate(self._labels) if label is not None]
+        if 0 < len(self._labelled) < len(self._labels):
+            lacking = len(self._labels) - len(self._labelled)
+            raise ConfigError(
+                f"'{samples.source}': {lacking} of {len(self._labels)} samples have no label.",
+                "Add them, or leave these samples out.",
+            )
         if settings.metric is not None and not self._labelled:
             raise ConfigError(
                 f"'{samples.source}' has no labels, which the metric '{settings.metric}' needs.",
                 "Add labels, or leave the metric out: then decisions are compared with the file's alone.",
             )
-        self._task = self._find_task()
+        self._task = self._find_task(self._outputs, self._file)
         self._metric = find_metric(settings.metric, self._task)
         self.reference = self._score(self._outputs, self._file)
         self.original: Score | None = None
         if original is not None:
             outputs, _ = run_model(*original, self.numbers, "running the original", progress)
-            self.original = self._score(outputs, original[0])
+            if settings.metric is None or not is_function(settings.metric):  # its outputs may have another form
+                task, metric = self._task, self._metric
+                self._task = self._find_task(outputs, original[0])
+                self._metric = find_metric(metric.name, self._task)
+                self.original = self._score(outputs, original[0])
+                self._task, self._metric = task, metric
+            else:
+                self.original = self._score(outputs, original[0])
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks on casts of the samples."""
-        return self._samples.remarks
+        """Return remarks on casts of the samples, and on the output that is judged, if there are several."""
+        judged = f"judged by the output '{self._task.output}': --output names another"
+        return (*self._samples.remarks, *([judged] if len(self._outputs) > 1 and self._task.boxes is None else []))
 
     def report(
         self, opened: OpenedResult, name: str, target: Target, remark: Callable[[str], None] = lambda text: None
@@ -133,11 +147,11 @@ class Evaluation:
             worst_samples(self._task, self._samples, numbers, labels, expected, outputs),
         )  # fmt: skip
 
-    def _find_task(self) -> Task:
+    def _find_task(self, outputs: Tensors, model: onnx.ModelProto) -> Task:
         labels = [self._labels[place] for place in self._labelled]
         try:
-            outputs = real_numbers(self._outputs, self._file)
-            return find_task(outputs if not labels else pick(outputs, self._labelled), labels)
+            real = real_numbers(outputs, model)
+            return find_task(real if not labels else pick(real, self._labelled), labels)
         except ConfigError:
             if self._settings.metric is None or not is_function(self._settings.metric):
                 raise

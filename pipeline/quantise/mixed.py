@@ -54,6 +54,8 @@ def leave_in_float(quantiser: Quantiser, judge: Judge, most: float, progress: Pr
 
     Raises ModelError where even the one that keeps a single group of layers in int8 loses more.
     """
+    if not quantiser.layers:
+        raise ModelError("The model has no layer that becomes int8.", "Compile it as it is.")
     whole = _point(quantiser, judge, ())
     if whole.loss <= most:
         return Curve((whole,), whole)
@@ -69,9 +71,9 @@ def leave_in_float(quantiser: Quantiser, judge: Judge, most: float, progress: Pr
     groups = _fewest(lambda number: left(number).loss <= most, len(found))
     points = tuple(known[number] for number in sorted(known))
     if groups == len(found):
-        best = min(points[:-1] or points, key=lambda each: each.loss)
+        best = min(points, key=lambda each: each.loss)
         raise ModelError(
-            f"No layer can be int8 within a loss of {most:g} of {judge.name}: the least is {best.loss:.4g}.",
+            f"No choice of int8 layers that was tried is within a loss of {most:g} of {judge.name}: the least is {best.loss:.4g}.",
             "Allow more by --max-accuracy-loss, give more samples, or train the model for it.",
         )
     return Curve(points, known[groups], tuple(found))

@@ -33,7 +33,8 @@ def test_bad_requests_are_refused(refused: Refused, cnn: Path, tmp_path: Path):
     assert "int8-weights" in refused(*asked, "--data", "data.npz", "--form", "int8-weight")
     assert "percentile" in refused(*asked, "--data", "data.npz", "--method", "percent")
     assert "there-is-none" in refused(*asked, "--data", "data.npz", "--metric", "there-is-none")
-    assert "'missing' does not exist" in refused("quantize", cnn, "--data", "data.npz", "--out", "missing/q.onnx")
+    assert "is the model itself" in refused("quantize", cnn, "--data", "data.npz", "--out", cnn)
+    assert "is a folder" in refused("quantize", cnn, "--data", "data.npz", "--out", ".")
     assert "stm32f447" in refused("quantize", cnn, "--data", "data.npz", "--out", "q.onnx", "--target", "stm32f447")
     assert "Add --allow-lossy" in refused("optimize", cnn, "--target", "rpi4", "--data", "data.npz", "--out", "o")
 

@@ -109,9 +109,10 @@ def test_scores_decide_next_to_a_decision():
             {"y": np.zeros((2, 5))},
             [np.zeros(3), np.zeros(3)],
             None,
-            r"labels are float64\[3\] up to 0, outputs are 'y' \[5\]",
+            r"labels are float64\[3\] from 0 to 0, outputs are 'y' \[5\]",
         ),
         ({"y": np.zeros((2, 5))}, [1, np.zeros(2, int)], None, "labels of different forms"),
+        ({"y": np.zeros((2, 5))}, [1, -1], None, r"labels are int64\[\] from -1 to 1"),
         ({"y": np.zeros((2, 5))}, [1, 2], "acuracy", "no metric 'acuracy'. Did you mean 'accuracy'"),
         ({"y": np.zeros((2, 5))}, [1, 2], "top-0", "no metric 'top-0'"),
         ({"y": np.zeros((2, 5))}, [1, 2], "map@0.5", "does not fit"),
@@ -193,6 +194,16 @@ def test_a_detector_that_gives_the_labels_is_perfect(seed: int, count: int):
     (found,) = read_detections(outputs, task.boxes)
     assert mean_average_precision([found], [np.column_stack([classes, boxes])]) == 1.0
     assert same_top_box(found, found) and (np.diff(found.scores) <= 0).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 1)])
+def test_scores_that_are_nan_decide_nothing(shape):
+    scores = np.full(shape, np.nan)
+    scores[0] = 0.0
+    labels = [0, 0, 0]
+    task = find_task({"y": scores}, labels)
+    assert task.decisions({"y": scores}).tolist() == [0, -1, -1]
+    assert find_metric("accuracy", task).compute({"y": scores}, labels) == pytest.approx(1 / 3)
 
 
 def test_ranks_of_classes_decide_by_the_first():

@@ -221,6 +221,8 @@ def test_folders_that_do_not_fit_are_refused(tmp_path):
     refuse(tmp_path, "no label for 'a.npy'")
     (tmp_path / "labels.csv").write_text("a.npy,1\nb.npy,1\n")
     refuse(tmp_path, "a label for 'b.npy', which is missing")
+    (tmp_path / "labels.csv").write_text("a.npy,1\na.npy,2\n")
+    refuse(tmp_path, "two labels for 'a.npy'")
     (tmp_path / "labels.txt").write_text("1\n2\n")
     refuse(tmp_path, "both labels.csv and labels.txt")
     (tmp_path / "labels.csv").unlink()

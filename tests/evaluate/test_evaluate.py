@@ -164,9 +164,25 @@ def test_what_cannot_be_evaluated_is_refused(folder: Path, tmp_path: Path):
         opened_evaluation(folder, metric="acuracy")
     with pytest.raises(ConfigError, match=r"The samples '.*none.npz' are missing"):
         api.evaluate(folder / "int8.onnx", [HOST], tmp_path / "none.npz", result=folder / "int8")
+    (tmp_path / "some.py").write_text(
+        "import numpy as np\ndef some():\n    yield np.zeros((1, 8, 8), np.float32), 1\n    yield np.zeros((1, 8, 8), np.float32)\n"
+    )
+    with pytest.raises(ConfigError, match="1 of 2 samples have no label"):
+        api.evaluate(folder / "float.onnx", [HOST], f"{tmp_path / 'some.py'}:some", result=folder / "float")
     np.savez(tmp_path / "wide.npz", x=np.zeros((2, 1, 9, 9), np.float32))
     with pytest.raises(ConfigError, match="sample 0: input 'x' is float32"):
         api.evaluate(folder / "float.onnx", [HOST], tmp_path / "wide.npz")
+
+
+@native
+def test_an_output_form_loses_against_the_file_without_it(folder: Path):
+    name = onnx.load(folder / "float.onnx").graph.output[0].name
+    (report,) = api.evaluate(
+        folder / "float.onnx", [HOST], folder / "digits.npz", original=folder / "float.onnx", search=QUICK,
+        outputs={name: "int8,scale=100,zero-point=0"}, settings=EvaluateSettings(samples=100),
+    )  # fmt: skip
+    assert report.original.value > 0.8 and report.reference.value == report.library.value < 0.5
+    assert report.loss == pytest.approx(report.original.value - report.library.value)
 
 
 def test_a_sample_that_the_model_rejects_is_named(tmp_path: Path):

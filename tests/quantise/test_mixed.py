@@ -67,6 +67,14 @@ def test_nothing_is_left_in_float_where_all_layers_are_good_enough():
     assert curve.taken.floats == () and curve.points == (curve.taken,) and not curve.sensitivities
 
 
+def test_a_model_without_layers_of_integers_is_refused():
+    b = NodeBuilder()
+    model = b.model([1, 4], b.node("Sin", "x"))
+    samples = drawn(model)
+    with pytest.raises(ModelError, match="no layer that becomes int8"):
+        leave_in_float(Quantiser(prepare(model), samples.values), Judge(model, samples), 0.1, silent)
+
+
 def test_a_loss_that_no_layer_keeps_is_refused_with_the_least():
     model = _two_outputs(convolutional())
     samples = drawn(model, 6)
