@@ -25,5 +25,8 @@ def test_every_model_meets_every_target(make_repo, tmp_path):
     expected |= {
         f"{stage}@{pair}" for stage in ("optimize", "tune", "compile", "footprint", "kernels") for pair in pairs
     }
+    for name, model in params.models.items():
+        expected |= {f"evaluate-{name}@{target}" for target in params.targets if model.data is not None}
+        expected |= {f"quantize-{name}"} if model.quantize is not None else set()
     stages = set(repo.run(repo.python, "-m", "dvc", "stage", "list", "--name-only").split())
     assert {name for name in stages if not name.startswith("fetch@")} == expected
