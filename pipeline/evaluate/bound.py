@@ -62,11 +62,13 @@ def _by_sample(outputs: Tensors, count: int) -> list[Tensors]:
 
 
 def _distance(one: Tensors, other: Tensors) -> float:
-    """Return the largest difference of two samples' outputs, each relative to its largest magnitude."""
+    """Return the largest difference of two samples' outputs, each relative to its largest magnitude; inf if only one is finite."""
     found = 0.0
     for name, value in other.items():
         wide, truth = one[name].astype(np.float64), value.astype(np.float64)
         finite = np.isfinite(wide) & np.isfinite(truth)
+        if not np.array_equal(wide[~finite], truth[~finite], equal_nan=True):
+            return np.inf
         scale = np.abs(truth[finite]).max(initial=0.0) or 1.0
         found = max(found, float(np.abs(wide[finite] - truth[finite]).max(initial=0.0)) / scale)
     return found
