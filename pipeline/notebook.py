@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .backend.built import ArrayPort
+from .backend.built import array_ports
 from .errors import ModelError, ToolchainError, did_you_mean
 from .evaluate.open_result import open_result
 from .frontend.source.import_options import ImportKeywords
@@ -52,11 +52,7 @@ class RunnableLibrary:
         self._opened = opened = open_result(self.folder)
         self.report: FootprintReport = read_report(self.folder / "footprint.json")
         self.target: Target = get_target(self.report.target, _HERE).with_threads(opened.library.threads)
-        tensors = opened.program.tensors
-        self.inputs, self.outputs = (
-            tuple(ArrayPort(each.name, tensors[each.tensor].shape, tensors[each.tensor].dtype) for each in ports)
-            for ports in (opened.program.inputs, opened.program.outputs)
-        )
+        self.inputs, self.outputs = array_ports(opened.program)
 
     @property
     def fits(self) -> bool:

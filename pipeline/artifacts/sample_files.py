@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from ..data.user_function import split_function
 from ..params.params import DataParams, ModelParams
 
 #: what tracks and reports read of evaluations
@@ -24,12 +24,6 @@ def quantize_stage_name(model: str) -> str:
 def settings_file(model: str, stage: str, target: str = "") -> str:
     """Return the file of a stage's settings, which the stage `toolchain` writes."""
     return Path("out", "settings", model, target, f"{stage}.json").as_posix()
-
-
-def split_function(source: str) -> tuple[str, str]:
-    """Return file and function of `FILE.py:function`; any other source is a file."""
-    found = re.fullmatch(r"(.+\.py):(\w+)", source, re.DOTALL)
-    return (found[1], found[2]) if found else (source, "")
 
 
 def watched_by_evaluation(repo: Path, data: DataParams) -> list[str]:

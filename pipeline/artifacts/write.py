@@ -25,7 +25,7 @@ from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
 from .origin import PACKAGES, verify_record
-from .places import PLAN, PLAN_BEFORE
+from .places import ACCURACY, PLAN, PLAN_BEFORE
 
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..tuning.database import AdoptedTuning
     from ..verify.build_plan import BuiltPlan
 
-#: accuracy of a library, next to it
-ACCURACY = "accuracy.json"
 #: errors of a refused library, in the folder it would have gone to
 COMPARISON = "comparison.json"
 _OF_SEARCHES = ("search.json", "trajectory.json", "front.json")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..codegen.checks.guard_kernels import Reasons
     from ..kernels.lower.lower import Lowered
+    from ..program import Program
     from ..targets import Target
 
 #: TVM's own way down: nothing is searched for
@@ -40,6 +41,17 @@ class ArrayPort:
     def empty(self) -> np.ndarray:
         """Return an array of its shape and dtype."""
         return np.empty(self.shape, numpy_dtype(self.dtype))
+
+
+def array_ports(program: Program) -> tuple[tuple[ArrayPort, ...], tuple[ArrayPort, ...]]:
+    """Return the inputs and the outputs of a program, in order."""
+    inputs, outputs = (
+        tuple(
+            ArrayPort(port.name, found.shape, found.dtype) for port in ports for found in [program.tensors[port.tensor]]
+        )
+        for ports in (program.inputs, program.outputs)
+    )
+    return inputs, outputs
 
 
 @dataclass(frozen=True)
@@ -92,14 +104,7 @@ def link_lowered(
         path = link_objects(lowered, plan, workspace, objects, target, place, reasons)
     else:
         path = link_quickly(lowered, plan, workspace, target, place)
-    inputs, outputs = (
-        tuple(
-            ArrayPort(port.name, program.tensors[port.tensor].shape, program.tensors[port.tensor].dtype)
-            for port in ports
-        )
-        for ports in (program.inputs, program.outputs)
-    )
-    return Built(path, inputs, outputs)
+    return Built(path, *array_ports(program))
 
 
 def imported(

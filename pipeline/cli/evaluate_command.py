@@ -55,7 +55,8 @@ def evaluate(
     Decisions are compared with the file's in ONNX Runtime; with labels, the metric tells how many are right.
     """
     from .. import api
-    from ..artifacts.write import ACCURACY, write_accuracy
+    from ..artifacts.places import ACCURACY
+    from ..artifacts.write import write_accuracy
     from ..evaluate.open_result import open_result
     from ..report.accuracy_table import accuracy_tables
     from ..report.progress import console_progress

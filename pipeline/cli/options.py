@@ -82,7 +82,7 @@ def outputs(items: Iterable[str] | None) -> dict[str, OutputPort]:
 
 
 def _split(item: str, kind: type[InputPort] | type[OutputPort]) -> tuple[str, str]:
-    """Split `NAME=FORM`, where both may contain `=`: the first place behind which there is a form; else all is a name."""
+    """Split `NAME=FORM` at the first `=` before a form; either may contain more. Without a form all is a name."""
     for place in (index for index, sign in enumerate(item) if sign == "="):
         with suppress(ConfigError):
             port_of(kind, item[place + 1 :], item[:place])

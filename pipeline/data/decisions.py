@@ -56,7 +56,7 @@ class Task:
         return np.moveaxis(value, self.axis, -1).reshape(-1, value.shape[self.axis])
 
     def decisions(self, outputs: Tensors) -> np.ndarray:
-        """Return the decision on each label as a whole number, −1 where scores are NaN; of tasks without any, the numbers themselves."""
+        """Return a whole number for each label, −1 for scores of NaN; without classes, the numbers themselves."""
         scores = self.scores(outputs)
         if self.kind == "threshold":
             return np.where(np.isnan(scores), -1, scores > self.threshold).astype(np.int64)

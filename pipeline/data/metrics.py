@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import ConfigError, did_you_mean
 from .boxes import mean_average_precision, read_detections
 from .decisions import Task, Tensors
-from .user_function import is_function, load_function, users_errors
+from .user_function import is_function, load_function, split_function, users_errors
 
 #: metrics of scikit-learn by name: its function, the kinds of tasks, whether higher is better, its options
 _BY_DECISION: dict[str, tuple[str, dict[str, Any]]] = {
@@ -120,11 +120,12 @@ def _area(truths: np.ndarray, scores: np.ndarray) -> float:
 
 def _users_metric(source: str) -> Metric:
     function = load_function(source)
-    file, _, word = source.rpartition(":")
+    file, word = split_function(source)
 
     def compute(outputs: Tensors, labels: Sequence[Any]) -> float:
         with users_errors(Path(file)):
-            found = float(function(dict(outputs), list(labels)))
+            # copies: it may write into them
+            found = float(function({name: value.copy() for name, value in outputs.items()}, list(labels)))
         if not np.isfinite(found):
             raise ConfigError(f"'{source}' returned {found}.", "Return a finite number.")
         return found

@@ -13,15 +13,20 @@ from typing import Any
 from ..errors import ConfigError, PassfitError, did_you_mean
 
 
+def split_function(source: str) -> tuple[str, str]:
+    """Return file and function of `FILE.py:function`; any other source is a file."""
+    file, _, name = source.rpartition(":")
+    return (file, name) if file.endswith(".py") and name.isidentifier() else (source, "")
+
+
 def is_function(source: str) -> bool:
     """Return whether a source names a function of a Python file."""
-    file, colon, name = source.rpartition(":")
-    return bool(colon) and file.endswith(".py") and name.isidentifier()
+    return bool(split_function(source)[1])
 
 
 def load_function(source: str) -> Callable[..., Any]:
     """Run the file of `FILE.py:function` and return the function. Raises ConfigError."""
-    file, _, name = source.rpartition(":")
+    file, name = split_function(source)
     path = Path(file)
     if not path.is_file():
         raise ConfigError(f"'{file}' is missing: '{source}' names a function in it.", "Correct the path.")

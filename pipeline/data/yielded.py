@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from .fit_value import InputForm
 from .item import Item, digest_value
 from .labels import check_label, class_names, class_numbers
-from .user_function import load_function, users_errors
+from .user_function import load_function, split_function, users_errors
 
 #: most samples of a function, which may never end
 _MOST_YIELDED = 1_000_000
@@ -25,7 +25,7 @@ class FunctionSource:
     def __init__(self, source: str, inputs: Sequence[InputForm]):
         """Run the function once, to count and digest its samples. Raises ConfigError with the user's line."""
         self._source, self._inputs = source, inputs
-        self._file = Path(source.rpartition(":")[0])
+        self._file = Path(split_function(source)[0])
         self._function = load_function(source)
         self._digests: list[bytes] = []
         words: list[str] = []

@@ -12,6 +12,7 @@ from ..errors import NumericError
 from ..support.progress import silent
 from ..verify.cases import Case, add_plain_sums, choose_cases
 from ..verify.compare import compare
+from ..verify.error_bounds import largest_difference, largest_magnitude
 from ..verify.integers.exact_integers import is_quantised
 from .run_samples import Tensors, run_model
 
@@ -69,6 +70,5 @@ def _distance(one: Tensors, other: Tensors) -> float:
         finite = np.isfinite(wide) & np.isfinite(truth)
         if not np.array_equal(wide[~finite], truth[~finite], equal_nan=True):
             return np.inf
-        scale = np.abs(truth[finite]).max(initial=0.0) or 1.0
-        found = max(found, float(np.abs(wide[finite] - truth[finite]).max(initial=0.0)) / scale)
+        found = max(found, largest_difference(wide, truth) / (largest_magnitude([truth]) or 1.0))
     return found

@@ -19,7 +19,7 @@ import numpy as np
 from ..data.accuracy import AccuracyReport, ClassScore, DataRecord, LibraryScore, Score
 from ..data.boxes import read_detections, same_top_box
 from ..data.decisions import DECIDING, Task, find_task
-from ..data.metrics import check_metric, find_metric, pick
+from ..data.metrics import Metric, check_metric, find_metric, pick
 from ..data.samples import Samples, spread
 from ..data.user_function import is_function
 from ..errors import ConfigError
@@ -27,7 +27,7 @@ from ..frontend.quantised.port_scales import port_scales
 from ..support.progress import Progress
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, emulated_board, how_to_run
-from ..verify.error_bounds import output_range
+from ..verify.error_bounds import largest_difference, output_range
 from ..verify.integers.given_outputs import unit_of
 from ..verify.runner import link
 from .bound import outside_bound
@@ -65,9 +65,9 @@ class Evaluation:
         self.numbers = spread(samples.count, settings.samples)
         self._file = given or model
         self._outputs, self._labels = run_model(self._file, samples, self.numbers, "running the file", progress)
-        self._labelled = [place for place, label in enumerate(self._labels) if label is not None]
-        if 0 < len(self._labelled) < len(self._labels):
-            lacking = len(self._labels) - len(self._labelled)
+        lacking = sum(label is None for label in self._labels)
+        self._labelled = len(self._labels) - lacking
+        if lacking and self._labelled:
             raise ConfigError(
                 f"'{samples.source}': {lacking} of {len(self._labels)} samples have no label.",
                 "Add them, or leave these samples out.",
@@ -79,18 +79,14 @@ class Evaluation:
             )
         self._task = self._find_task(self._outputs, self._file)
         self._metric = find_metric(settings.metric, self._task)
-        self.reference = self._score(self._outputs, self._file)
+        self.reference = self._score(self._outputs, self._file, self._metric)
         self.original: Score | None = None
         if original is not None:
             outputs, _ = run_model(*original, self.numbers, "running the original", progress)
-            if settings.metric is None or not is_function(settings.metric):  # its outputs may have another form
-                task, metric = self._task, self._metric
-                self._task = self._find_task(outputs, original[0])
-                self._metric = find_metric(metric.name, self._task)
-                self.original = self._score(outputs, original[0])
-                self._task, self._metric = task, metric
-            else:
-                self.original = self._score(outputs, original[0])
+            metric = self._metric
+            if not is_function(metric.name):  # its outputs may have another form
+                metric = find_metric(metric.name, self._find_task(outputs, original[0]))
+            self.original = self._score(outputs, original[0], metric)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -116,7 +112,7 @@ class Evaluation:
                 places = [] if runner.command is None else spread(len(self.numbers), most)
                 numbers = [self.numbers[place] for place in places]
                 outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
-        record = DataRecord(self._samples.source, self._samples.digest, len(self.numbers), len(self._labelled))
+        record = DataRecord(self._samples.source, self._samples.digest, len(self.numbers), self._labelled)
         if not numbers:
             library = LibraryScore(runner.how, 0, None, None, 0.0, 0.0, False)
             return AccuracyReport(
@@ -134,8 +130,8 @@ class Evaluation:
         library = LibraryScore(
             how=runner.how,
             samples=len(numbers),
-            value=self._value(outputs, places),
-            reference=self._value(expected, places),
+            value=self._value(outputs, places, self._metric),
+            reference=self._value(expected, places, self._metric),
             agreement=float(np.mean(self._agreeing(expected, outputs, tolerance))),
             max_rel_error=rounded(farthest),
             within=not beyond,
@@ -148,26 +144,23 @@ class Evaluation:
         )  # fmt: skip
 
     def _find_task(self, outputs: Tensors, model: onnx.ModelProto) -> Task:
-        labels = [self._labels[place] for place in self._labelled]
         try:
-            real = real_numbers(outputs, model)
-            return find_task(real if not labels else pick(real, self._labelled), labels)
+            return find_task(real_numbers(outputs, model), self._labels if self._labelled else ())
         except ConfigError:
             if self._settings.metric is None or not is_function(self._settings.metric):
                 raise
             return Task("value", next(iter(self._outputs)))  # the user's function knows the form
 
-    def _score(self, outputs: Tensors, model: onnx.ModelProto) -> Score:
+    def _score(self, outputs: Tensors, model: onnx.ModelProto, metric: Metric) -> Score:
         """Return the metric of a model on all samples."""
         places = range(len(self.numbers))
-        return Score(len(places), self._value(real_numbers(outputs, model), places))
+        return Score(len(places), self._value(real_numbers(outputs, model), places, metric))
 
-    def _value(self, outputs: Tensors, places: Sequence[int]) -> float | None:
-        """Return the metric over outputs of the samples at some places; None without labels."""
-        rows = [row for row, place in enumerate(places) if self._labels[place] is not None]
-        if not rows:
+    def _value(self, outputs: Tensors, places: Sequence[int], metric: Metric) -> float | None:
+        """Return the metric over outputs, those of the samples at `places`; None without labels."""
+        if not self._labelled:
             return None
-        return rounded(self._metric.compute(pick(outputs, rows), [self._labels[places[row]] for row in rows]))
+        return rounded(metric.compute(outputs, [self._labels[place] for place in places]))
 
     def _agreeing(self, expected: Tensors, outputs: Tensors, tolerance: float) -> np.ndarray:
         """Return which decisions are the reference's."""
@@ -185,11 +178,10 @@ class Evaluation:
 
     def _classes(self, expected: Tensors, outputs: Tensors, labels: Sequence[Any]) -> tuple[ClassScore, ...]:
         """Return how many of each class are right, of decisions that are classes."""
-        rows = [row for row, label in enumerate(labels) if label is not None]
-        if not rows or self._task.kind not in DECIDING:
+        if not self._labelled or self._task.kind not in DECIDING:
             return ()
-        truths = self._task.truths([labels[row] for row in rows])
-        ours, theirs = (self._task.decisions(pick(each, rows)) for each in (outputs, expected))
+        truths = self._task.truths(labels)
+        ours, theirs = (self._task.decisions(each) for each in (outputs, expected))
         classes = np.unique(truths)
         if len(classes) > _MOST_CLASSES:
             return ()
@@ -225,6 +217,4 @@ def rounded(value: float) -> float:
 
 def _relative(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference of elements finite in both, relative to the range of the other."""
-    wide, truth = one.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(wide) & np.isfinite(truth)
-    return float(np.abs(wide[finite] - truth[finite]).max(initial=0.0)) / output_range([other])
+    return largest_difference(one, other) / output_range([other])

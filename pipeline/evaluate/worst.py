@@ -10,7 +10,7 @@ import numpy as np
 from ..data.accuracy import WorstSample
 from ..data.decisions import DECIDING, Task
 from ..data.samples import Samples
-from ..verify.error_bounds import output_range
+from ..verify.error_bounds import largest_difference, output_range
 from .run_samples import Tensors
 
 #: samples that a report names
@@ -25,12 +25,12 @@ def worst_samples(
     The error is how far the score of the label's class is below the largest, or a number is from its label, relative to the
     range of the output; without a single decision a sample it is the distance from the reference.
     """
-    apart = _farthest(outputs[task.output], expected[task.output])
     scale = output_range([expected[task.output]])
     single = task.kind in DECIDING and len(task.decisions(outputs)) == len(numbers)
     found = []
     for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
-        error, differs, said = apart[row] / scale, False, ("", "")
+        apart = largest_difference(outputs[task.output][row], expected[task.output][row])
+        error, differs, said = apart / scale, False, ("", "")
         own, other = (task.scores({task.output: each[task.output][row : row + 1]}) for each in (outputs, expected))
         if single:
             ours, theirs = (
@@ -59,13 +59,6 @@ def worst_samples(
                 )
             )
     return tuple(each for *_, each in sorted(found, key=lambda each: each[:3])[:_MOST])
-
-
-def _farthest(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the largest difference of each sample, of finite elements."""
-    wide, truth = (each.astype(np.float64).reshape(len(each), -1) for each in (one, other))
-    finite = np.isfinite(wide) & np.isfinite(truth)
-    return np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0).max(1, initial=0.0)
 
 
 def _short_of(task: Task, scores: np.ndarray, label: int, decided: int) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .canonical.opset import declare_sets
 from .canonical.ports.apply import bind_ports
-from .canonical.read_onnx import CLASSICAL, all_nodes, read_model
+from .canonical.read_onnx import CLASSICAL, all_nodes, metadata_of, read_model
 from .canonical.static_metric import is_marked
 from .source.import_options import ImportOptions
 from .source.side_files import side_files
@@ -25,7 +25,7 @@ def given_model(
     Raises ModelError as an import does.
     """
     model = read_model(path, options)
-    if is_marked({entry.key: entry.value for entry in model.metadata_props}):
+    if is_marked(metadata_of(model)):
         return None
     declare_sets(model)
     bind_ports(model, options)

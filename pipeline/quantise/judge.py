@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..data.decisions import Tensors
+from ..data.metrics import Metric
 from ..errors import ModelError
-from ..frontend.canonical.folding.evaluate import first_line, open_session
+from ..frontend.canonical.folding.evaluate import failures_of_runs, first_line, open_session
 
 if TYPE_CHECKING:
     import onnx
@@ -41,22 +43,6 @@ class Samples(Protocol):
         """Return the label of a sample; None if it has none."""
 
 
-class Metric(Protocol):
-    """Metric over the outputs of all samples by name, along a first axis of their own, and the labels: see `data.metrics`."""
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Return its direction."""
-
-    def compute(self, outputs: Mapping[str, np.ndarray], labels: Sequence[Any], /) -> float:
-        """Return its value."""
-
-
-Tensors = Mapping[str, np.ndarray]
 #: chooses the metric by the float model's outputs and the labels
 ChooseMetric = Callable[[Tensors, Sequence[Any]], Metric]
 
@@ -99,8 +85,6 @@ class Judge:
         return float(np.mean(_decisions(outputs) == _decisions(self._floats)))
 
     def _outputs(self, model: onnx.ModelProto, count: int) -> Tensors:
-        from onnxruntime.capi import onnxruntime_pybind11_state as ort
-
         found: dict[str, list[np.ndarray]] = {}
         try:
             session = open_session(model.SerializeToString())
@@ -108,7 +92,7 @@ class Judge:
             for number in range(count):
                 for name, value in zip(names, session.run(None, dict(self._samples.inputs(number))), strict=True):
                     found.setdefault(name, []).append(np.asarray(value))
-        except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
+        except failures_of_runs() as error:
             raise ModelError(
                 f"ONNX Runtime cannot run the model on the samples: {first_line(error)}.", "Check the samples' inputs."
             ) from error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ModelError
 from ..frontend.canonical.clean_names import name_unnamed
+from ..frontend.canonical.folding.evaluate import failures_of_runs
 from ..frontend.canonical.opset import declare_sets, expand_functions, raise_opset
 from ..frontend.canonical.shapes import infer_what_is_open
 from ..support.temporary_folder import scratch_folder
@@ -54,7 +55,6 @@ def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with constants and batch normalisation folded, by ONNX Runtime's basic level."""
     import onnx
     import onnxruntime
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
@@ -65,7 +65,7 @@ def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
         try:
             onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
             found = onnx.load(folder / "folded.onnx")
-        except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException):
+        except failures_of_runs():
             return model
     used = {node.domain for node in found.graph.node}
     others = [each for each in found.opset_import if each.domain and each.domain in used]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, ModelError, did_you_mean
-from ..frontend.canonical.folding.evaluate import first_line
+from ..frontend.canonical.folding.evaluate import failures_of_runs, first_line
 from ..frontend.canonical.folding.fold_constants import sort_nodes
 from ..support.temporary_folder import scratch_folder
 from .prepare import quiet, write_model
@@ -122,14 +122,11 @@ class _Reader:
 @contextmanager
 def _failures_named(step: str) -> Iterator[None]:
     """Turn failures of onnxruntime's quantiser into ModelError: it fails in any way on what it does not expect."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
-
     try:
         yield
-    except (
-        ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException,
-        ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
-    ) as error:  # fmt: skip
+    except failures_of_runs(
+        ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError
+    ) as error:
         raise ModelError(
             f"onnxruntime's quantiser cannot {step} the model: {first_line(error)}.",
             "Try --form int8-weights, or quantise it where it comes from.",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..data.decisions import find_task
-from ..data.metrics import check_metric, find_metric
+from ..data.decisions import Tensors, find_task
+from ..data.metrics import Metric, check_metric, find_metric
 from ..data.samples import InputForm, Samples, read_samples
 from ..frontend.canonical.folding.evaluate import open_session
 from ..frontend.canonical.ports.apply import file_form_model
-from .judge import ChooseMetric, Metric, Tensors
+from .judge import ChooseMetric
 
 if TYPE_CHECKING:
     import numpy as np

@@ -29,7 +29,7 @@ _FILTERS = {"Conv": 0, "ConvTranspose": 0, "Gemm": 1, "MatMul": 1}
 
 
 def narrow_weights(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
-    """Return a prepared model of operator set BLOCKS with the weights of layers in blocks of integers of 8 or 4 bits."""
+    """Quantise the weights of layers in blocks of 8 or 4 bits; the model is prepared, of operator set BLOCKS."""
     from onnx import helper, numpy_helper
 
     made, context = type(model)(), context_of(model)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..artifacts.git import git
-from ..artifacts.sample_files import split_function
+from ..data.user_function import split_function
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.canonical.read_onnx import read_model
 from ..frontend.imported_model import import_onnx
@@ -49,12 +49,17 @@ def source_in(repo: Path, root: Path, model: str) -> str:
             raise
         said = "If a stage or `dvc add` keeps it, run `dvc repro` or `dvc pull` first."
         raise ModelError(error.what, f"{said} {error.hint}") from None
-    path = path.parent.resolve() / path.name  # the file itself may be a link into DVC's cache
-    if not path.is_relative_to(root):
+    if (named := _named_in(repo, root, path)) is None:
         raise ConfigError(
             f"The model '{model}' is outside of the repo '{root}'.", "Copy it in, and keep it with `dvc add`."
         )
-    return Path(os.path.relpath(path, repo.resolve())).as_posix()
+    return named
+
+
+def _named_in(repo: Path, root: Path, path: Path) -> str | None:
+    """Return an absolute path relative to `repo`, with '/'; None outside of `root`."""
+    path = path.parent.resolve() / path.name  # the file itself may be a link into DVC's cache
+    return Path(os.path.relpath(path, repo.resolve())).as_posix() if path.is_relative_to(root) else None
 
 
 def data_in(repo: Path, root: Path, source: str) -> DataParams:
@@ -72,13 +77,10 @@ def data_in(repo: Path, root: Path, source: str) -> DataParams:
         raise ConfigError(
             f"--data '{file}' is missing.", "If `dvc add` keeps it, run `dvc pull` first; else correct the path."
         )
-    place = Path(os.path.abspath(file))
-    place = place.parent.resolve() / place.name
-    if not place.is_relative_to(root):
+    if (named := _named_in(repo, root, Path(os.path.abspath(file)))) is None:
         raise ConfigError(
             f"The data '{file}' are outside of the repo '{root}'.", "Move them in, and keep them with `dvc add`."
         )
-    named = Path(os.path.relpath(place, repo.resolve())).as_posix()
     return DataParams(source=f"{named}:{function}" if function else named)
 
 

@@ -122,15 +122,13 @@ def model_entry(name: str, model: ModelParams) -> Entry:
         block += ["  shapes:", *(f"    {port}: {shape}" for port, shape in shapes.items())]
         flow += f", shapes: {{{', '.join(f'{port}: {shape}' for port, shape in shapes.items())}}}"
     ports = model.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"inputs", "outputs", "io"})
-    for key, value in ports.items():
-        block.append(f"  {key}: {_flow(value)}")
-        flow += f", {key}: {_flow(value)}"
+    lines = [f"{key}: {_flow(value)}" for key, value in ports.items()]
     if model.data is not None:
-        block.append(f"  {data_entry(model.data).flow}")
-        flow += f", {data_entry(model.data).flow}"
+        lines.append(data_entry(model.data).flow)
     if model.quantize is not None:
-        block.append(f"  {quantize_entry(model.quantize).flow}")
-        flow += f", {quantize_entry(model.quantize).flow}"
+        lines.append(quantize_entry(model.quantize).flow)
+    block += [f"  {line}" for line in lines]
+    flow += "".join(f", {line}" for line in lines)
     return Entry(tuple(block), f"{scalar(name)}: {{{flow}}}")
 
 
@@ -145,7 +143,7 @@ def quantize_entry(quantize: QuantizeParams) -> Entry:
 
 
 def written_quantisation(quantize: QuantizeParams) -> dict[str, object]:
-    """Return what params.yaml says of a quantisation: the form and the loss, which users change first."""
+    """Return form and loss of a quantisation for params.yaml: users change these first."""
     return quantize.model_dump(mode="json", by_alias=True, include={"form", "max_accuracy_loss"})
 
 

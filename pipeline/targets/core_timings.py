@@ -14,6 +14,7 @@ At least: perfect pairing, shortest division, no wait. At most: no pairing, long
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -204,8 +205,6 @@ def _row(mnemonic: str, core: CoreTimings, registers: int) -> Cycles:
 
 def by_function(blocks: Iterable[Block], functions: Mapping[int, str]) -> dict[str, list[Block]]:
     """Group blocks by the function that holds them; `functions` are names by first address."""
-    from bisect import bisect_right
-
     starts = sorted(functions)
     found: dict[str, list[Block]] = {}
     for block in blocks:

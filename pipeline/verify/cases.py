@@ -24,7 +24,7 @@ from .compare import errors_of
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
 from .draws.draw_values import GENTLE
-from .error_bounds import Distance, believable, output_range
+from .error_bounds import Distance, believable, largest_difference, output_range
 from .inputs import InputDraws, make_input
 from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
 from .integers.given_outputs import unit_of
@@ -73,7 +73,8 @@ class Case:
     def uncertainty(self) -> float:
         """Return the largest difference between plain and optimised ONNX Runtime, relative to the output's range."""
         found = (
-            _difference(self.optimized[name], value) / output_range([value]) for name, value in self.expected.items()
+            largest_difference(self.optimized[name], value) / output_range([value])
+            for name, value in self.expected.items()
         )
         return max(found, default=0.0)
 
@@ -277,7 +278,7 @@ def _has_integers(case: Case) -> bool:
 def _units(expected: Tensors, other: Tensors) -> int:
     """Return the largest difference of an 8-bit output."""
     small = [name for name, value in expected.items() if value.dtype in (np.int8, np.uint8)]
-    return int(max((_difference(expected[name], other[name]) for name in small), default=0))
+    return int(max((largest_difference(expected[name], other[name]) for name in small), default=0))
 
 
 def _check_forms(cases: list[Case]) -> None:
@@ -332,10 +333,3 @@ def _refuse_nan(cases: list[Case]) -> None:
 
 def _is_nan(value: np.ndarray) -> bool:
     return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())
-
-
-def _difference(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference of elements finite in both."""
-    one, other = one.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(one) & np.isfinite(other)
-    return float(np.abs(one[finite] - other[finite]).max(initial=0.0))

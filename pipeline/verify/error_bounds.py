@@ -79,6 +79,13 @@ def output_range(values: Sequence[np.ndarray]) -> float:
     return float(finite.max() - finite.min()) or float(np.abs(finite).max()) or 1.0
 
 
+def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the largest difference of elements finite in both."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(one) & np.isfinite(other)
+    return float(np.abs(one[finite] - other[finite]).max(initial=0.0))
+
+
 def is_float(value: np.ndarray) -> bool:
     """Return whether elements are floats of any width."""
     return value.dtype.kind not in "iub"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
-from ..frontend.canonical.folding.evaluate import open_session
+from ..frontend.canonical.folding.evaluate import failures_of_runs, open_session
 from ..frontend.canonical.read_onnx import all_nodes
 from ..support.background import background
 from .doubles.double_reference import DoubleReference, NoDouble
@@ -133,18 +133,9 @@ class OnnxReference:
 
 @contextmanager
 def _failures_named() -> Iterator[None]:
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
-
     try:
         yield
-    except (
-        ort.Fail,
-        ort.InvalidArgument,
-        ort.InvalidGraph,
-        ort.NotImplemented,
-        ort.RuntimeException,
-        RuntimeError,
-    ) as error:
+    except failures_of_runs(RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise NoReference(
             f"ONNX Runtime cannot run the model, so the library cannot be verified: {reason}", "Correct the model."

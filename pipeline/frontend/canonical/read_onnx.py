@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +210,18 @@ def declare_set(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> Non
     for each in imports:
         if each.domain in ONNX_DOMAINS:
             each.version = version
+
+
+def metadata_of(model: onnx.ModelProto) -> dict[str, str]:
+    """Return the metadata of a model by key."""
+    return {entry.key: entry.value for entry in model.metadata_props}
+
+
+def add_metadata(model: onnx.ModelProto, entries: Mapping[str, str]) -> None:
+    """Write entries into the metadata of a model, in place; others stay."""
+    from onnx import helper
+
+    helper.set_model_props(model, metadata_of(model) | dict(entries))
 
 
 def advice_on(domain: str) -> str:

@@ -17,7 +17,7 @@ from ...memory.footprint import Start
 from ..source.import_options import ImportOptions
 from .opset import declare_sets
 from .ports.apply import bind_ports
-from .read_onnx import read_model
+from .read_onnx import add_metadata, metadata_of, read_model
 from .shapes import infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ _SUM, _KERNELS = "passfit.start.sum", "passfit.start.kernels"
 
 def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
     """Write `start` into the metadata of a canonical model."""
-    from onnx import helper
-
-    kept = {entry.key: entry.value for entry in canonical.metadata_props}
-    helper.set_model_props(canonical, kept | {_SUM: str(start.sum), _KERNELS: str(start.kernels)})
+    add_metadata(canonical, {_SUM: str(start.sum), _KERNELS: str(start.kernels)})
 
 
 def is_marked(metadata: Mapping[str, str]) -> bool:
@@ -45,7 +42,7 @@ def start_of(path: Path, options: ImportOptions = ImportOptions()) -> Start:
     Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
     model = read_model(path, options)
-    kept = {entry.key: entry.value for entry in model.metadata_props}
+    kept = metadata_of(model)
     if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
     declare_sets(model)

@@ -36,7 +36,7 @@ _WRITES = {
 
 
 def port_facts(model: onnx.ModelProto) -> dict[str, dict[str, Any]]:
-    """Collect by port `scale` and `zero_point`, if there is a single pair, and `form` in words, if it is not the file's."""
+    """Collect by port a single `scale` and `zero_point`, and in words a `form` other than the file's."""
     facts: dict[str, dict[str, Any]] = {
         name: {"scale": scale, "zero_point": zero} for name, (scale, zero) in port_scales(model).items()
     }

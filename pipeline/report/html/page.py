@@ -155,7 +155,7 @@ def _time(result: Result) -> str:
 
 
 def _others(result: Result) -> tuple[str, str]:
-    """Return the largest error, and the ram relative to that of TVM's default."""
+    """Return the largest error, and the ram relative to TVM's default."""
     report = result.footprint
     ratio = f"{report.best.ram / report.baseline.ram:.2f}" if report.baseline.ram else "–"
     return error_text(report.measured.matched_error), ratio

@@ -15,9 +15,8 @@ from ...passes.sequence.apply import apply_program_passes, rearranged
 from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...targets import Target
-from ...targets.cycles import core_of
 from ...tir.counts.most_code import most_code
-from ...tir.counts.operation_counts import near_calls, predicted_cycles
+from ...tir.counts.operation_counts import predicted_cycles, sum_cycles
 from ...tir.memoise import structural_hash
 from .code_estimate import CodeEstimate, code_of_calls
 from .evaluation import Evaluation, Evaluator
@@ -64,12 +63,7 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
         for each in (variant_of(owner, step) for owner, step, _ in program.calls())
     }
     return Costs(
-        cycles=round(
-            sum(
-                costs[call.step.kernel][near] * call.runs
-                for call, near in zip(program.calls(), near_calls(program, core_of(target.architecture).second))
-            )
-        ),
+        cycles=round(sum_cycles(program, target, lambda name, near: costs[name][near])),
         most_code=code_of_calls(sum(1 for _ in program.calls())) + sum(bodies.values()),
     )
 

@@ -17,7 +17,7 @@ elements at most, except sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,11 +112,13 @@ def predicted_cycles(kernel: PrimFunc, target: Target, near: bool = False) -> fl
 
 def program_cycles(program: Program, kernels: Mapping[str, PrimFunc], target: Target) -> float:
     """Return the cycles of one run of a program with scheduled kernels."""
+    return sum_cycles(program, target, lambda name, near: predicted_cycles(kernels[name], target, near))
+
+
+def sum_cycles(program: Program, target: Target, cycles: Callable[[str, bool], float]) -> float:
+    """Sum the `cycles` of all calls in one run, by name of the kernel and whether its operands are near."""
     nearby = near_calls(program, core_of(target.architecture).second)
-    return sum(
-        predicted_cycles(kernels[call.step.kernel], target, near) * call.runs
-        for call, near in zip(program.calls(), nearby)
-    )
+    return sum(cycles(call.step.kernel, near) * call.runs for call, near in zip(program.calls(), nearby))
 
 
 def near_calls(program: Program, cache: int, around: bool = False) -> Iterator[bool]:

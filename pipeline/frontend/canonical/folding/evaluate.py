@@ -43,21 +43,19 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
     """
     import onnxruntime
     from onnx import helper
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
-    failures = (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException)
     onnxruntime.set_default_logger_severity(4)  # it warns of old attributes past the options of a session
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", min(opset, NEWEST))], ir_version=_IR)
     try:
         session = open_session(model.SerializeToString())
-    except failures as error:
+    except failures_of_runs() as error:
         return first_line(error)
     kinds = [each.type for each in session.get_outputs()]
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | str:
         try:
             results = session.run(None, dict(inputs))
-        except (*failures, RuntimeError) as error:  # of a dtype that numpy lacks
+        except failures_of_runs(RuntimeError) as error:  # of a dtype that numpy lacks
             return first_line(error)
         if not all(isinstance(value, (np.ndarray, np.generic)) for value in results):
             return "a result is not a tensor"
@@ -80,13 +78,19 @@ def open_session(model: bytes, *, optimized: bool = False) -> onnxruntime.Infere
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
+def failures_of_runs(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """Return the exceptions of ONNX Runtime for models that it does not load or run, and `others`."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+    return ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException, *others
+
+
 def declare_types(model: onnx.ModelProto) -> None:
     """Declare, in place, the types that ONNX Runtime infers of results without one: it knows vendors' operators.
 
     Nothing changes where it does not load the model.
     """
     from onnx import TensorProto, helper
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
     known = {value.name for value in (*model.graph.value_info, *model.graph.output)}
     names = [name for node in model.graph.node for name in node.output if name and name not in known]
@@ -95,7 +99,7 @@ def declare_types(model: onnx.ModelProto) -> None:
     wider.graph.output.extend(map(helper.make_empty_tensor_value_info, names))
     try:
         session = open_session(wider.SerializeToString())
-    except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException, ValueError):
+    except failures_of_runs(ValueError):
         return
     for value in session.get_outputs():
         number = getattr(TensorProto, value.type.removeprefix("tensor(").rstrip(")").upper(), 0)

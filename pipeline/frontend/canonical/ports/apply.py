@@ -15,7 +15,7 @@ from ....errors import ModelError, did_you_mean
 from ...source.import_options import ImportOptions
 from ..bind_shapes import bind_inputs
 from ..node_builder import Names, NodeBuilder
-from ..read_onnx import operator_set
+from ..read_onnx import add_metadata, metadata_of, operator_set
 from .inputs import convert, convert_input
 from .integers import integer_input, integer_output
 from .outputs import convert_output
@@ -97,15 +97,12 @@ def _leave_integers(model: onnx.ModelProto, computed: set[str], named: set[str],
 
 def write_forms(model: onnx.ModelProto, forms: Mapping[str, Forms]) -> None:
     """Write the forms of inputs and outputs into the metadata of a model, in place."""
-    from onnx import helper
-
-    kept = {entry.key: entry.value for entry in model.metadata_props}
-    helper.set_model_props(model, kept | {_PORTS: json.dumps(forms, sort_keys=True)})
+    add_metadata(model, {_PORTS: json.dumps(forms, sort_keys=True)})
 
 
 def port_forms(model: onnx.ModelProto) -> dict[str, Forms]:
     """Return the forms of inputs and outputs that differ from the file, which an import wrote."""
-    kept = {entry.key: entry.value for entry in model.metadata_props}
+    kept = metadata_of(model)
     return json.loads(kept[_PORTS]) if _PORTS in kept else {"inputs": {}, "outputs": {}}
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CHANNELS = (1, 3, 4)
 #: first operator sets in which Slice has steps, Sub spreads by itself, and Cast takes a number
 _STEPS, _SPREADS, _CASTS = 10, 7, 6
-_TO_FILE, _TO_DEVICE = (0, 3, 1, 2), (0, 2, 3, 1)
+_TO_FILE, TO_DEVICE = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 def convert_input(model: onnx.ModelProto, name: str, port: InputPort) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def input_form(name: str, shape: Sequence[int], dtype: str, port: InputPort) -> 
     std = port.std or ((1 / port.scale,) if port.scale is not None else ())
     return {
         "dtype": port.dtype or dtype,
-        "shape": [shape[each] for each in _TO_DEVICE] if turned else list(shape),
+        "shape": [shape[each] for each in TO_DEVICE] if turned else list(shape),
         "file": {"dtype": dtype, "shape": list(shape)},
         "axis": axis,
         "turned": turned,

@@ -17,7 +17,7 @@ from ...source.keep_outputs import drop_unneeded, reads
 from ..node_builder import Names
 from ..read_onnx import node_title, operator_set
 from ..shapes import constant_tensors
-from .values import dtype_name, rename_reads, static_sizes, write_type
+from .values import dtype_name, rename_reads, rename_result, static_sizes, write_type
 
 if TYPE_CHECKING:
     import onnx
@@ -142,11 +142,7 @@ def replace_last(model: onnx.ModelProto, name: str, path: list[onnx.NodeProto], 
     """
     graph, names = model.graph, Names(model.graph)
     kept = names.new(f"{name}/as_in_file")
-    for node in graph.node:
-        for place, each in enumerate(node.output):
-            if each == name:
-                node.output[place] = kept
-    rename_reads(graph, name, kept)
+    rename_result(graph, name, kept)
     nodes = list(made)
     for node in reversed(path[:-1]):
         copied = type(node)()

@@ -15,9 +15,9 @@ from ..bind_shapes import dimensions
 from ..node_builder import Names, NodeBuilder
 from ..read_onnx import operator_set
 from ..shapes import infer_what_is_open
-from .inputs import _TO_DEVICE
+from .inputs import TO_DEVICE
 from .integers import MOVES, integer_output, last_nodes, replace_last
-from .values import dtype_name, elem_type, rename_reads, write_type
+from .values import dtype_name, elem_type, rename_result, write_type
 
 if TYPE_CHECKING:
     import onnx
@@ -113,9 +113,9 @@ def _channels_last(model: onnx.ModelProto, name: str) -> dict[str, Any]:
         raise ModelError(
             f"The output '{name}' has {len(shape)} axes, and nhwc is a form of four.", "Leave the layout out."
         )
-    build.node("Transpose", made, result=name, perm=list(_TO_DEVICE))
+    build.node("Transpose", made, result=name, perm=list(TO_DEVICE))
     _add(model, build)
-    write_type(value, dtype, [shape[each] for each in _TO_DEVICE])
+    write_type(value, dtype, [shape[each] for each in TO_DEVICE])
     return {"last": True}
 
 
@@ -161,11 +161,7 @@ def _renamed(model: onnx.ModelProto, name: str) -> tuple[onnx.ValueInfoProto, No
     made = build.names.new(f"{name}/as_in_file")
     if any(each.name == name for each in (*graph.input, *graph.initializer)):
         return value, build, name, shape
-    for node in graph.node:
-        for place, each in enumerate(node.output):
-            if each == name:
-                node.output[place] = made
-    rename_reads(graph, name, made)
+    rename_result(graph, name, made)
     return value, build, made, shape
 
 

@@ -39,6 +39,15 @@ def write_type(value: onnx.ValueInfoProto, dtype: str, shape: Sequence[int | str
     value.type.CopyFrom(helper.make_tensor_type_proto(elem_type(dtype), shape))
 
 
+def rename_result(graph: onnx.GraphProto, name: str, new: str) -> None:
+    """Let the node that makes `name` make `new` instead, and all its readers read that, in place."""
+    for node in graph.node:
+        for place, each in enumerate(node.output):
+            if each == name:
+                node.output[place] = new
+    rename_reads(graph, name, new)
+
+
 def rename_reads(graph: onnx.GraphProto, name: str, new: str) -> None:
     """Let every node of `graph`, and of the graphs inside, read `new` instead of `name`, in place."""
     for node in graph.node:
