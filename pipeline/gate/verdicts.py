@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from ..artifacts.places import REMAKE, compile_dir
 from ..memory.footprint import Footprint, FootprintReport
 from ..memory.limits import telling
+from ..memory.liveness import aligned
 from ..params.params import AcceptedGrowth, Params, declared
 from ..support.sizes import format_bytes, format_pair
 from .accuracy import Accuracies, accuracy_verdicts
@@ -153,8 +154,11 @@ def _measured(result: FootprintReport) -> Iterator[Verdict]:
 
 
 def _agreement(best: Footprint, page: int) -> int:
-    """Return the largest acceptable measured ram, in bytes and without the stack: the prediction + 2 % + 2 pages."""
-    return best.planned_ram + best.planned_ram * 2 // 100 + 2 * page
+    """Return the largest acceptable measured ram, in bytes and without the stack: the prediction + 2 %, in whole pages, + 2 pages.
+
+    The process gains whole pages: of a block that starts inside of a page one more, and one for the library's variables.
+    """
+    return aligned(best.planned_ram + best.planned_ram * 2 // 100, page) + 2 * page
 
 
 def _run_limits(params: Params, result: FootprintReport) -> Iterator[Verdict]:

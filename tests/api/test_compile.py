@@ -68,7 +68,7 @@ def test_the_report_is_of_one_piece(compiled: Path):
     )
     assert best.floor <= best.bound <= best.arena <= report.baseline.arena
     assert measured.ran and measured.how == "native" and measured.max_rel_error <= 1e-4 and measured.latency_ms > 0
-    assert abs(measured.ram - best.planned_ram) <= 0.02 * best.ram + 2 * measured.page
+    assert abs(measured.ram - best.planned_ram) <= 0.02 * best.ram + 3 * measured.page
     assert 0 < measured.stack == best.stack < 1 << 20
     assert measured.error.reference == "double" and measured.error.library_to_double <= 1e-5
     assert report.baseline.code > 0 and report.baseline.flash == report.baseline.weights + report.baseline.code

@@ -58,7 +58,7 @@ def test_measured_memory_is_the_arena_and_the_workspace(tmp_path, make):
     model = make()
     measured = verify(model, tmp_path)
     predicted = model.plan.arena + model.workspace
-    assert abs(measured.ram - predicted) <= 0.02 * predicted + 2 * measured.page
+    assert abs(measured.ram - predicted) <= 0.02 * predicted + 3 * measured.page  # whole pages
 
 
 @native
@@ -103,6 +103,20 @@ static int32_t wasteful(void) {{
     measured = verify_library(built, model.program, cases, HOST, 1e-4)
     predicted = model.plan.arena + model.workspace
     assert measured.ram > 1.02 * predicted + 2 * measured.page
+
+
+@native
+def test_the_place_of_the_stack_adds_no_page(tmp_path, monkeypatch):
+    """Start the program with its stack at 300 places: without a warm-up that goes deeper than runs, 1 % gain a page."""
+    model = models.comparison()
+    linked = link(library(model, tmp_path), model.program, HOST, tmp_path)
+    inputs = [case.inputs for case in choose_cases(model.onnx, 0, 1, 1e-4)]
+    gains = set()
+    for length in range(300):
+        monkeypatch.setenv("LENGTH", "a" * (length * 16 % 4096))
+        report, _ = linked.run(inputs)
+        gains.add(report["after_kib"] - report["before_kib"])
+    assert len(gains) == 1
 
 
 @native
