@@ -9,7 +9,7 @@ LINTERS := .venv/.passfit-linters
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast quick changed nightly coverage lowest exporters docker lint bench clean
+.PHONY: help demo test test-fast quick changed nightly coverage lowest exporters docker lint ledger bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -73,6 +73,9 @@ lint: $(LINTERS) ## the import contract, ruff, its formatter, and mypy
 	$(BIN)/python -m ruff format --check pipeline stages tests benchmarks
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
+
+ledger: ## code lines by room, now and at a base: make ledger BASE=main
+	@$(PYTHON) -m tests.ledger "$(or $(BASE),HEAD)"
 
 # Rows are kept by commit: an interrupted run goes on. Each script measures a part with --model, --op or --only.
 bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/results

@@ -19,6 +19,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Add, Cast, FloatImm, Max, Min, Mul, PrimFunc
 
+from ...support.switches import switchable
 from .float_functions import PRODUCT
 
 #: triples of cores without vectors
@@ -29,6 +30,7 @@ _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
 _FLOATING = ("+vfp4", "+fp-armv8")
 
 
+@switchable
 def clamp_as_integers(kernel: PrimFunc) -> PrimFunc:
     """Clamp rounded floats as integers in a lowered kernel; other processors keep theirs."""
     target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}

@@ -15,6 +15,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import Bind, BufferStore, Let, PrimFunc, Select, Stmt
 
+from ...support.switches import switchable
 from .architecture import architecture_of
 
 #: conversions to and from float32; call effect 1 is "pure"
@@ -34,6 +35,7 @@ _NATIVE = {
 }  # fmt: skip
 
 
+@switchable
 def expand_half_conversions(kernel: PrimFunc) -> PrimFunc:
     """Return a kernel whose values convert float16 by calls of WIDEN and NARROW; the same one on other processors."""
     if not _lacks_instructions(kernel):

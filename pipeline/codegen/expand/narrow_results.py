@@ -18,6 +18,7 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 
+from ...support.switches import switchable
 from .neon import intrinsics_of
 from .shuffle import take
 
@@ -27,6 +28,7 @@ _LANES = 4
 _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
+@switchable
 def expand_narrow_results(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose requantised vectors take these instructions; the same one elsewhere."""
     narrow = _NARROW.get(_instructions_of(kernel) or "")

@@ -11,11 +11,13 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import For, PrimFunc
 
+from ...support.switches import switchable
 from ...tir.rolled_loops import is_rolled
 
 _FENCE = "llvm.arithmetic.fence"
 
 
+@switchable
 def hide_trip_counts(kernel: PrimFunc) -> PrimFunc:
     """Hide the trip count of each marked loop in a lowered kernel."""
 

@@ -11,10 +11,12 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
+from ...support.switches import switchable
 from ...tir.operators.row_element import ROW_ELEMENT
 from .shuffle import expand_operators, take, take_or_zero
 
 
+@switchable
 def expand_row_elements(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
     return expand_operators(kernel, {ROW_ELEMENT: _shuffle})

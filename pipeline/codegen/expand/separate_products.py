@@ -13,12 +13,15 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, PrimFunc
 
+from ...support.switches import switchable
+
 #: the least finite float32
 _LEAST = -3.4028234663852886e38
 #: operations that a product enters without being joined
 _OTHERS = (tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Cast)
 
 
+@switchable
 def separate_products(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel without products to join; the same one if it has none of these."""
     every = _is_quantising(kernel)

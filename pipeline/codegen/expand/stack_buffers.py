@@ -9,6 +9,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AllocBuffer, IntImm, PrimFunc
 
+from ...support.switches import switchable
 from ...targets.machine import WIDE_STACK
 from ...targets.target import has_avx512
 from ...tir.workspace import buffer_bytes
@@ -18,6 +19,7 @@ from .architecture import architecture_of
 _LEFT = "disable_lower_builtin"
 
 
+@switchable
 def keep_on_stack(kernel: PrimFunc) -> PrimFunc:
     """Mark allocations that fit the registers of AVX-512, on processors with it."""
     architecture = architecture_of(kernel)

@@ -12,6 +12,7 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
+from ...support.switches import switchable
 from .architecture import architecture_of
 from .shuffle import take
 
@@ -22,6 +23,7 @@ _SHORTEST = 4
 _DTYPES = ("float32", "int32")
 
 
+@switchable
 def shuffle_strided_loads(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose vectors of small strides are shuffled from neighbours, on x86-64."""
     if architecture_of(kernel) != "x86_64":

@@ -19,6 +19,7 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Bind, BufferStore, IntImm, PrimFunc, Ramp, SeqStmt, Stmt
 
+from ...support.switches import switchable
 from ...tir.expressions import loads, replaced
 from .architecture import architecture_of
 from .shuffle import take
@@ -28,6 +29,7 @@ _BLOCK = 4
 _DTYPES = ("float32",)
 
 
+@switchable
 def transpose_stores(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose rows of strided vectors are stored in blocks.
 

@@ -13,10 +13,12 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
+from ...support.switches import switchable
 from ...tir.expressions import is_choice, loads, replaced
 from ...tir.loop_nests import kernel_of, renewed, statements
 
 
+@switchable
 def decide_once(kernel: PrimFunc) -> PrimFunc:
     """Hoist choices out of loops by the first parameter, the number of a call; return `kernel` itself if it has none."""
     body, (number, *_) = kernel.body, kernel.params

@@ -16,12 +16,14 @@ from itertools import islice
 
 from ...program import Buffer, Loop, Program, Step, Tensor
 from ...program.free_name import free_name
+from ...support.switches import switchable
 from ..schedule.divide_stages import Stage, faster_stages
 from ..weights.repack import repackable_parameters
 from .lower import Lowered
 from .row_kernel import RowKernel, RowPlace
 
 
+@switchable
 def divide_kernels(lowered: Lowered) -> Lowered:
     """Divide kernels of several sums that run as plain loops, in bodies too.
 

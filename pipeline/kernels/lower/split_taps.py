@@ -20,6 +20,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IntImm, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
+from ...support.switches import switchable
 from ...tir.expressions import is_among, loads, replaced, uses
 from ...tir.index_grid import GridLoop, Unknown, grid_over
 from ...tir.loop_nests import axis_values, int64, renewed, sequence
@@ -32,6 +33,7 @@ _PARTS = 6
 _Held = tuple[Expr, tuple[bool | None, ...]]
 
 
+@switchable
 def split_taps(kernel: PrimFunc) -> PrimFunc:
     """Split short loops of `kernel`, bound to rows, by their choices of rows; return `kernel` itself if it has none."""
     body = tvm_ffi.structural_map(kernel.body, (For, _split), order="post")

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from tvm.tirx import PrimFunc
 
 from ...memory.streaming.region import Region
+from ...support.switches import switchable
 from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of
@@ -50,6 +51,7 @@ _PRODUCTS: tuple[Rule, ...] = (
 )
 
 
+@switchable
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
     """Store integer results of `steps`, by number, with channels last if all kernels allow it.
 

@@ -21,6 +21,7 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
+from ...support.switches import switchable
 from ...tir.expressions import loads, parts, replaced
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
@@ -29,6 +30,7 @@ from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, 
 _Pair = tuple[Var, int]
 
 
+@switchable
 def flatten_axes(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
     """Fuse such axes of an unscheduled `kernel`; return it as it is without any, or for another form.
 

@@ -13,6 +13,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
 from ...frontend.relax.loop_kernel import ITERATIONS
+from ...support.switches import is_on
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
@@ -199,6 +200,8 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the rules' schedules with a small workspace, up to the first in registers."""
     for rule in RULES if _reduces(kernel) else ():  # each of them looks for a reduction
+        if not is_on(rule.__name__):
+            continue
         for found in rule(kernel, repackable, machine):
             workspace = workspace_bytes(found.kernel) if found.workspace is None else found.workspace
             if workspace <= RULE_WORKSPACE:

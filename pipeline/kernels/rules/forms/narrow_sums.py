@@ -17,6 +17,7 @@ from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
+from ....support.switches import switchable
 from ....tir.expressions import loads, replaced
 from ....tir.loop_nests import analyzer_of, axis_like, buffer_of, int64, kernel_of, nest_of, simplified
 from .on_blocks import on_blocks
@@ -25,6 +26,7 @@ from .on_blocks import on_blocks
 _Box = list[tuple[int, int]]
 
 
+@switchable
 @on_blocks
 def narrow_sums(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
     """Return `kernel` with internal reductions that compute no element outside the box that is read."""

@@ -16,6 +16,7 @@ from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
+from ....support.switches import switchable
 from ....tir.expressions import COMBINED, combined_term, loads, replaced
 from ....tir.inlining import inlined
 from ....tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
@@ -26,6 +27,7 @@ _REDUCE = 2
 MOST = 9
 
 
+@switchable
 @on_blocks
 def unroll_windows(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
     """Return `kernel` with expressions for its small windows beside a larger sum."""

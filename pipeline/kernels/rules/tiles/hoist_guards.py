@@ -18,6 +18,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
+from ....support.switches import switchable
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_values, serial_loops
 from ....tir.rolled_loops import MOST_PLACES, ROLLED, has_serial_loop
@@ -25,6 +26,7 @@ from ....tir.rolled_loops import MOST_PLACES, ROLLED, has_serial_loop
 _UNROLLED = 3
 
 
+@switchable
 def hoist_guards(kernel: PrimFunc) -> PrimFunc:
     """Interchange serial loops around sums: loops that guards or remainders depend on go outside, and are not unrolled.
 
@@ -33,6 +35,7 @@ def hoist_guards(kernel: PrimFunc) -> PrimFunc:
     return _interchanged(kernel, 0, lambda _: {})
 
 
+@switchable
 def hoist_places(kernel: PrimFunc) -> PrimFunc:
     """Do as `hoist_guards` for a kernel bound to its rows, in blocks too: rings make remainders of places.
 

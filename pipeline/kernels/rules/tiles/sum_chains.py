@@ -16,6 +16,7 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
+from ....support.switches import switchable
 from ....tir.expressions import COMBINED, is_true, loads, replaced
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, element_of
@@ -30,6 +31,7 @@ _Values = Mapping[Var, Expr]
 _Change = Callable[[BufferStore, Expr], BufferStore]
 
 
+@switchable
 def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
     """Multiply the `accumulators` of a tiled `kernel` up to the multiply-adds in flight, `most` at most.
 

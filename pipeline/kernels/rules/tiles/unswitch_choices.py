@@ -43,6 +43,7 @@ from tvm.tirx import (
 )
 from tvm.tirx.analysis import undefined_vars
 
+from ....support.switches import switchable
 from ....tir.expressions import choice_of, is_true, loads, replaced, unconverted, uses, walk
 from ....tir.index_grid import GridLoop, Unknown, grid_over
 from ....tir.loop_nests import all_of, are_axes, axis_values, int64, renewed, sequence
@@ -57,6 +58,7 @@ _SAMPLES = 1 << 18
 _Asked = tuple[Expr, bool]
 
 
+@switchable
 def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
     """Unswitch the choices of a tiled kernel; return `kernel` itself if it has none by position."""
     around: dict[Var, int] = {}

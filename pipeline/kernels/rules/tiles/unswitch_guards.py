@@ -19,6 +19,7 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
+from ....support.switches import switchable
 from ....tir.expressions import conjuncts, is_among, uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import renewed, serial_loops
@@ -26,6 +27,7 @@ from ....tir.row_window import takes_a_row, tensors_of
 from .unswitch_choices import throughout
 
 
+@switchable
 def unswitch_guards(kernel: PrimFunc) -> PrimFunc:
     """Unswitch the guards of a tiled kernel that takes its first row; return `kernel` itself for one without."""
     if not takes_a_row(kernel):
