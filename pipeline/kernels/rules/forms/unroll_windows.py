@@ -18,7 +18,7 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ....support.switches import switchable
 from ....tir.expressions import COMBINED, combined_term, loads, replaced
-from ....tir.inlining import inlined
+from ....tir.inlining import inlined, repeats
 from ....tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
 from .on_blocks import on_blocks
 
@@ -30,10 +30,17 @@ MOST = 9
 @switchable
 @on_blocks
 def unroll_windows(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
-    """Return `kernel` with expressions for its small windows beside a larger sum."""
+    """Return `kernel` with expressions for its small windows beside a larger sum.
+
+    A window that another sum reads repeatedly, as a product reads what is pooled for each of its filters, stays.
+    """
     sums = [block for block in blocks if block.init is not None]
     made = {block.body.buffer for block in sums}
-    small = [block for block in sums if _elements(block) <= MOST and _is_window(block, made)]
+    small = [
+        block
+        for block in sums
+        if _elements(block) <= MOST and _is_window(block, made) and not _read_repeatedly(block.body.buffer, sums)
+    ]
     if not small or len(small) == len(sums):
         return None
     nests = [
@@ -53,6 +60,11 @@ def _is_window(block: SBlock, sums: Set[Var]) -> bool:
     store = block.body
     read = {load.source for load in loads(store.value)} - {store.buffer}
     return type(store.value).__name__ in COMBINED and len(read) == 1 and not read & sums
+
+
+def _read_repeatedly(window: Var, sums: Sequence[SBlock]) -> bool:
+    readers = (each for each in sums if any(load.source.same_as(window) for load in loads(each.body.value)))
+    return any(not each.body.buffer.same_as(window) and repeats(each, window) for each in readers)
 
 
 def _unrolled(block: SBlock) -> Stmt:
