@@ -19,7 +19,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Add, Cast, FloatImm, Max, Min, Mul, PrimFunc
 
-from ...support.switches import switchable
+from ...tir.switches import switchable
 from .float_functions import PRODUCT
 
 #: triples of cores without vectors

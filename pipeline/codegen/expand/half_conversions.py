@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import Bind, BufferStore, Let, PrimFunc, Select, Stmt
 
-from ...support.switches import switchable
+from ...tir.switches import switchable
 from .architecture import architecture_of
 
 #: conversions to and from float32; call effect 1 is "pure"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc
 
-from ...support.switches import switchable
 from ...tir.operators.moved import MOVED
+from ...tir.switches import switchable
 from .shuffle import expand_operators, take_or_zero
 
 

@@ -18,7 +18,7 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 
-from ...support.switches import switchable
+from ...tir.switches import switchable
 from .neon import intrinsics_of
 from .shuffle import take
 

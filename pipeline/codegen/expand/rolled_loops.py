@@ -11,8 +11,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import For, PrimFunc
 
-from ...support.switches import switchable
 from ...tir.rolled_loops import is_rolled
+from ...tir.switches import switchable
 
 _FENCE = "llvm.arithmetic.fence"
 

@@ -11,8 +11,8 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
-from ...support.switches import switchable
 from ...tir.operators.row_element import ROW_ELEMENT
+from ...tir.switches import switchable
 from .shuffle import expand_operators, take, take_or_zero
 
 

@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, PrimFunc
 
-from ...support.switches import switchable
+from ...tir.switches import switchable
 
 #: the least finite float32
 _LEAST = -3.4028234663852886e38

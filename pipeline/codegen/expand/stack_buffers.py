@@ -9,9 +9,9 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AllocBuffer, IntImm, PrimFunc
 
-from ...support.switches import switchable
 from ...targets.machine import WIDE_STACK
 from ...targets.target import has_avx512
+from ...tir.switches import switchable
 from ...tir.workspace import buffer_bytes
 from .architecture import architecture_of
 

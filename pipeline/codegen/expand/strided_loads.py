@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
-from ...support.switches import switchable
+from ...tir.switches import switchable
 from .architecture import architecture_of
 from .shuffle import take
 

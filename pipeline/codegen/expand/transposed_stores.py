@@ -19,8 +19,8 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Bind, BufferStore, IntImm, PrimFunc, Ramp, SeqStmt, Stmt
 
-from ...support.switches import switchable
 from ...tir.expressions import loads, replaced
+from ...tir.switches import switchable
 from .architecture import architecture_of
 from .shuffle import take
 

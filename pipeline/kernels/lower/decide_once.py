@@ -13,9 +13,9 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...support.switches import switchable
 from ...tir.expressions import is_choice, loads, replaced
 from ...tir.loop_nests import kernel_of, renewed, statements
+from ...tir.switches import switchable
 
 
 @switchable

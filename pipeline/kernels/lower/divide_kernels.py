@@ -16,7 +16,7 @@ from itertools import islice
 
 from ...program import Buffer, Loop, Program, Step, Tensor
 from ...program.free_name import free_name
-from ...support.switches import switchable
+from ...tir.switches import switchable
 from ..schedule.divide_stages import Stage, faster_stages
 from ..weights.repack import repackable_parameters
 from .lower import Lowered

@@ -17,7 +17,7 @@ from tvm.tirx import PrimFunc
 
 from ...program import Program
 from ...targets import Machine
-from ...tir.host import HOST
+from ...tir import HOST
 from ..schedule.tuned import Tuning
 from .loops import take_apart
 from .read_program import read_program

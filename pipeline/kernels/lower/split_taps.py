@@ -20,11 +20,11 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IntImm, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...support.switches import switchable
 from ...tir.expressions import is_among, loads, replaced, uses
 from ...tir.index_grid import GridLoop, Unknown, grid_over
 from ...tir.loop_nests import axis_values, int64, renewed, sequence
 from ...tir.rolled_loops import MOST_STEPS
+from ...tir.switches import switchable
 
 _SERIAL, _UNROLLED = 0, 3
 #: most parts of a loop: more would be more code than it is worth

@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from tvm.tirx import PrimFunc
 
 from ...memory.streaming.region import Region
-from ...support.switches import switchable
 from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of
 from ...tir.memoise import memoise_by_structure
+from ...tir.switches import switchable
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
 from ..rules.integer.byte_runs import byte_runs

@@ -21,10 +21,10 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
-from ...support.switches import switchable
 from ...tir.expressions import loads, parts, replaced
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
+from ...tir.switches import switchable
 
 #: a buffer and a dimension of it, to fuse with the next
 _Pair = tuple[Var, int]

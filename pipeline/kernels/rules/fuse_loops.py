@@ -22,8 +22,8 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...support.switches import switchable
 from ...tir.inlining import attempt, inline_producers, intermediate_blocks, new_schedule, result_names, scheduled_kernel
+from ...tir.switches import switchable
 
 
 @switchable

@@ -13,11 +13,11 @@ from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
 from ...frontend.relax.loop_kernel import ITERATIONS
-from ...support.switches import is_on
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
+from ...tir.switches import is_on
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements

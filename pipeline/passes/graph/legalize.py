@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...tir.host import HOST
+from ...tir import HOST
 from ..base import Level, ModulePass
 
 if TYPE_CHECKING:

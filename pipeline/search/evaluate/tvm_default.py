@@ -21,7 +21,7 @@ from ...passes.graph.lowering.half_batch_norm import legalize_batch_norm
 from ...passes.graph.memoised_legalize import memoised_rules
 from ...support.strictness import spare
 from ...targets import Target
-from ...tir.host import HOST
+from ...tir import HOST
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ....support.switches import switchable
 from ....tir.expressions import loads, replaced
 from ....tir.loop_nests import analyzer_of, axis_like, buffer_of, int64, kernel_of, nest_of, simplified
+from ....tir.switches import switchable
 from .on_blocks import on_blocks
 
 #: first element and number of elements read, by dimension

@@ -18,9 +18,9 @@ from tvm.s_tir import SBlock
 from tvm.tirx import Add, BufferStore, Mul, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ....support.switches import switchable
 from ....tir.expressions import is_dequantised, loads, replaced
 from ....tir.loop_nests import axis_like, buffer_of, int64, kernel_of, nest_of
+from ....tir.switches import switchable
 from .on_blocks import on_blocks
 
 

@@ -16,10 +16,10 @@ from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ....support.switches import switchable
 from ....tir.expressions import COMBINED, combined_term, loads, replaced
 from ....tir.inlining import inlined, repeats
 from ....tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
+from ....tir.switches import switchable
 from .on_blocks import on_blocks
 
 _REDUCE = 2

@@ -18,10 +18,10 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ....support.switches import switchable
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_values, serial_loops
 from ....tir.rolled_loops import MOST_PLACES, ROLLED, has_serial_loop
+from ....tir.switches import switchable
 
 _UNROLLED = 3
 

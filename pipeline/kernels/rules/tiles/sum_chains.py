@@ -16,10 +16,10 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
-from ....support.switches import switchable
 from ....tir.expressions import COMBINED, is_true, loads, replaced
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, element_of
+from ....tir.switches import switchable
 from .tile_size import IN_FLIGHT
 
 _SERIAL, _UNROLLED = 0, 3

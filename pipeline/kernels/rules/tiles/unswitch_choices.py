@@ -43,10 +43,10 @@ from tvm.tirx import (
 )
 from tvm.tirx.analysis import undefined_vars
 
-from ....support.switches import switchable
 from ....tir.expressions import choice_of, is_true, loads, replaced, unconverted, uses, walk
 from ....tir.index_grid import GridLoop, Unknown, grid_over
 from ....tir.loop_nests import all_of, are_axes, axis_values, int64, renewed, sequence
+from ....tir.switches import switchable
 
 #: most places that get a sum of their own, and the least share of the tiles that read each throughout
 _MOST, _SHARE = 2, 0.25

@@ -19,11 +19,11 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
-from ....support.switches import switchable
 from ....tir.expressions import conjuncts, is_among, uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import renewed, serial_loops
 from ....tir.row_window import takes_a_row, tensors_of
+from ....tir.switches import switchable
 from .unswitch_choices import throughout
 
 

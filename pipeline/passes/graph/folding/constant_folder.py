@@ -14,8 +14,8 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
 from ....frontend.relax.checked import CHECKED
+from ....tir import HOST
 from ....tir.expressions import dtype_bytes
-from ....tir.host import HOST
 from ....tir.memoise import ByStructure, FoldedValues, Tensors
 from .evaluate_kernel import values_of
 
