@@ -99,6 +99,7 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/unsplit.py
 	$(BIN)/python benchmarks/knowledge.py
 	$(BIN)/python benchmarks/variants.py
+	$(BIN)/python benchmarks/ablation.py
 	$(BIN)/python benchmarks/results_page.py
 
 clean: ## remove results and caches, keep .venv

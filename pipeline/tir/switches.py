@@ -14,6 +14,8 @@ _Transformation = TypeVar("_Transformation", bound=Callable)
 
 #: names of all transformations with a switch, as far as their modules are imported
 SWITCHES: dict[str, Callable] = {}
+#: names of those that have changed anything in this process
+CHANGED: set[str] = set()
 _off: set[str] = set()
 
 
@@ -24,7 +26,12 @@ def switchable(transformation: _Transformation) -> _Transformation:
 
     @wraps(transformation)
     def switched(first, *others, **options):
-        return transformation(first, *others, **options) if is_on(name) else first
+        if not is_on(name):
+            return first
+        found = transformation(first, *others, **options)
+        if found is not first:
+            CHANGED.add(name)
+        return found
 
     return cast(_Transformation, switched)
 
