@@ -132,6 +132,9 @@ def gate(
     explain: Annotated[
         bool, typer.Option("--explain", help="name the ONNX node behind each failure, and the next lever")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="show every row; default: failures, and each pair's tightest limit")
+    ] = False,
 ) -> None:
     """Check every footprint, and every accuracy, against its limits.
 
@@ -147,7 +150,7 @@ def gate(
     """
     from ..gate import run_gate
 
-    result = run_gate(Path(), against=against, max_growth=max_growth, format=format, explain=explain)
+    result = run_gate(Path(), against=against, max_growth=max_growth, format=format, explain=explain, every=every)
     typer.echo(result.text.rstrip("\n"))
     raise typer.Exit(result.exit_code)
 

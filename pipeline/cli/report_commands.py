@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .output import print_table
+
+if TYPE_CHECKING:
+    from ..report.compare import Comparison
 
 
 def report(
@@ -42,6 +47,9 @@ def compare(
         str | None, typer.Argument(help="later results, named alike; default: those in this repo", metavar="AFTER")
     ] = None,
     format: Annotated[str, typer.Option("--format", help="output format: text, md or json")] = "text",
+    every: Annotated[
+        bool, typer.Option("--all", help="show pairs that are unchanged too; default: count them in one line")
+    ] = False,
 ) -> None:
     """Compare two results: figures, sequence, the buffers and ONNX nodes that grew.
 
@@ -64,10 +72,21 @@ def compare(
         data = {"comparisons": [as_json(each, *names) for each in found], "not_compared": list(alone)}
         typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
         return
+    same = [] if every else [each for each in found if each.same]
     for each in found:
+        if each in same:
+            continue
         if format == "md":
             typer.echo(markdown(each, *names))
         else:
             print_table(compare_table(each, *names))
-    for line in alone:
+    for line in (*_unchanged(same), *alone):
         typer.echo(f"- {line}" if format == "md" else line)
+
+
+def _unchanged(same: Sequence[Comparison]) -> Iterator[str]:
+    """Count the pairs without a difference in one line, and say what could not be compared of them."""
+    if same:
+        yield f"{len(same)} pair{'s' if len(same) > 1 else ''} unchanged: `passfit compare --all` shows all"
+    for why, count in Counter(why for each in same for why in each.unknown).items():
+        yield f"not compared in {count} of them: {why}"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from ..report.markdown import escaped
 from .amounts import format_amount, format_growth
-from .verdict import Verdict
+from .verdict import Pair, Verdict
 from .verdicts import COUNTED
 
 #: characters outside of XML 1.0, even escaped
@@ -25,7 +25,7 @@ class Report:
     """Hold the verdicts of one gate run, its warnings, and the revision compared with.
 
     `information` changes no verdict. `file` is params.yaml as git names it. Each of `problems` says why a check of all pairs
-    was impossible, with the next step. `causes` explains failures; None where that was not asked for.
+    was impossible, with the next step. `causes` explains failures; None where that was not asked for. `every` asks text and Markdown for all rows.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -35,6 +35,24 @@ class Report:
     information: tuple[str, ...] = ()
     file: str = "params.yaml"
     causes: tuple[str, ...] | None = None
+    every: bool = False
+
+    @property
+    def shown(self) -> tuple[Verdict, ...]:
+        """Return the rows of the table: all failures, and of a pair without any its tightest limit."""
+        if self.every:
+            return self.verdicts
+        tightest: dict[Pair, Verdict] = {}
+        for verdict in sorted(self.verdicts, key=lambda each: (each.ok, -each.strain)):
+            tightest.setdefault((verdict.model, verdict.target), verdict)
+        return tuple(each for each in self.verdicts if not each.ok or each is tightest[each.model, each.target])
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Say how many rows hold and are not shown; empty if none."""
+        if not (left := len(self.verdicts) - len(self.shown)):
+            return ()
+        return (f"{left} more {'rows hold' if left > 1 else 'row holds'}: `passfit gate --all` shows all",)
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
@@ -72,10 +90,10 @@ class Report:
 
 def text(report: Report) -> str:
     """Format aligned columns without colour, alike on a terminal and in a pipe."""
-    rows = [HEADER, *(_row(verdict) for verdict in report.verdicts)]
+    rows = [HEADER, *(_row(verdict) for verdict in report.shown)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     lines = ["  ".join(_align(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
-    lines += ["", *(f"ERROR {problem}" for problem in report.problems)]
+    lines += [*report.left_out, "", *(f"ERROR {problem}" for problem in report.problems)]
     lines += [f"{_word(verdict):5} {_who(verdict)}: {verdict.why}" for verdict in report.failures]
     lines += [f"why   {cause}" for cause in report.causes or ()]
     lines += [f"note  {warning}" for warning in (*report.warnings, *report.information)]
@@ -85,18 +103,20 @@ def text(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Format the failures, then a table of all verdicts; with causes in one screen, the table folded."""
+    """Format the failures, then a table of verdicts; with causes in one screen, the table of all folded."""
     mark = "✅" if report.ok else "❌"
     lines = [f"### {mark} passfit gate: {report.summary}", ""]
     lines += [f"- **error**: {escaped(problem)}" for problem in report.problems]
     folded = report.causes is not None
+    table = report.verdicts if folded else report.shown
     shown = report.failures[:MOST] if folded else report.failures
     lines += [f"- **{escaped(_who(verdict))}**: {escaped(verdict.why)}" for verdict in shown]
     lines += [f"- {len(report.failures) - len(shown)} more"] if len(shown) < len(report.failures) else []
     lines += ["", *(f"- {escaped(cause)}" for cause in report.causes[:MOST])] if report.causes else []
     lines += ["", f"<details><summary>all {len(report.verdicts)} checks</summary>"] if folded else []
     lines += ["", "| model | target | what | used | limit | left | |", "| --- | --- | --- | ---: | ---: | ---: | --- |"]
-    lines += ["| " + " | ".join(map(escaped, _row(verdict))) + " |" for verdict in report.verdicts]
+    lines += ["| " + " | ".join(map(escaped, _row(verdict))) + " |" for verdict in table]
+    lines += ["", *report.left_out] if report.left_out and not folded else []
     lines += ["", *(f"- {escaped(remark)}" for remark in (*report.warnings, *report.information))]
     lines += ["", "; ".join(f"{name} = {counted}" for name, counted in COUNTED.items())]
     lines += ["", "</details>"] if folded else []

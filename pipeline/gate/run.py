@@ -54,12 +54,13 @@ def run_gate(
     max_growth: str | None = None,
     format: str = "text",
     explain: bool = False,
+    every: bool = False,
 ) -> GateResult:
     """Judge every model × target of repo/params.yaml by its out/compile/…/footprint.json.
 
     `against` is a git revision to compare with, `max_growth` the allowed growth over it (`5%`, `16KiB`). With the format
     `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. `explain` names the cause of each
-    failure and what lowers it. Raises ConfigError and PassfitError
+    failure and what lowers it. Text and Markdown show failures and the tightest row of each pair, or `every` row. Raises ConfigError and PassfitError
     (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
@@ -82,7 +83,7 @@ def run_gate(
     failed = tuple(verdict for verdict in verdicts if not verdict.ok)
     causes = explanations(repo, params, catalogue, failed, against, accuracies) if explain else None
     known = (*information(results), *accuracy_information(accuracies, verdicts))
-    report = Report(verdicts, said, against, problems, known, file_in_git(repo), causes)
+    report = Report(verdicts, said, against, problems, known, file_in_git(repo), causes, every)
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)

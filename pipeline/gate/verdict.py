@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +47,22 @@ class Verdict:
         if self.used is None or self.limit is None:
             return None
         return self.used - self.limit if self.least else self.limit - self.used
+
+    @property
+    def strain(self) -> float:
+        """Return the part of the limit in use, of growth that of the allowed one; above 1 if it fails.
+
+        Of a fraction to be reached, such as an accuracy, it is the part of the errors allowed. Measured ram is no limit of anyone's: 0.
+        """
+        if self.used is None or self.limit is None:
+            return math.inf
+        if self.limit_kind == "measured" and self.ok:
+            return 0.0
+        used, limit = self.used - (self.base or 0), self.limit - (self.base or 0)
+        if self.least:
+            fraction = self.limit <= 1 and self.used <= 1
+            used, limit = (1 - self.used, 1 - self.limit) if fraction else (self.limit, self.used)
+        return used / limit if limit > 0 else float(used >= limit)
 
 
 def unchecked_verdict(model: str, target: str, kind: LimitKind, why: str) -> Verdict:

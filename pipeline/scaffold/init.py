@@ -70,20 +70,27 @@ def init_repo(
             if merge:
                 raise
             refused = error
+    undecided = _undecided(repo, existing, refused) if existing and not (force or merge) else None
+    if undecided is not None:
+        show(f"{undecided} Nothing is written yet. {'--force' if refused else '--merge'} would write:")
     for name in existing:
         show(_diff(repo / name, files[name]))
-    if existing and not (force or merge):
-        there = f"{' and '.join(existing)} already {'exist' if len(existing) > 1 else 'exists'} in '{repo}'"
-        if refused:
-            raise ConfigError(
-                f"{there}. {refused.what}", "Use --folder passfit to keep what is there, or --force to replace it."
-            )
-        raise ConfigError(
-            f"{there}.",
-            "Use --merge to write this, --folder passfit to keep yours as they are, or --force to replace them.",
-        )
+    if undecided is not None:
+        raise undecided
     files[".gitignore"] = _with_lines(repo / ".gitignore", IGNORED)
     return write_all({repo / name: text for name, text in files.items()})
+
+
+def _undecided(repo: Path, existing: Sequence[str], refused: ConfigError | None) -> ConfigError:
+    """Return the error that names the ways to go on beside files that exist; `refused` says why they cannot be merged with."""
+    there = f"{' and '.join(existing)} already {'exist' if len(existing) > 1 else 'exists'} in '{repo}'."
+    if refused:
+        return ConfigError(
+            f"{there} {refused.what}", "Use --folder passfit to keep what is there, or --force to replace it."
+        )
+    return ConfigError(
+        there, "Use --merge to write this, --folder passfit to keep yours as they are, or --force to replace them."
+    )
 
 
 def _diff(path: Path, text: str) -> str:

@@ -52,6 +52,28 @@ def test_a_revision_beside_the_results_here(passfit: Callable, tmp_path: Path):
     assert "gone @ x86-64: only then has it" in done.out
 
 
+def test_unchanged_pairs_are_one_line_and_with_all_a_table_each(passfit: Callable, tmp_path: Path):
+    for side, last in (("one", 256), ("two", 1024)):
+        for model in "abc":
+            write(
+                tmp_path / side / "out" / "compile" / model / "t", 64, 512, last if model == "b" else 256, model=model
+            )
+    (tmp_path / "two/out/compile/c/t/plan.json").unlink()
+    text, md, everything = (
+        passfit("compare", "one", "two", *more).out for more in ((), ("--format", "md"), ("--all",))
+    )
+    assert "b @ t: one → two" in text and "a @ t" not in text
+    assert text.splitlines()[-2:] == [
+        "2 pairs unchanged: `passfit compare --all` shows all",
+        "not compared in 1 of them: buffers: there is no plan.json of the result after",
+    ]
+    assert "- 2 pairs unchanged" in md and md.count("###") == 1
+    assert everything.count("one → two") == 3 and "unchanged" not in everything
+    data = passfit("compare", "one", "two", "--format", "json").out
+    assert len(json.loads(data)["comparisons"]) == 3, "JSON has all pairs"
+    assert passfit("compare", "one", "one").out.startswith("3 pairs unchanged")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -96,6 +98,62 @@ def test_text_is_aligned_and_says_what_is_counted():
     assert "\x1b" not in "".join(lines)
 
 
+def row(quantity: str, kind: str, used: float, limit: float, ok: bool = True, **more) -> Verdict:
+    return Verdict("m", "t", quantity, kind, used, limit, ok, quantity, **more)
+
+
+@pytest.mark.parametrize("name", ["text", "md"])
+def test_a_table_has_failures_and_the_tightest_row_of_each_pair_and_with_all_every_row(name):
+    rows = (
+        GOOD,
+        replace(GOOD, quantity="stack", used=599),
+        BAD,
+        EMPTY,
+        row("ram", "budget", 5, 10),
+        row("flash", "capacity", 7, 10),
+    )
+    shown = [
+        each
+        for each in FORMATS[name](Report(rows, ())).splitlines()
+        if re.search(r"(budget|capacity|no data)\b.*( ok| FAIL| ERROR)", each)
+    ]
+    assert [next(each for each in ("flash", "result", "ram", "stack") if each in line) for line in shown] == [
+        "flash",
+        "result",
+        "flash",
+    ]
+    assert "3 more rows hold: `passfit gate --all` shows all" in FORMATS[name](Report(rows, ()))
+    everything = FORMATS[name](Report(rows, (), every=True))
+    assert "more row" not in everything and everything.count("budget") >= 3
+    assert FORMATS["json"](Report(rows, ())) == FORMATS["json"](Report(rows, (), every=True))
+    assert FORMATS["junit"](Report(rows, ())) == FORMATS["junit"](Report(rows, (), every=True))
+
+
+@given(verdicts=st.lists(any_verdict, max_size=6))
+def test_no_pair_and_no_failure_is_left_out_of_a_table(verdicts):
+    report = Report(tuple(verdicts), ())
+    assert set(report.failures) <= set(report.shown)
+    assert {(each.model, each.target) for each in report.shown} == {(each.model, each.target) for each in verdicts}
+
+
+@pytest.mark.parametrize(
+    ("rows", "tightest"),
+    [
+        ([row("ram", "budget", 700, 1000), row("ram", "measured", 990, 1000)], "budget"),
+        ([row("ram", "budget", 700, 1000), row("flash", "growth", 1000, 1050, base=1000)], "budget"),
+        ([row("ram", "budget", 700, 1000), row("flash", "growth", 1049, 1050, base=1000)], "growth"),
+        ([row("ram", "budget", 700, 1000), row("agreement", "data", 1.0, 0.99, least=True)], "budget"),
+        ([row("ram", "budget", 700, 1000), row("accuracy", "data", 0.921, 0.92, least=True)], "data"),
+        ([row("ram", "budget", 700, 1000), row("score", "data", 30.0, 25.0, least=True)], "data"),
+        ([row("ram", "budget", 0, 0), row("flash", "capacity", 999, 1000)], "budget"),
+    ],
+)  # fmt: skip
+def test_the_tightest_limit_is_the_one_most_in_use(rows, tightest):
+    """Of growth the allowed one counts, of an accuracy the errors allowed, and measured ram is no limit."""
+    (shown,) = Report(tuple(rows), ()).shown
+    assert shown.limit_kind == tightest
+
+
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_every_format_shows_every_failure(name):
     said = FORMATS[name](REPORT)
@@ -138,5 +196,5 @@ def test_latency_and_instructions_are_no_sizes():
         Verdict("a", "t", "latency", "budget", 1.25, 20.0, True, ""),
         Verdict("a", "t", "instructions", "budget", 1200, 5000, True, ""),
     )
-    said = FORMATS["text"](Report(rows, ()))
+    said = FORMATS["text"](Report(rows, (), every=True))
     assert "1.25 ms  20.00 ms  18.75 ms" in said and "1,200     5,000     3,800" in said

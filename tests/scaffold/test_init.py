@@ -155,6 +155,18 @@ def test_the_diff_is_shown_before_anything_is_overwritten(repo):
     shown: list[str] = []
     with pytest.raises(ConfigError, match="dvc.yaml already exists.*--merge.*--folder"):
         init_repo(repo, ["m.onnx"], ["x86-64"], show=shown.append)
-    assert len(shown) == 1 and "\n   train: {cmd: make}" in shown[0] and "+  toolchain:" in shown[0]
+    first, diff = shown
+    assert "\n   train: {cmd: make}" in diff and "+  toolchain:" in diff
+    assert "Use --merge" in first and first.endswith("Nothing is written yet. --merge would write:")
     init_repo(repo, ["m.onnx"], ["x86-64"], force=True, show=shown.append)
-    assert "-  train: {cmd: make}" in shown[1] and "+  toolchain:" in shown[1]
+    assert "-  train: {cmd: make}" in shown[2] and "+  toolchain:" in shown[2] and len(shown) == 3
+
+
+def test_what_cannot_be_merged_with_is_said_before_the_diff_of_a_replacement(repo):
+    write_model(repo / "m.onnx")
+    (repo / "dvc.yaml").write_text("stages:\n  import: {cmd: make}\n")
+    shown: list[str] = []
+    with pytest.raises(ConfigError, match="a stage 'import' already"):
+        init_repo(repo, ["m.onnx"], ["x86-64"], show=shown.append)
+    assert "Use --folder passfit" in shown[0] and shown[0].endswith("--force would write:")
+    assert "-  import: {cmd: make}" in shown[1]
