@@ -39,7 +39,7 @@ def compile_library(params: Params, model: str, target: str) -> str:
             target_of(params, model, target),
             out=compile_dir(model, target),
             sequence=optimize_dir(model, target) / "sequence.json",
-            tuning=tuning_file(model, target),
+            tuning=tuning_file(model, target) if params.tuning(target).seconds else None,
             name=model,
             given=given,
             origin=provenance_of(params, model, _given_digest(model)),

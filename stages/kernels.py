@@ -1,4 +1,4 @@
-"""Stage `kernels`: time the kernels of a library beside their roofline, for the report; off by default."""
+"""Stage `kernels`: time the kernels of a library beside their roofline, for the report, if params.yaml asks for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kernels(params: Params, model: str, target: str) -> str:
             device,
             out,
             sequence=optimize_dir(model, target) / "sequence.json",
-            tuning=tuning_file(model, target),
+            tuning=tuning_file(model, target) if params.tuning(target).seconds else None,
             name=model,
             progress=progress,
         )

@@ -27,7 +27,7 @@ from passfit.artifacts.origin import (
 )
 from passfit.artifacts.sample_files import settings_file
 from passfit.params.params import Params, check_targets, declared
-from passfit.scaffold import check_models
+from passfit.scaffold import check_asked, check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.support.digests import folders_digest
 from passfit.targets.catalogue import load_catalogue
@@ -39,6 +39,7 @@ def toolchain(params: Params) -> str:
     check_targets(params, catalogue)
     if params.models:
         check_models(params.models, Path("dvc.yaml"))
+        check_asked(params, Path("dvc.yaml"))
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
     for name, target in catalogue.readable(needed=params.targets).items():

@@ -1,4 +1,4 @@
-"""Stage `tune`: find faster schedules for the kernels of a model on a target; off by default."""
+"""Stage `tune`: find faster schedules for the kernels of a model on a target, if params.yaml asks for it."""
 
 from __future__ import annotations
 

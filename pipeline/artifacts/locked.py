@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..support.yaml_file import read_yaml
+from .places import tuning_file
 
 #: files by path, as dvc.lock records them
 Recorded = Mapping[str, Mapping[str, Any]]
@@ -22,6 +23,10 @@ class Lock:
 
     outputs: Recorded
     inputs: Mapping[str, Recorded]
+
+    def has_tuning(self, model: str, target: str) -> bool:
+        """Return whether a library was compiled by a tuning, as the stage `compile` reads one beside the stage `tune`."""
+        return tuning_file(model, target).as_posix() in self.inputs.get(f"compile@{model}-{target}", ())
 
 
 def read_lock(repo: Path) -> Lock | None:

@@ -135,6 +135,10 @@ def provenance_record(params: Params, model: str) -> OriginRecord:
     return {**found.record, "text": hashlib.sha256(found.licence.text).hexdigest()}
 
 
+#: the inputs of a tuning where nothing is tuned
+UNTUNED: OriginRecord = {"seconds": 0.0, "seed": None}
+
+
 def tune_record(params: Params, target: str) -> OriginRecord:
     """Return the inputs of a tuning on a target in params.yaml; without seconds, no seed."""
     asked = params.tuning(target)

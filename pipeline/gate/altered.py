@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..artifacts.locked import CHANGED, Lock, Recorded, altered_output
+from ..artifacts.locked import CHANGED, Lock, altered_output
 from ..artifacts.places import (
     REMAKE,
     canonical_model,
@@ -34,7 +34,7 @@ def why_altered(repo: Path, result: FootprintReport, target: Target, budget: Bud
     """
     reason = (
         _compare_manifest(repo, result)
-        or (None if lock is None else _compare_lock(repo, result, lock.outputs))
+        or (None if lock is None else _compare_lock(repo, result, lock))
         or _compare_copy(repo, result, target, budget)
     )
     return None if reason is None else f"altered: {reason} {REMAKE}"
@@ -56,14 +56,15 @@ def _compare_manifest(repo: Path, result: FootprintReport) -> str | None:
     return None
 
 
-def _compare_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> str | None:
+def _compare_lock(repo: Path, result: FootprintReport, lock: Lock) -> str | None:
     """Compare the results of all steps of one library with dvc.lock."""
     model, target = result.model, result.target
     library = compile_dir(model, target)
-    if library.as_posix() not in recorded:
+    if library.as_posix() not in lock.outputs:
         return f"dvc.lock does not record {library}: `dvc repro` did not make it."
-    steps = (library, optimize_dir(model, target), canonical_model(model).parent, tuning_file(model, target).parent)
-    return altered_output(repo, steps, recorded)
+    steps = [library, optimize_dir(model, target), canonical_model(model).parent]
+    steps += [tuning_file(model, target).parent] if lock.has_tuning(model, target) else []
+    return altered_output(repo, steps, lock.outputs)
 
 
 def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..artifacts.locked import Lock, changed_inputs
 from ..artifacts.origin import (
+    UNTUNED,
     changes,
     import_options,
     quantize_record,
@@ -59,7 +60,7 @@ def why_stale(repo: Path, params: Params, model: str, target: Target, lock: Lock
         _quantized(repo, params, model, lock)
         or _model(repo, params.models[model], model, made)
         or _search(repo, params, model, target, manifest, made)
-        or _compile(repo, params, model, target, manifest, made)
+        or _compile(repo, params, model, target, manifest, made, lock)
     )
     return None if reason is None else f"stale: {reason}. {REMAKE}"
 
@@ -122,20 +123,26 @@ def _search(repo: Path, params: Params, model: str, target: Target, manifest: Ta
     return None
 
 
-def _compile(repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table) -> str | None:
-    """Compare the library's verification settings, target and tuning with the present ones."""
+def _compile(
+    repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table, lock: Lock | None
+) -> str | None:
+    """Compare the library's verification settings, target and tuning with the present ones.
+
+    A tuning on disk that the stage `compile` does not read does not count.
+    """
     now = verify_record(verify_settings(params), not manifest.get("exact", True), target)
     changed = changes(made, now)
     if changed:
         return f"{_list('verify', changed)} changed since it was compiled"
     file = repo / tuning_file(model, target.name)
-    asked = _read(file.with_name(ASKED))
+    staged = lock is None or lock.has_tuning(model, target.name)
+    asked = _read(file.with_name(ASKED)) if staged else UNTUNED
     if asked is None and file.is_file():
         return _missing(repo, file.with_name(ASKED))
     tuned = [] if asked is None else changes(asked, tune_record(params, target.name))
     if tuned:
-        return f"{_list('tune', tuned)} changed since it was tuned"
-    tuning = read_tuning(file, target) if file.is_file() else None
+        return f"{_list('tune', tuned)} changed since it was {'tuned' if staged else 'compiled'}"
+    tuning = read_tuning(file, target) if staged and file.is_file() else None
     if tuning and (_table(manifest, "asked") or manifest).get("tuning") != tuning.digest:
         return f"it was compiled before {_said(repo, file)}"
     return None

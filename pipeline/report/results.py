@@ -71,7 +71,7 @@ class Result:
         """Return why kernels have no times, or how to time them; empty if they have."""
         if self.kernels and self.kernels["kernels"]:
             return ""
-        how = "`profile: {kernels: true}` in params.yaml lets `dvc repro` time those that this machine runs"
+        how = f"`profile: {{kernels: true}}` in params.yaml, then `passfit add --target {self.pair[1]}`, lets `dvc repro` time them"
         return (self.kernels or {}).get("why") or how
 
     def explanation(self) -> Explanation | None:

@@ -15,12 +15,15 @@ from ..params.params import DataParams, ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml
 from ..targets.catalogue import get_target
 from .declare import data_in, declare, quantisation, repo_root, source_in
-from .dvc_file import FETCH, IMPORT, part, side_paths, stages_of_samples, watched_files
+from .dvc_file import FETCH, IMPORT, asked_stages, part, side_paths, stages_of_samples, watched_files
 from .edit_yaml import Entry
 from .edited_file import EditedFile
 from .names import model_name
 from .remove import forget_evaluations
 from .render import (
+    KERNELS,
+    TUNE,
+    TUNING,
     checked_file,
     data_entry,
     evaluate_stage,
@@ -30,12 +33,14 @@ from .render import (
     import_stage,
     imported_file,
     is_fetched,
+    kernels_stage,
     model_entry,
     model_file,
     own_import,
     quantize_entry,
     quantize_stage,
     target_entry,
+    tune_stage,
     watched_entry,
     written_quantisation,
 )
@@ -61,7 +66,7 @@ def add_to_repo(
     has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
     it. `data` are samples of all of them, of those that are there already too, and
     `quantize` the form in which these quantise them. Any other entry that is there stays as it is, and
-    so does every other byte. A dvc.yaml that lacks a stage for what params.yaml says of a model gets it. Both files are
+    so does every other byte. A dvc.yaml that lacks a stage for what params.yaml asks for gets it. Both files are
     written, or none.
 
     Raises ConfigError for a file that is missing, cannot be edited, or holds another model of that name; ModelError for
@@ -91,11 +96,13 @@ def add_to_repo(
         get_target(target, repo)
         if target not in params.targets:
             params_yaml.add(("targets",), target, {"budget": {"ram": None, "flash": None}}, target_entry(target))
-    declared = params_of(params_yaml.data, params_yaml.path).models
+    asked = params_of(params_yaml.data, params_yaml.path)
+    declared = asked.models
     for key, source in sources.items():
         beside = [] if is_fetched(source) else side_paths(repo, source)
         _add_import(dvc_yaml, key, declared[key], beside)
         _add_sample_stages(repo, dvc_yaml, key, declared[key], beside)
+    _add_asked_stages(dvc_yaml, asked)
     return write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)})
 
 
@@ -189,13 +196,35 @@ def _add_sample_stages(repo: Path, dvc_yaml: EditedFile, name: str, model: Model
         if watched is not None:
             dvc_yaml.drop(("stages",), stage)
         first = ("import",) if verb == "quantise" else ("kernels", "track", "report")
-        before = next((each for each in first if part(dvc_yaml.data, ("stages", each)) is not None), None)
         made = quantize_stage(repo, name, model, beside) if verb == "quantise" else evaluate_stage(repo, name, model)
-        _add_stage(dvc_yaml, stage, made, before)
+        _add_stage(dvc_yaml, stage, made, _first(dvc_yaml, *first))
     for stage in ("track", "report") if model.data is not None else ():
         deps = part(dvc_yaml.data, ("stages", stage, "deps"))
         if deps is not None and EVALUATED not in deps:
             dvc_yaml.add(("stages", stage, "deps"), EVALUATED, None, watched_entry(EVALUATED))
+
+
+def _add_asked_stages(dvc_yaml: EditedFile, params: Params) -> None:
+    """Add the stages `tune` and `kernels` if `params` asks for them; what comes after `tune` reads its result then."""
+    if part(dvc_yaml.data, ("stages", "compile", "deps")) is None:
+        return
+    for stage in asked_stages(params):
+        if part(dvc_yaml.data, ("stages", stage)) is not None:
+            continue
+        if stage == KERNELS:
+            tuned = part(dvc_yaml.data, ("stages", TUNE)) is not None
+            _add_stage(dvc_yaml, KERNELS, kernels_stage(tuned), _first(dvc_yaml, "track", "report"))
+            continue
+        _add_stage(dvc_yaml, TUNE, tune_stage(), "compile")
+        for reader in ("compile", KERNELS):
+            deps = part(dvc_yaml.data, ("stages", reader, "deps"))
+            if deps is not None and TUNING not in deps:
+                dvc_yaml.add(("stages", reader, "deps"), TUNING, None, Entry((f"- {TUNING}",), ""))
+
+
+def _first(dvc_yaml: EditedFile, *stages: str) -> str | None:
+    """Return the first of `stages` that is there."""
+    return next((each for each in stages if part(dvc_yaml.data, ("stages", each)) is not None), None)
 
 
 def _add_stage(dvc_yaml: EditedFile, key: str, stage: Entry, before: str | None) -> None:

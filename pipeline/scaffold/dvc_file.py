@@ -11,9 +11,9 @@ from typing import Any
 from ..artifacts.sample_files import evaluate_stage_name, quantize_stage_name, watched_by_quantization
 from ..errors import ConfigError
 from ..frontend.source.side_files import side_files
-from ..params.params import ModelParams
+from ..params.params import ModelParams, Params
 from ..support.yaml_file import read_yaml
-from .render import files_of_evaluation, is_fetched, own_import
+from .render import KERNELS, TUNE, files_of_evaluation, is_fetched, own_import
 
 IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")
@@ -44,6 +44,32 @@ def check_models(models: Mapping[str, ModelParams], dvc_yaml: Path) -> None:
             )
         if isinstance(imported, dict):
             _check_samples(data, name, model, dvc_yaml)
+
+
+def asked_stages(params: Params) -> dict[str, str]:
+    """Return the stages that do nothing unless params.yaml asks for them, by the settings that do."""
+    found = {}
+    if any(params.tuning(target).seconds for target in params.targets):
+        found[TUNE] = "tune.seconds"
+    if params.profile.kernels:
+        found[KERNELS] = "profile.kernels"
+    return found
+
+
+def check_asked(params: Params, dvc_yaml: Path) -> None:
+    """Check that `dvc_yaml` has the stages that `params` asks for. Raises ConfigError.
+
+    A dvc.yaml that imports models in another way is not checked.
+    """
+    data = read_yaml(dvc_yaml)
+    if not isinstance(part(data, IMPORT), dict):
+        return
+    for stage, setting in asked_stages(params).items():
+        if part(data, ("stages", stage)) is None:
+            raise ConfigError(
+                f"params.yaml asks for {setting}, but dvc.yaml has no stage {stage}.",
+                f"Run `passfit add --target {next(iter(params.targets))}`, which adds it.",
+            )
 
 
 def _check_samples(data: object, name: str, model: ModelParams, dvc_yaml: Path) -> None:

@@ -37,6 +37,9 @@ _PLAIN = re.compile(r"(\.{1,2}/)*/?[A-Za-z_][A-Za-z0-9_./+-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 #: DVC reads `${`, the shell reads quotes, and both read backslashes
 _UNSAFE = re.compile(r"[\x00-\x1f'\\$]")
+#: stages that params.yaml asks for, and the result of the first, which others read then
+TUNE, KERNELS = "tune", "kernels"
+TUNING = "out/tune/${item.model}/${item.target}/tuning.json"
 _IMPORT = "python -m passfit.stages.import_model {} '{}'"
 
 
@@ -60,10 +63,11 @@ def render_dvc_yaml(
     targets: Iterable[str],
     side_files: Mapping[str, Sequence[str]] | None = None,
     repo: Path = Path(),
+    asked: Iterable[str] = (),
 ) -> str:
     """Render dvc.yaml for models and targets; profiles are taken on the first target.
 
-    `side_files` are those of models that have some. Samples are in `repo`. Raises ConfigError for a path that could not stand in dvc.yaml and
+    `side_files` are those of models that have some. Samples are in `repo`. `asked` are the stages that params.yaml asks for: see `asked_stages`. Raises ConfigError for a path that could not stand in dvc.yaml and
     in a shell command as it is.
     """
     beside = {name: files for name, files in (side_files or {}).items() if files}
@@ -81,6 +85,9 @@ def render_dvc_yaml(
         evaluate=[evaluate_stage(repo, name, model) for name, model in models.items() if model.data is not None],
         **{"import": _import_body("${key}", _IMPORT.format("${key}", "${item}"), ["${item}"])},
         profile_target=next(iter(targets)),
+        tuning=TUNING,
+        tuned=tune_stage() if TUNE in asked else None,
+        timed=kernels_stage(TUNE in asked) if KERNELS in asked else None,
     )
 
 
@@ -190,6 +197,16 @@ def quantize_stage(repo: Path, name: str, model: ModelParams, side_files: Sequen
     watched = [file, *side_files, *watched_by_quantization(repo, model)]
     command = scalar(f"python -m passfit.stages.quantize {name} '{file}'")
     return _stage("quantize.yaml.j2", quantize_stage_name(name), name=name, watched=_listed(watched), command=command)
+
+
+def tune_stage() -> Entry:
+    """Return the stage `tune` of dvc.yaml, for a params.yaml with seconds of tuning."""
+    return _stage("tune.yaml.j2", TUNE, tuning=TUNING)
+
+
+def kernels_stage(tuned: bool) -> Entry:
+    """Return the stage `kernels` of dvc.yaml, for a params.yaml that has kernels timed; `tuned` beside the stage `tune`."""
+    return _stage("kernels.yaml.j2", KERNELS, tuning=TUNING, tuned=tuned)
 
 
 def _stage(template: str, key: str, **values: object) -> Entry:

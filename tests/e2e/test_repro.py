@@ -142,6 +142,9 @@ def test_kernels_are_timed_for_the_report_on_demand_and_once_and_dvc_draws_the_d
     repo.run("git", "add", ".")
     repo.run("git", "commit", "-qm", "first")
     repo.edit("params.yaml", "kernels: false", "kernels: true")
+    said = repo.run(repo.python, "-m", "dvc", "repro", expect=255)
+    assert f"dvc.yaml has no stage kernels. Run `passfit add --target {TARGETS[0]}`" in said
+    repo.passfit("add", "--target", TARGETS[0])
     timed = {f"kernels@{model}-{target}" for model, target in PAIRS}
     assert repo.repro() == timed | {"toolchain", "track", "report"}
     found = json.loads((repo.root / "out/profile/first/x86-64/kernels.json").read_text())

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from passfit.artifacts.locked import Lock
 from passfit.artifacts.origin import target_digest, tune_record
 from passfit.frontend.source.model_record import model_record
 from passfit.gate import run_gate
-from passfit.params.params import load_params
+from passfit.gate.stale import why_stale
+from passfit.params.params import Params, load_params
 from passfit.targets import get_target
 from passfit.tuning.database import TunedKernel, empty, write_database
 
@@ -208,6 +210,22 @@ def test_a_tuning_with_other_params_is_found(repo, before, after, code):
     assert verdict(repo)[0] == code
     (folder / "asked.json").unlink()
     assert verdict(repo)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("deps", "seconds", "code"), [([], 0, 0), ([], 60, 2), (["tuning.json"], 0, 2), (["tuning.json"], 60, 0)]
+)
+def test_a_tuning_counts_for_a_library_whose_stage_reads_it(repo, deps, seconds, code):
+    """What a stage that is gone left on disk is neither compared nor missed."""
+    in_dvc(repo)
+    folder = "out/tune/a/x86-64"
+    made = tune_record(Params.model_validate({"targets": {"x86-64": {}}, "tune": {"seconds": 60}}), "x86-64")
+    repo.write(repo.path / folder / "asked.json", made)
+    write_database(empty(get_target("x86-64")), repo.path / folder / "tuning.json")
+    lock = Lock({}, {"compile@a-x86-64": {f"{folder}/{name}": {} for name in deps}})
+    repo.params(f"{PARAMS}tune: {{seconds: {seconds}}}\n")
+    why = why_stale(repo.path, load_params(repo.path / "params.yaml"), "a", get_target("x86-64"), lock)
+    assert bool(why) == (code == 2) and (not why or "seconds" in why)
 
 
 def test_a_tuning_found_after_the_library_was_compiled(repo):

@@ -84,7 +84,7 @@ def test_a_model_repo_from_init_to_gate(repo):
     before = repo.passfit("gate", expect=2)
     assert "Traceback" not in before, "no data never passes"
 
-    names = ("optimize", "tune", "compile", "footprint", "kernels")
+    names = ("optimize", "compile", "footprint")
     assert repo.repro() == {f"{stage}@m-x86-64" for stage in names} | {
         "toolchain",
         "import@m",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.params.params import ModelParams, Params, SearchParams, load_params
-from passfit.scaffold import imported_file, render_dvc_yaml, render_params_yaml
+from passfit.scaffold import asked_stages, imported_file, render_dvc_yaml, render_params_yaml
 
 ROOT = Path(__file__).parents[2]
 PYPI = "pypi:some-package==1.0!inside/it.onnx"
@@ -22,7 +22,7 @@ def models(**sources: str) -> dict[str, ModelParams]:
 
 def test_the_projects_own_dvc_yaml_is_the_template_filled_with_its_params():
     params = load_params(ROOT / "params.yaml")
-    expected = render_dvc_yaml(params.models, params.targets, repo=ROOT)
+    expected = render_dvc_yaml(params.models, params.targets, repo=ROOT, asked=asked_stages(params))
     assert (ROOT / "dvc.yaml").read_text() == expected
 
 

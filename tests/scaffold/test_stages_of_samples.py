@@ -106,3 +106,16 @@ def test_only_what_reads_a_change_runs_again(made):
 
     (made / "test.npz").write_bytes(b"other samples")
     assert {each for each in ran(made) if not each.startswith("report")} == {"evaluate-a a", "track"}
+
+
+def test_stages_that_params_asks_for_run_from_then_on_and_what_reads_them_again(made):
+    assert not {"tune a", "kernels a"} & ran(made)
+    change(made, "seconds: 0,", "seconds: 9,")
+    change(made, "kernels: false", "kernels: true")
+    from dvc.exceptions import DvcException
+
+    with pytest.raises(DvcException):
+        ran(made)
+    add_to_repo(made, targets=["x86-64"])
+    assert {"tune a", "compile a", "kernels a", "tune b", "compile b", "kernels b"} <= ran(made)
+    assert ran(made) == set()

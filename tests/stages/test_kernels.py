@@ -54,8 +54,11 @@ def test_the_library_of_the_stage_compile_is_timed(params, monkeypatch: pytest.M
 
     monkeypatch.setattr("passfit.stages.kernels.how_to_run", lambda _: Runner([], "native"))
     monkeypatch.setattr(api, "profile_kernels", profile)
-    assert kernels(params("profile: {kernels: true}"), "ocr", "x86-64") == "ocr @ x86-64: 1 kernels in 0.0015 ms"
+    tuned = params("profile: {kernels: true}\ntune: {seconds: 9}")
+    assert kernels(tuned, "ocr", "x86-64") == "ocr @ x86-64: 1 kernels in 0.0015 ms"
     assert (asked["sequence"], asked["tuning"]) == (
         Path("out/optimize/ocr/x86-64/sequence.json"), Path("out/tune/ocr/x86-64/tuning.json"),
     )  # fmt: skip
     assert asked["out"] == kernels_file("ocr", "x86-64") and asked["name"] == "ocr"
+    kernels(params("profile: {kernels: true}"), "ocr", "x86-64")
+    assert asked["tuning"] is None, "one on disk is of a stage that is gone"
