@@ -25,6 +25,13 @@ def _targets() -> Iterable[str]:
     return load_catalogue(Path()).readable()
 
 
+def _facts(key: str) -> Iterable[str]:
+    """Return what the targets name under a key, each once."""
+    from ..targets.catalogue import load_catalogue
+
+    return dict.fromkeys(getattr(each, key) for each in load_catalogue(Path()).readable().values())
+
+
 def _models() -> Iterable[str]:
     from ..params.params import load_params
 
@@ -47,6 +54,8 @@ def _words(module: str, name: str) -> Iterable[str]:
 COMPLETERS: dict[str, Callable[[], Iterable[str]]] = {
     "--target": _targets,
     "--like": _targets,
+    "--core": partial(_facts, "cpu"),
+    "--family": partial(_facts, "family"),
     "--against": _revisions,
     "--kind": partial(_words, "package.kinds", "KINDS"),
     "--package": partial(_words, "package.kinds", "KINDS"),

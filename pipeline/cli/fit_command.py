@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ConfigError
+from ..errors import ConfigError, TargetError
 from ..search.settings import SearchSettings
 from . import options
 from .option_groups import DataOption, MaxExtraCompute, MetricOption, ModelOptions, NoSplits, grouped
@@ -15,6 +15,7 @@ from .output import DOES_NOT_FIT, print_table
 
 if TYPE_CHECKING:
     from ..fit.fit_model import FitReport
+    from ..fit.verdict import FitVerdict
     from ..memory.footprint import Budget, FootprintReport
     from ..targets import Target
 
@@ -30,6 +31,16 @@ def fit(
         typer.Option(
             "--target",
             help="look at this device alone, and compute all its sizes; repeatable; default: all of `passfit targets`",
+        ),
+    ] = None,
+    core: Annotated[
+        list[str] | None,
+        typer.Option("--core", help="look only at devices with this core, such as cortex-m4; repeatable; default: any"),
+    ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--family", help="look only at devices whose names begin so, such as stm32; repeatable; default: any"
         ),
     ] = None,
     budget: Annotated[
@@ -80,27 +91,35 @@ def fit(
     """
     from .. import api
     from ..report.progress import console_progress
-    from ..report.targets_that_fit import predicted_beside_built, targets_that_fit
+    from ..report.targets_that_fit import fit_head, fit_lines, fit_row, predicted_beside_built
     from ..support.text_files import json_lines
 
     if out is not None and not build:
         raise ConfigError(
             f"--out {out}: a prediction writes no files.", "Add --build, or leave --out out; --json prints all sizes."
         )
-    devices = [each.with_opt(opt) for each in _devices(target)]
+    devices = [each.with_opt(opt) for each in _devices(target, core or [], family or [])]
     settings = SearchSettings(
         seconds=seconds,
         max_slowdown=options.slowdown(max_slowdown),
         max_extra_compute=None if no_splits else max_extra_compute,
     )
-    budgets = _budgets(devices, options.budget(budget, [])[0], given.name or Path(model.rpartition("!")[2]).stem)
+    name, names = given.name or Path(model.rpartition("!")[2]).stem, [each.name for each in devices]
+    budgets = _budgets(devices, options.budget(budget, [])[0], name)
+    # used up by the first row
+    head = iter(() if as_json else fit_head(name, names))
+
+    def show(found: FitVerdict) -> None:
+        if not as_json:
+            print(*head, fit_row(found, names), sep="\n", flush=True)
+
     with console_progress() as progress:
         report = api.fit(
             model, devices, budgets, search=settings, exact=bool(target), data=data, metric=metric,
-            progress=progress, **given.keywords(),
+            progress=progress, found=show, **given.keywords(),
         )  # fmt: skip
     if not as_json:
-        print_table(targets_that_fit(report))
+        print_table(fit_lines(report))
     chosen = target[0] if target else report.smallest
     built = None
     if build and chosen is not None:
@@ -113,13 +132,21 @@ def fit(
         raise typer.Exit(DOES_NOT_FIT)
 
 
-def _devices(names: list[str] | None) -> list[Target]:
-    """Return the targets of these names, or all. Raises TargetError."""
+def _devices(names: list[str] | None, cores: list[str], families: list[str]) -> list[Target]:
+    """Return the targets of these names, or all; only those of `cores` and `families`, if any. Raises TargetError."""
     from ..targets.catalogue import get_target, load_catalogue
 
-    if not names:
-        return list(load_catalogue(Path()).readable().values())
-    return [get_target(name, Path()) for name in dict.fromkeys(names)]
+    if names:
+        devices = [get_target(name, Path()) for name in dict.fromkeys(names)]
+    else:
+        devices = list(load_catalogue(Path()).readable().values())
+    for option, wanted, key in (("--core", cores, "cpu"), ("--family", families, "family")):
+        known = sorted({getattr(each, key) for each in devices})
+        for word in wanted:
+            if word not in known:
+                raise TargetError(f"{option} {word}: none of the targets has it.", f"Known: {', '.join(known)}.")
+        devices = [each for each in devices if not wanted or getattr(each, key) in wanted]
+    return devices
 
 
 def _budgets(devices: list[Target], given: Budget, model: str) -> dict[str, Budget]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..codegen import symbol
 from ..codegen.bare.float_functions import SOURCE, calls_float_functions
 from ..codegen.bare.stack_sizes import stack_sizes
-from ..codegen.elf import SHF_ALLOC, SHF_WRITE, ElfObject, ElfSection, read_object, sections_of, together
+from ..codegen.elf import SHF_ALLOC, SHF_WRITE, ElfObject, ElfSection, read_object, sections_of
 from ..codegen.library import compile_flags
 from ..codegen.symbols import check_symbols, unused_sections
 from ..support.temporary_folder import scratch_folder
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 #: elsewhere with it, which position-independent addresses make longer
 _OWN, _CALL = {"thumb": 124, "riscv32": 108}, {"thumb": 31, "riscv32": 43}
 _OWN_ELSEWHERE, _CALL_ELSEWHERE = 480, 45
-#: bytes of .data and .bss besides the arena: pointers; those of .data are in flash too
-DATA, POINTERS = 12, 8
+#: bytes of pointers in .data, which are in flash too
+POINTERS = 8
 #: bytes of stack of `run`, of the functions that copy memory, and of the runtime's arithmetic by architecture: measured
 _RUN, _COPY, _ARITHMETIC = 24, 24, {"thumb": 96, "riscv32": 32}
 _COPIES = ("mem", "__aeabi_mem")
 _PREFIX = "fit"
+#: the object of all kernels: one run of the compiler takes half the time of one a kernel
+_OBJECT = "kernels.o"
 #: tables to unwind the stack, which no library has
 _TABLES = (".ARM.exidx", ".eh_frame")
 
@@ -49,23 +51,23 @@ def compile_code(lowered: Lowered, target: Target) -> CompiledCode:
     """Compile the kernels of a lowered, scheduled program. Raises ModelError, ToolchainError, OutputError."""
     from ..codegen.checks.guard_kernels import guard_kernels
     from ..codegen.functions.merge_kernels import merge_identical_kernels
-    from ..codegen.objects import build_objects
+    from ..codegen.objects import build_object
 
     lowered, _ = guard_kernels(merge_identical_kernels(lowered), target.index_checks)
     calls = sum(1 for _ in lowered.program.calls())
     if not target.bare:
         with scratch_folder() as folder:
-            objects = build_objects(lowered.kernels, target, folder)
-            own = _read_only([read_object(path.read_bytes()) for path in objects])
+            build_object(lowered.kernels, target, folder / _OBJECT)
+            own = _read_only(read_object((folder / _OBJECT).read_bytes()))
         return CompiledCode(own + _OWN_ELSEWHERE + _CALL_ELSEWHERE * calls, 0)
     kernels = {symbol(_PREFIX, name): kernel for name, kernel in lowered.kernels.items()}
     with scratch_folder() as folder:
-        objects = build_objects(kernels, target, folder)
-        contents = [path.read_bytes() for path in objects]
-        found = together([read_object(each) for each in contents])
+        build_object(kernels, target, folder / _OBJECT)
+        content = (folder / _OBJECT).read_bytes()
+        found = read_object(content)
         check_symbols(found, target)
-        code = _link(objects, list(kernels), found, target, folder) if kernels else 0
-        frame = max((nbytes for each in contents for nbytes in stack_sizes(each)), default=0)
+        code = _link(list(kernels), found, target, folder) if kernels else 0
+        frame = max(stack_sizes(content), default=0)
     stack = _RUN + frame + _below(found.undefined, target)
     return CompiledCode(code + _OWN[target.architecture] + _CALL[target.architecture] * calls + POINTERS, stack)
 
@@ -77,9 +79,9 @@ def _below(called: Sequence[str], target: Target) -> int:
     return _COPY if called else 0
 
 
-def _link(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, target: Target, folder: Path) -> int:
+def _link(roots: Sequence[str], found: ElfObject, target: Target, folder: Path) -> int:
     """Link kernels with the functions they call; return the bytes of text and read-only data."""
-    files = [path.name for path in objects]
+    files = [_OBJECT]
     if calls_float_functions(found.undefined):
         zig_cc([*compile_flags(target), "-c", str(SOURCE), "-o", "float_functions.o"], target, folder)
         files.append("float_functions.o")
@@ -92,9 +94,9 @@ def _link(objects: Sequence[Path], roots: Sequence[str], found: ElfObject, targe
     return _bytes_of(sections_of((folder / "kernels.elf").read_bytes()))
 
 
-def _read_only(objects: Sequence[ElfObject]) -> int:
-    kept = zip(objects, unused_sections(objects))
-    return _bytes_of(each for found, dropped in kept for each in found.sections if each.name not in dropped)
+def _read_only(found: ElfObject) -> int:
+    (dropped,) = unused_sections([found])
+    return _bytes_of(each for each in found.sections if each.name not in dropped)
 
 
 def _bytes_of(sections: Iterable[ElfSection]) -> int:

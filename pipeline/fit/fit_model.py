@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,21 +17,22 @@ from ..search.settings import SearchSettings, aim_of
 from ..support.interrupts import step_limit
 from ..support.progress import Progress, silent
 from ..targets import Target
+from .answer import fit_answer
 from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlans, quick_plans
 from .remedies import Int8Reach, Remedy, remedies_of_search
-from .verdict import FitVerdict, Sizes, TargetLimits, next_smaller, smallest_first, smallest_that_fits
+from .verdict import FitVerdict, Sizes, TargetLimits, next_smaller, smallest_that_fits
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: part of estimated sizes that might turn a verdict: sizes are computed then
-_CLOSE = 0.1
+#: part of estimated sizes that might turn a verdict, and of flash with an operating system: sizes are computed then
+_CLOSE, _CLOSE_FLASH = 0.1, 0.6
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """Verdicts on all targets, smallest first, of one plan whose passes are `passes`.
+    """Verdicts on all targets, boards and then the smallest first, of one plan whose passes are `passes`.
 
     `smallest` is the target of least memory that fits, `next` the one below it, and `remedies` are changes with their
     sizes there. `int8` is the smallest target that quantised layers would reach. `searched` is the target that the plan was searched for, `whole` its least ram with whole kernels.
@@ -54,9 +55,14 @@ class FitReport:
         """Return the verdict on a target."""
         return next(each for each in self.verdicts if each.target == target)
 
+    @property
+    def answer(self) -> str:
+        """Say in one sentence which target holds the model, what the next smaller lacks, and what int8 would do."""
+        return fit_answer(self.smallest, self.next, {} if self.next is None else self.on(self.next).lacking, self.int8)
+
     def to_json(self) -> dict:
         """Return the object that `passfit fit --json` prints."""
-        found = asdict(self)
+        found = asdict(self) | {"answer": self.answer}
         limits = self.on(self.next).limits if self.next is not None else None
         found["verdicts"] = [each.to_json() for each in self.verdicts]
         found["remedies"] = [
@@ -77,6 +83,7 @@ def fit(
     data: str | None = None,
     metric: str | None = None,
     progress: Progress = silent,
+    found: Callable[[FitVerdict], None] = lambda verdict: None,
     **options: Unpack[ImportKeywords],
 ) -> FitReport:
     """Predict in seconds which of `targets` a model fits; nothing is linked to a library or run.
@@ -88,7 +95,7 @@ def fit(
     imported = load(model, name, **options)
     samples = None if data is None else samples_of(imported.drawn_for, data)
     return fit_model(
-        imported, targets, budgets or {}, search, exact=exact, samples=samples, choose=choose_metric(metric), progress=progress
+        imported, targets, budgets or {}, search, exact=exact, samples=samples, choose=choose_metric(metric), progress=progress, found=found,
     )  # fmt: skip
 
 
@@ -102,23 +109,30 @@ def fit_model(
     samples: Samples | None = None,
     choose: ChooseMetric | None = None,
     progress: Progress = silent,
+    found: Callable[[FitVerdict], None] = lambda verdict: None,
 ) -> FitReport:
     """Predict the sizes of a model on `targets`, within `budgets` by name, else within capacities.
 
-    Every target gets sizes of its own with `exact`, else as many as take seconds. Raises ModelError, SequenceError,
+    Every target gets sizes of its own with `exact`, else as many as take seconds. `found` gets each verdict as it comes, from the
+    first target on that a model can be compiled for. Raises ModelError, SequenceError,
     ToolchainError, OutputError.
     """
     limits = {each.name: TargetLimits.of(each, budgets.get(each.name, Budget())) for each in targets}
-    ordered = sorted(targets, key=lambda each: (limits[each.name].ram, limits[each.name].flash, each.name))
+    order = {each.name: (not each.bare, limits[each.name].ram, limits[each.name].flash, each.name) for each in targets}
+    ordered = sorted(targets, key=lambda each: order[each.name])
     from ..search.evaluate.evaluation import uncompilable
 
     plans = quick_plans(imported, ordered[0], settings, progress)
     with step_limit("Predicting", imported.name):
         predictor = SizePredictor(imported, plans.chosen, ordered[0], None if exact else EFFORT)
-        verdicts = []
+        verdicts, told = [], 0
         for number, target in enumerate(ordered):
             progress("predicting, targets", number, len(ordered))
             verdicts.append(_verdict(predictor, target, limits[target.name]))
+            if told or not verdicts[-1].refused:
+                for each in verdicts[told:]:
+                    found(each)
+                told = len(verdicts)
     if all(each.refused for each in verdicts):
         raise uncompilable(verdicts[0].refused)
     fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
@@ -126,13 +140,15 @@ def fit_model(
     if below is not None:
         from .predicted_remedies import int8_reach
 
+        progress("trying what takes less, and int8")
         target = next(each for each in targets if each.name == below.target)
         remedies = _remedies(imported, plans, below, target, budgets.get(target.name, Budget()), settings)
-        smaller = ordered if fitting is None else ordered[: [each.name for each in ordered].index(fitting.target)]
+        by_size = sorted(targets, key=lambda each: order[each.name][1:])
+        smaller = by_size if fitting is None else by_size[: [each.name for each in by_size].index(fitting.target)]
         reach = int8_reach(imported, smaller, limits, settings, samples, choose)
     return FitReport(
         imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
-        tuple(smallest_first(verdicts)), None if fitting is None else fitting.target, None if below is None else below.target,
+        tuple(verdicts), None if fitting is None else fitting.target, None if below is None else below.target,
         tuple(remedies), reach,
     )  # fmt: skip
 
@@ -143,7 +159,7 @@ def _verdict(predictor: SizePredictor, target: Target, limits: TargetLimits) -> 
 
     try:
         found = FitVerdict(target.name, predictor.sizes(target), limits, mhz=target.mhz)
-        if found.sizes.near and found.is_close(_CLOSE):
+        if found.sizes.near and found.is_close(_CLOSE, _CLOSE if target.bare else _CLOSE_FLASH):
             found = FitVerdict(target.name, predictor.own_sizes(target), limits, mhz=target.mhz)
         return found
     except ModelError as error:

@@ -3,22 +3,23 @@
     plan ─► lowered once ─► scheduled once for each kind of processor ─► arena
                                   └─► compiled once for each processor ─► code, stack
 
-A target beyond the effort gets the sizes of the one before it that is most like it: the same processor, else the same
-architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are little compared with
+A target beyond the effort, and with an operating system any after the first, gets the sizes of the one before it that is most like
+it: the same processor, else the same architecture, else any; its code is scaled by the usual ratio of their architectures. Where code and stack are little compared with
 weights and arena, a bound of the code is scaled instead, and nothing is lowered. Both are marked as `near`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..frontend.imported_model import ImportedModel
 from ..memory.validation.checked_plan import checked_plan
 from ..targets import Target
-from .compiled_code import DATA, CompiledCode, compile_code
+from .compiled_code import CompiledCode, compile_code
 from .quick_plans import OF_BOUND, QuickPlan
+from .similar_target import CYCLES, DATA, STACK, Known, carry, code_ratio, scale_code
 from .verdict import Sizes
 
 if TYPE_CHECKING:
@@ -29,25 +30,8 @@ EFFORT = 120
 #: part of the weights below which code is scaled from that of another processor, or from its bound: being wrong by a
 #: quarter costs 5 % then
 _SMALL = 0.2
-#: bytes of stack: 72 to 588 were measured
-_STACK = 400
 #: bytes of ram, relative to those of stack, compared with which the stack is little
 _BESIDE_STACK = 50
-#: bytes of code, relative to that of Cortex-M4: of six models (riscv32 0.7 to 3.4, x86_64 0.4 to 1.9), of one (aarch64),
-#: and taken like those (arm, riscv64)
-_RATIOS = {"thumb": 1.0, "riscv32": 1.5, "x86_64": 1.1, "aarch64": 1.3, "arm": 1.3, "riscv64": 1.5}
-#: cycles of a run, relative to those of the model of cycles: see benchmarks/results/board_time.md
-_CYCLES = {
-    "cortex-m0plus": 1.9, "cortex-m4": 1.45, "cortex-m33": 1.4, "cortex-m55": 1.05, "cortex-m7": 0.8, "generic-rv32": 1.1,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Known:
-    """Sizes of a plan on a target, which served as a base for others."""
-
-    target: Target
-    sizes: Sizes
 
 
 class SizePredictor:
@@ -64,7 +48,7 @@ class SizePredictor:
         self._spent = 0
         self._scheduled: dict[object, tuple[Lowered, int]] = {}
         self._compiled: dict[object, CompiledCode] = {}
-        self._known: list[_Known] = []
+        self._known: list[Known] = []
 
     def sizes(self, target: Target) -> Sizes:
         """Return the predicted sizes on a target. Raises ModelError, SequenceError, ToolchainError, OutputError."""
@@ -73,13 +57,15 @@ class SizePredictor:
         if self._is_little:
             return self._model(target)
         base = self._nearest(target)
-        return self._compute(target, base) if base is None or self._affordable(target) else self._carry(base, target)
+        if base is None or (self._affordable(target) and not self._is_spared(base, target)):
+            return self._compute(target, base)
+        return carry(base, target)
 
     def own_sizes(self, target: Target) -> Sizes:
         """Return the sizes computed for the target itself, whatever it takes."""
         return self._compute(target, None)
 
-    def _compute(self, target: Target, base: _Known | None) -> Sizes:
+    def _compute(self, target: Target, base: Known | None) -> Sizes:
         """Return the sizes of scheduled and compiled kernels; with a `base`, its code may serve."""
         lowered, workspace = self._schedule(target)
         plan, weights = checked_plan(lowered.program, target), lowered.program.weight_bytes
@@ -90,20 +76,20 @@ class SizePredictor:
             plan.arena, workspace, weights, code.nbytes, code.stack, DATA if target.bare else 0,
             0 if target.weights == "in-place" else weights, near=not exact, cycles=_cycles(lowered, target),
         )  # fmt: skip
-        self._known.append(_Known(target, found))
+        self._known.append(Known(target, found))
         return found
 
     @property
     def _is_little(self) -> bool:
         """Return whether code and stack are little compared with weights and arena."""
-        return OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * _STACK
+        return OF_BOUND * self._plan.most_code < _SMALL * self._plan.weights and self._plan.ram > _BESIDE_STACK * STACK
 
     def _model(self, target: Target) -> Sizes:
         """Return the sizes by the search alone: nothing is compiled, and lowered again only for the time on a board."""
         plan = self._plan
         arena = plan.ram - (0 if self._searched.weights == "in-place" else plan.weights)
-        code = round(OF_BOUND * plan.most_code * _ratio(self._searched, target))
-        stack, data = (_STACK, DATA) if target.bare else (0, 0)
+        code = round(OF_BOUND * plan.most_code * code_ratio(self._searched, target))
+        stack, data = (STACK, DATA) if target.bare else (0, 0)
         timed = target.mhz is not None and self._affordable(target)
         return Sizes(
             arena, 0, plan.weights, code, stack, data, 0 if target.weights == "in-place" else plan.weights, near=True,
@@ -133,20 +119,24 @@ class SizePredictor:
             self._compiled[key] = compile_code(lowered, target)
         return self._compiled[key]
 
-    def _code_like(self, base: _Known, target: Target, weights: int) -> CompiledCode | None:
+    def _code_like(self, base: Known, target: Target, weights: int) -> CompiledCode | None:
         """Scale the code of a base if little depends on it, or the effort is spent; None where it is to be compiled."""
-        small = _scale(base, target) < _SMALL * weights
+        small = scale_code(base, target) < _SMALL * weights
         if _processor(target) in self._compiled or not (small or self._spent > (self._effort or 0)):
             return None
-        return CompiledCode(_scale(base, target), _stack_like(base, target))
+        return CompiledCode(scale_code(base, target), base.stack_on(target))
 
     def _affordable(self, target: Target) -> bool:
         return target.machine in self._scheduled or self._spent <= (self._effort or 0)
 
-    def _nearest(self, target: Target) -> _Known | None:
+    def _is_spared(self, base: Known, target: Target) -> bool:
+        """Return whether an estimate will do: with an operating system code is little beside the memory, once one is known."""
+        return not (target.bare or base.target.bare or _processor(target) in self._compiled)
+
+    def _nearest(self, target: Target) -> Known | None:
         """Return a similar target with known sizes, itself first."""
 
-        def distance(known: _Known) -> tuple[bool, ...]:
+        def distance(known: Known) -> tuple[bool, ...]:
             other = known.target
             unlike = (
                 other.bare != target.bare,
@@ -157,13 +147,6 @@ class SizePredictor:
 
         return min(self._known, key=distance, default=None)
 
-    def _carry(self, base: _Known, target: Target) -> Sizes:
-        weights = 0 if target.weights == "in-place" else base.sizes.weights
-        return replace(
-            base.sizes, code=_scale(base, target), stack=_stack_like(base, target), data=DATA if target.bare else 0, weights_in_ram=weights, near=True,
-            cycles=_cycles_like(base, target),
-        )  # fmt: skip
-
 
 def _processor(target: Target) -> tuple[object, ...]:
     """Return the key of a kernel's code."""
@@ -173,33 +156,10 @@ def _processor(target: Target) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _scale(base: _Known, target: Target) -> int:
-    """Estimate the code on a target by that on another."""
-    return round(base.sizes.code * _ratio(base.target, target))
-
-
-def _stack_like(base: _Known, target: Target) -> int:
-    """Estimate the stack on a target by that on another."""
-    return (base.sizes.stack or _STACK) if target.bare else 0
-
-
 def _cycles(lowered: Lowered, target: Target) -> float | None:
     """Return the cycles of a run on a board; None for others, whose clocks are not known."""
     from ..tir.counts.operation_counts import program_cycles
 
     if target.mhz is None:
         return None
-    return program_cycles(lowered.program, lowered.kernels, target) * _CYCLES.get(target.cpu, 1.0)
-
-
-def _cycles_like(base: _Known, target: Target) -> float | None:
-    """Return the cycles of a run on a board with the machine of another; None for any other."""
-    if base.sizes.cycles is None or base.target.machine != target.machine:
-        return None
-    return base.sizes.cycles * _CYCLES.get(target.cpu, 1.0) / _CYCLES.get(base.target.cpu, 1.0)
-
-
-def _ratio(base: Target, target: Target) -> float:
-    """Return the usual code on a target, relative to that on another."""
-    most = max(_RATIOS.values())
-    return _RATIOS.get(target.architecture, most) / _RATIOS.get(base.architecture, most)
+    return program_cycles(lowered.program, lowered.kernels, target) * CYCLES.get(target.cpu, 1.0)

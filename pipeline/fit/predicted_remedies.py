@@ -26,7 +26,7 @@ from ..targets import Target, how_to_run
 from ..verify.inputs import make_input
 from .predict import EFFORT, SizePredictor
 from .quick_plans import QuickPlan, quick_plans
-from .remedies import Int8Reach, Remedy, Setting
+from .remedies import INT8, Int8Reach, Remedy, Setting
 from .verdict import FitVerdict, Sizes, TargetLimits
 
 if TYPE_CHECKING:
@@ -61,13 +61,11 @@ def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelPr
         return None
 
 
-def _load(quantised: onnx.ModelProto, name: str, *ports: str | None) -> ImportedModel | None:
-    """Import a quantised model with the first of the forms `ports` of inputs and outputs that it can have."""
-    with scratch_folder() as folder:
+def _load(quantised: onnx.ModelProto, name: str, io: str | None) -> ImportedModel | None:
+    """Import a quantised model with the form `io` of inputs and outputs; None if it cannot have that."""
+    with scratch_folder() as folder, suppress(PassfitError):
         write_model(quantised, file := folder / f"{name}.onnx")
-        for io in ports:
-            with suppress(PassfitError):
-                return load(file, io=io)
+        return load(file, io=io)
     return None
 
 
@@ -83,7 +81,7 @@ def int8_remedy(
         plan = quick_plans(twin, target, careful, silent).plan(aim_of(careful, budget, target))
         sizes = SizePredictor(twin, plan, target, EFFORT).sizes(target)
         ram = sizes.ram if sizes.stack else sizes.ram + stack
-        yield Remedy("the model quantised to int8 (QDQ)", (), ram, sizes.flash)
+        yield Remedy(INT8, (), ram, sizes.flash)
 
 
 def _careful(settings: SearchSettings) -> SearchSettings:
@@ -120,8 +118,13 @@ def int8_reach(
     With samples the loss of all layers in int8 is measured.
     """
     quantised = _quantised(imported, samples)
-    twin = None if quantised is None else _load(quantised, imported.name, "int8", None)
-    if quantised is None or twin is None:
+    if quantised is None:
+        return None
+    io = "int8"
+    twin = _load(quantised, imported.name, io)
+    if twin is None:
+        io, twin = "", _load(quantised, imported.name, None)
+    if twin is None:
         return None
     with _failures_skipped():
         careful, predictors = _careful(settings), dict[QuickPlan, SizePredictor]()
@@ -131,7 +134,7 @@ def int8_reach(
             plan = plans.plan(aim_of(careful, within, target))
             sizes = predictors.setdefault(plan, SizePredictor(twin, plan, targets[0], EFFORT)).sizes(target)
             if FitVerdict(target.name, sizes, limits[target.name]).fits:
-                found = Int8Reach(target.name, sizes.ram, sizes.flash)
+                found = Int8Reach(target.name, sizes.ram, sizes.flash, io=io)
                 if samples is None:
                     return found
                 judge = Judge(imported.drawn_for, samples, choose)

@@ -18,6 +18,8 @@ from ..search.tradeoff import CYCLE_MARGIN
 from ..support.sizes import format_pair
 from .verdict import TargetLimits
 
+#: the change of the model that every prediction tries
+INT8 = "the model quantised to int8 (QDQ)"
 #: the time that is weighed against ram first, relative to the chosen plan's
 _NEXT = 2
 #: least gain of time, as a fraction: models and runs tell no less apart
@@ -100,7 +102,8 @@ class Remedy:
 class Int8Reach:
     """Smallest target that holds the model in int8 (QDQ), with its predicted ram and flash in bytes.
 
-    `loss` of the `metric` is measured on so many samples in ONNX Runtime, all layers in int8; None without samples.
+    `loss` of the `metric` is measured on so many samples in ONNX Runtime, all layers in int8; None without samples. `io` is the
+    form of its inputs and outputs, empty for that of the file.
     """
 
     target: str
@@ -109,6 +112,7 @@ class Int8Reach:
     metric: str = ""
     loss: float | None = None
     samples: int = 0
+    io: str = ""
 
 
 def remedies_of_search(search: Mapping[str, Any], best: Footprint) -> list[Remedy]:

@@ -52,6 +52,11 @@ class TargetLimits:
             target.ram if budget.ram is None else budget.ram, target.flash if budget.flash is None else budget.flash
         )
 
+    def lacking(self, ram: int, flash: int) -> dict[str, int]:
+        """Return the bytes that exceed a limit, by "ram" and "flash"; empty if both hold."""
+        over = {"ram": ram - self.ram, "flash": flash - self.flash}
+        return {memory: nbytes for memory, nbytes in over.items() if nbytes > 0}
+
 
 @dataclass(frozen=True)
 class FitVerdict:
@@ -71,19 +76,19 @@ class FitVerdict:
     @property
     def lacking(self) -> dict[str, int]:
         """Return the bytes that exceed a limit, by "ram" and "flash"; empty if the model fits."""
-        over = {"ram": self.sizes.ram - self.limits.ram, "flash": self.sizes.flash - self.limits.flash}
-        return {memory: nbytes for memory, nbytes in over.items() if nbytes > 0}
+        return self.limits.lacking(self.sizes.ram, self.sizes.flash)
 
     @property
     def fits(self) -> bool:
         """Return whether it compiles, and both memories hold it."""
         return not self.lacking and not self.refused
 
-    def is_close(self, part: float) -> bool:
-        """Return whether sizes wrong by this part of them might turn the verdict."""
+    def is_close(self, ram: float, flash: float) -> bool:
+        """Return whether sizes wrong by these parts of them might turn the verdict."""
         smaller, larger = (
-            (factor * self.sizes.ram <= self.limits.ram and factor * self.sizes.flash <= self.limits.flash)
-            for factor in (1 - part, 1 + part)
+            (1 + sign * ram) * self.sizes.ram <= self.limits.ram
+            and (1 + sign * flash) * self.sizes.flash <= self.limits.flash
+            for sign in (-1, 1)
         )
         return smaller != larger
 

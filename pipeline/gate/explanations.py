@@ -10,8 +10,11 @@ from ..artifacts.places import canonical_model, compile_dir, given_model
 from ..artifacts.read_results import add_kernel_times, read_folder
 from ..artifacts.revision import results_at_revision
 from ..errors import PassfitError
-from ..fit.remedies import Remedy, faster_remedies, remedies_of_search
-from ..fit.verdict import TargetLimits
+from ..fit.answer import fit_answer
+from ..fit.remedies import INT8, Int8Reach, Remedy, faster_remedies, remedies_of_search
+from ..fit.similar_target import Known, carry
+from ..fit.verdict import FitVerdict, Sizes, TargetLimits, smallest_that_fits
+from ..memory.footprint import Budget, Footprint
 from ..params.params import Params
 from ..report.arena.explain_flash import explain_flash, largest
 from ..report.compare import because, compare
@@ -53,16 +56,19 @@ def explanations(
             wanted.setdefault(((verdict.model, verdict.target), verdict.quantity), []).append(verdict)
     grown = any(each.limit_kind == "growth" for verdicts in wanted.values() for each in verdicts)
     past = _past(repo, against) if grown and against is not None else {}
-    found = []
+    found, answered = [], set[Pair]()
     for (pair, quantity), verdicts in wanted.items():
         result = add_kernel_times(repo, read_folder(repo / compile_dir(*pair)))
         growth = any(each.limit_kind == "growth" for each in verdicts) and pair in past
         cause = growth_cause(compare(past[pair], result), quantity) if growth else _largest(result, quantity)
         device = params.targets[pair[1]].apply(catalogue[pair[1]], pair[0])
         limits = TargetLimits(*(_least_limit(verdicts, quantity, name) for name in ("ram", "flash")))
-        found += [
-            f"{result.name}: {each}" for each in (cause, *_levers(repo, device, result, quantity, params, limits))
-        ]
+        again, remedies = _levers(repo, device, result, quantity, params)
+        said = [cause, *again, *_said(remedies, result.footprint.best, quantity, limits, bool(again))]
+        if quantity in ("ram", "flash") and pair not in answered:
+            answered.add(pair)
+            said += _answer(params, catalogue, device, result, remedies)
+        found += [f"{result.name}: {each}" for each in said]
     for pair in dict.fromkeys((each.model, each.target) for each in failures if each.quantity in ACCURACIES):
         report, before = accuracies.now[pair].report, accuracies.past.get(pair)
         if report is not None:
@@ -135,26 +141,49 @@ def _name(name: str, nbytes: int, nodes: tuple[str, ...]) -> str:
 
 
 def _levers(
-    repo: Path, device: Target, result: Result, quantity: str, params: Params, limits: TargetLimits
-) -> list[str]:
-    """Say which settings, or which change of the model, lower a quantity, and by how much; else that none does."""
+    repo: Path, device: Target, result: Result, quantity: str, params: Params
+) -> tuple[list[str], list[Remedy]]:
+    """Return the settings, or changes of the model, that lower a quantity; before them whether to search again."""
     best, search = result.footprint.best, (result.search if result.levers is not None else None) or {}
     aim = aim_of(search_settings(params), params.budget(*result.pair), device)
     again = []
     if search and _limits(search) != (None if aim is None else (aim.objective, aim.ram, aim.flash)):
         again, search = ["next: `dvc repro`: it was searched for other limits than those of params.yaml now"], {}
     remedies = _remedies(repo, device, result, search, quantity, params)
-    found = [each for each in remedies if each.lowers(quantity, best.ram, best.flash)]
-    if not found:
-        return again or ["no setting that could be tried lowers it"]
+    return again, [each for each in remedies if each.lowers(quantity, best.ram, best.flash)]
 
-    def enough(remedy: Remedy) -> str:
-        if quantity not in ("ram", "flash"):
-            return ""
-        within = getattr(remedy, quantity) <= getattr(limits, quantity)
-        return ", which is enough" if within else ", which is not enough"
 
-    return again + [f"next: {each.say(best.ram, best.flash, in_params=True)}{enough(each)}" for each in found]
+def _said(remedies: list[Remedy], best: Footprint, quantity: str, limits: TargetLimits, again: bool) -> Iterator[str]:
+    """Say by how much remedies lower a quantity; else that none does, unless a search `again` might."""
+    if not remedies and not again:
+        yield "no setting that could be tried lowers it"
+    for remedy in remedies:
+        enough = ""
+        if quantity in ("ram", "flash"):
+            within = getattr(remedy, quantity) <= getattr(limits, quantity)
+            enough = ", which is enough" if within else ", which is not enough"
+        yield f"next: {remedy.say(best.ram, best.flash, in_params=True)}{enough}"
+
+
+def _answer(
+    params: Params, catalogue: Catalogue, device: Target, result: Result, remedies: Iterable[Remedy]
+) -> Iterator[str]:
+    """Say what the device lacks, which of its kind would hold the model, by sizes scaled to it, and what int8 would do."""
+    model, best = result.pair[0], result.footprint.best
+    limits = TargetLimits.of(device, params.budget(*result.pair))
+    if not (lacking := limits.lacking(best.ram, best.flash)):
+        return
+    copied = 0 if device.weights == "in-place" else best.weights
+    known = Known(device, Sizes(best.arena, best.workspace, best.weights, best.code, best.stack, 0, copied))
+    others = []
+    for name, each in catalogue.readable().items():
+        if name != device.name and each.bare == device.bare:
+            own = params.budget(model, name) if name in params.targets else Budget()
+            others.append(FitVerdict(name, carry(known, each), TargetLimits.of(each, own)))
+    fitting = smallest_that_fits(others)
+    int8 = next((each for each in remedies if each.name == INT8 and each.fits(limits)), None)
+    reach = None if int8 is None else Int8Reach(device.name, int8.ram, int8.flash)
+    yield fit_answer(None if fitting is None else fitting.target, device.name, lacking, reach)
 
 
 def _limits(search: Json) -> tuple[str, int, int] | None:

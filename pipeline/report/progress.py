@@ -82,7 +82,8 @@ def _bar(console) -> Iterator[Progress]:
     from rich import progress as rich
 
     columns = (rich.SpinnerColumn(), rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TimeElapsedColumn())
-    with rich.Progress(*columns, console=console, transient=True) as bar:
+    # what is printed meanwhile stands above the bar, unless it goes to a file
+    with rich.Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task(_FIRST, total=None)
 
         def show(what: str, done: int = 0, total: int = 0, found: str = "") -> None:

@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
 
 from ..fit.fit_model import FitReport
-from ..fit.remedies import Int8Reach
 from ..fit.verdict import FitVerdict, Sizes
 from ..memory.footprint import FootprintReport
 from ..support.sizes import format_bytes, format_milliseconds
-from .fit import Name, fitted, table
+from .fit import fitted, printable, table
 from .levers import percent
 
 #: mark of sizes that are not computed for the target itself
 _NEAR = "≈"
+_COLUMNS = ("target", "ram", "of", "flash", "of", "time", "verdict")
+#: columns of the numbers: a row is shown before the next is known
+_WIDTHS = (11, 9, 11, 9, 11)
 
 
-def targets_that_fit(report: FitReport, wide: bool = False) -> RenderableType:
-    """Show every target with its verdict, then the smallest that fits, and remedies for the next smaller one."""
-    made = table(
-        f"does {report.model} fit? predicted, nothing is built",
-        "<target",
-        ">ram",
-        ">of",
-        ">flash",
-        ">of",
-        ">time",
-        "<verdict",
+def fit_head(model: str, targets: Iterable[str]) -> tuple[str, str]:
+    """Return the title and the head of the table of targets, whose rows come one by one."""
+    return f"does {model} fit? predicted, nothing is built", _row(_name_width(targets), *_COLUMNS)
+
+
+def fit_row(found: FitVerdict, targets: Iterable[str]) -> str:
+    """Return the row of a target, in the columns of `fit_head`."""
+    near = f"{_NEAR} " if found.sizes.near else ""
+    ram, flash = (
+        "–" if found.refused else near + format_bytes(nbytes) for nbytes in (found.sizes.ram, found.sizes.flash)
     )
-    for each in report.verdicts:
-        near = f"{_NEAR} " if each.sizes.near else ""
-        ram, flash = (
-            "–" if each.refused else near + format_bytes(nbytes) for nbytes in (each.sizes.ram, each.sizes.flash)
-        )
-        time = "" if each.refused or each.milliseconds is None else f"{_NEAR} {format_milliseconds(each.milliseconds)}"
-        made.add_row(
-            Name(each.target),
-            ram,
-            format_bytes(each.limits.ram),
-            flash,
-            format_bytes(each.limits.flash),
-            time,
-            verdict(each),
-        )
-    return fitted(made, *_lines(report), wide=wide)
+    time = "" if found.refused or found.milliseconds is None else f"{_NEAR} {format_milliseconds(found.milliseconds)}"
+    limits = format_bytes(found.limits.ram), format_bytes(found.limits.flash)
+    name = printable(found.target)
+    return _row(_name_width(targets), name, ram, limits[0], flash, limits[1], time, verdict(found))
+
+
+def fit_lines(report: FitReport, wide: bool = False) -> RenderableType:
+    """Show what the rows were made from, remedies for the next smaller target, and the answer."""
+    return fitted(*_lines(report), wide=wide)
+
+
+def _name_width(targets: Iterable[str]) -> int:
+    return max(map(len, (_COLUMNS[0], *targets)))
+
+
+def _row(width: int, name: str, *cells: str) -> str:
+    *numbers, last = cells
+    return "  ".join((name.ljust(width), *(cell.rjust(room) for cell, room in zip(numbers, _WIDTHS)), last)).rstrip()
 
 
 def verdict(found: FitVerdict) -> str:
@@ -67,33 +70,17 @@ def _lines(report: FitReport) -> Iterator[str]:
     if any(each.milliseconds is not None for each in report.verdicts):
         yield f"{_NEAR} time: by a model of cycles at the board's clock, right by a factor of two; `passfit compile` counts its instructions"
     if report.next is None:
+        yield report.answer
         return
     below = report.on(report.next)
-    what = (
-        "nothing fits; the largest"
-        if report.smallest is None
-        else f"{report.smallest} is the smallest that fits; the next smaller"
-    )
-    yield f"{what}, {report.next}, lacks {_lacking(below)}:"
+    if report.remedies:
+        yield f"on {report.next}:"
     for each in report.remedies:
         verdict = "fits" if each.fits(below.limits) else "does not fit either"
         yield f"  {each.say(below.sizes.ram, below.sizes.flash)}: {verdict}"
     if not report.remedies:
-        yield "  nothing that a quick search tried takes less; `passfit optimize` searches longer"
-    if report.int8 is not None:
-        reach = report.int8
-        yield (
-            f"quantised to int8, with --io int8, it would fit {reach.target}: ram {format_bytes(reach.ram)}, "
-            f"flash {format_bytes(reach.flash)}; {_accuracy(reach)}"
-        )
-
-
-def _accuracy(reach: Int8Reach) -> str:
-    if reach.loss is None:
-        return "these are sizes only: accuracy needs samples, --data"
-    return (
-        f"{reach.loss:.4f} of {reach.metric} lost on {reach.samples} samples; `passfit quantize` leaves layers in float"
-    )
+        yield f"on {report.next} nothing that a quick search tried takes less; `passfit optimize` searches longer"
+    yield report.answer
 
 
 def _plan(report: FitReport) -> str:
@@ -105,10 +92,6 @@ def _plan(report: FitReport) -> str:
         parts.append(f"{percent(report.extra_compute)} extra arithmetic")
     parts.append(f"whole kernels take {format_bytes(report.whole)} of ram")
     return ", ".join(parts) + "; `passfit compile` searches longer and finds the same or less"
-
-
-def _lacking(found: FitVerdict) -> str:
-    return " and ".join(f"{format_bytes(nbytes)} of {memory}" for memory, nbytes in found.lacking.items())
 
 
 def predicted_beside_built(sizes: Sizes, built: FootprintReport) -> RenderableType:

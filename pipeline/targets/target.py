@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
@@ -24,6 +25,7 @@ _LLVM_LEVELS = {"size": 2, "balanced": 3, "speed": 3}
 _BALANCED_LEVELS = {"x86_64": 2}
 #: bytes of ram that a search leaves for the stack, without and with an operating system. Measured: 72 to 696, 140 to 7,024
 _BARE_STACK, _LINUX_STACK = 768, 8192
+_FAMILY = re.compile(r"[a-z]+(?:\d+(?=[a-z-]))?")
 #: most threads: more than devices have cores
 MOST_THREADS = 64
 
@@ -99,6 +101,12 @@ class Target:
     def bare(self) -> bool:
         """Return whether the device has no operating system, and so no libc: LLVM's system is `none`."""
         return "none" in self.triple.split("-")
+
+    @property
+    def family(self) -> str:
+        """Return the letters that its name begins with, and a number that more follows: `stm32`, `nrf`, `rpi`."""
+        begins = _FAMILY.match(self.name)
+        return begins[0] if begins else self.name
 
     @property
     def stack_reserve(self) -> int:

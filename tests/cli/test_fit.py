@@ -25,6 +25,10 @@ def test_bad_input_is_refused(refused: Refused, cnn: Path, tmp_path: Path):
     assert "soon" in refused("fit", cnn, "--max-slowdown", "soon")
     assert "opt" in refused("fit", cnn, "--opt", "small")
     assert "Add --build" in refused("fit", cnn, "--out", tmp_path / "out")
+    for option, word, known in (("--core", "m4", "cortex-m4, cortex-m55"), ("--family", "stm", "rv32, stm32")):
+        said = refused("fit", cnn, option, word)
+        assert f"{option} {word}: none of the targets has it. Known: " in said and known in said
+    assert "Known: mps2, nrf, stm32." in refused("fit", cnn, "--core", "cortex-m4", "--family", "esp32")
     (tmp_path / "params.yaml").write_text("targets: 1\n")
     assert "params.yaml" in refused("fit", cnn)
 
@@ -38,6 +42,21 @@ def test_the_table_and_the_json_tell_the_same(passfit: Callable, cnn: Path, tmp_
     found = json.loads(told.out)
     assert [each["target"] for each in found["verdicts"]] == ["stm32f446", "rp2040"] and found["built"] is None
     assert "stm32f446" in shown.out and "predicted" in shown.out
+    assert shown.out.splitlines()[-1] == found["answer"] == "stm32f446 is the smallest that fits"
+
+
+@pytest.mark.slow
+@pytest.mark.tvm
+def test_cores_and_families_choose_targets(passfit: Callable, cnn: Path):
+    told = [
+        passfit("fit", cnn, "--json", *options)
+        for options in (
+            ("--core", "cortex-m0plus"),
+            ("--core", "cortex-m7", "--core", "cortex-m33", "--family", "stm32"),
+        )
+    ]
+    targets = [[each["target"] for each in json.loads(done.out)["verdicts"]] for done in told]
+    assert targets == [["rp2040"], ["stm32f746", "stm32u585", "stm32h743"]]
 
 
 @pytest.mark.slow

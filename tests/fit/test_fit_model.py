@@ -56,6 +56,19 @@ def test_all_targets_are_told_smallest_first_and_the_same_twice(cnn: Path):
     assert json.loads(again) == json.loads(turned)
 
 
+def test_verdicts_are_told_as_they_come_boards_first_and_one_with_an_operating_system_is_computed(cnn: Path):
+    names, told = ("x86-64", "rpi4", "stm32f446", "beaglebone", "esp32-c3"), []
+    small = {"x86-64": Budget(ram=64 << 10), "rpi4": Budget(ram=32 << 10)}
+    report = api.fit(cnn, [get_target(name) for name in names], small, search=QUICK, found=told.append)
+    assert tuple(told) == report.verdicts
+    assert [each.target for each in told] == ["stm32f446", "esp32-c3", "rpi4", "x86-64", "beaglebone"]
+    assert report.smallest == "rpi4", "smallest by its limits"
+    assert [each.target for each in told if each.sizes.near] == ["x86-64", "beaglebone"]
+    tight = {"beaglebone": Budget(flash=report.on("beaglebone").sizes.flash)}
+    close = api.fit(cnn, [get_target(name) for name in names], small | tight, search=QUICK)
+    assert not close.on("beaglebone").sizes.near, "a limit so near is not left to an estimate"
+
+
 def test_remedies_say_what_makes_the_next_smaller_target_fit(cnn: Path):
     targets = [get_target(name) for name in ("stm32f446", "stm32h743")]
     (small,) = api.fit(cnn, targets[:1], search=QUICK).verdicts
@@ -91,7 +104,7 @@ def test_a_target_that_a_kernel_cannot_be_compiled_for_holds_nothing(cnn: Path, 
     assert (report.smallest, report.next) == ("stm32h743", None)
     assert "lgamma" in report.on("stm32f446").refused and not report.on("stm32f446").fits
     with pytest.raises(ModelError, match="lgamma"):
-        api.fit(cnn, targets[:1], search=QUICK)
+        api.fit(cnn, targets[:1], search=QUICK, found=pytest.fail)
 
 
 def test_boards_have_a_time_by_their_clock(cnn: Path):

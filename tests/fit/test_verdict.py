@@ -47,16 +47,18 @@ def test_a_model_fits_where_nothing_is_lacking(verdicts: list[FitVerdict]):
         }
 
 
-@given(_verdicts, st.floats(0, 0.9))
-def test_a_verdict_is_close_if_an_error_of_that_part_might_turn_it(verdicts: list[FitVerdict], part: float):
+@given(_verdicts, st.floats(0, 0.9), st.floats(0, 0.9))
+def test_a_verdict_is_close_if_errors_of_those_parts_might_turn_it(
+    verdicts: list[FitVerdict], ram: float, flash: float
+):
     for each in verdicts:
         least, most = (
-            (1 + sign * part) * each.sizes.ram <= each.limits.ram
-            and (1 + sign * part) * each.sizes.flash <= each.limits.flash
+            (1 + sign * ram) * each.sizes.ram <= each.limits.ram
+            and (1 + sign * flash) * each.sizes.flash <= each.limits.flash
             for sign in (-1, 1)
         )
-        assert each.is_close(part) == (least and not most)
-        assert not each.is_close(0.0)
+        assert each.is_close(ram, flash) == (least and not most)
+        assert not each.is_close(0.0, 0.0)
 
 
 @given(_verdicts, st.randoms())

@@ -55,6 +55,25 @@ def test_over_budget_names_what_is_alive_at_the_peak(over):
     assert causes[0] == "a @ x86-64: the peak is at k01 k, of 856.0 KiB: b1 600.0 KiB of node0, b2 256.0 KiB of node1"
 
 
+@pytest.mark.parametrize(
+    ("target", "budget", "said"),
+    [
+        ("x86-64", "{ram: 600KiB}", "beaglebone is the smallest that fits; x86-64 lacks 100.0 KiB of ram"),
+        ("stm32f446", "{}", "stm32h743 is the smallest that fits; stm32f446 lacks 572.0 KiB of ram and 512.0 KiB of flash"),
+        ("stm32f446", "{ram: 690KiB, flash: 2MiB}", "stm32h743 is the smallest that fits; stm32f446 lacks 10.0 KiB of ram"),
+    ],
+)  # fmt: skip
+def test_the_last_line_of_fit_says_which_device_of_its_kind_would_hold_it_and_what_is_lacking(
+    repo, target, budget, said
+):
+    """Sizes on others are those built here, with the code scaled: 768 KiB of stm32u585 would hold the ram, but not with its budget."""
+    own = "" if target == "x86-64" else "\n  stm32u585: {budget: {ram: 64KiB}}"
+    repo.params(f"models: {{a: {{source: a.onnx}}}}\ntargets:\n  {target}: {{budget: {budget}}}{own}\n")
+    repo.footprint("a", target, ram=700 * KIB, flash=1024 * KIB)
+    causes = json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"]
+    assert [each for each in causes if "is the smallest that fits" in each] == [f"a @ {target}: {said}"]
+
+
 def test_too_slow_names_the_slowest_kernels_where_they_are_timed(over):
     repo = over(64, 512, 256, 64)
     repo.params(PARAMS.replace("ram: 600KiB", "ram: 600KiB, latency: 1ms"))
