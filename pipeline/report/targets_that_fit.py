@@ -37,9 +37,9 @@ def fit_row(found: FitVerdict, targets: Iterable[str]) -> str:
     return _row(_name_width(targets), name, ram, limits[0], flash, limits[1], time, verdict(found))
 
 
-def fit_lines(report: FitReport, wide: bool = False) -> RenderableType:
+def fit_lines(report: FitReport) -> RenderableType:
     """Show what the rows were made from, remedies for the next smaller target, and the answer."""
-    return fitted(*_lines(report), wide=wide)
+    return fitted(*_lines(report))
 
 
 def _name_width(targets: Iterable[str]) -> int:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import subprocess
+import sys
 import time
 
 from hypothesis import given
@@ -52,3 +56,13 @@ def test_what_is_quickly_done_says_nothing(capsys):
         for done in range(100):
             shown("searching", done, 100, "")
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_printed_beside_a_bar_goes_where_output_goes():
+    code = "from passfit.report.progress import console_progress\nwith console_progress(): print('row')"
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, check=True)
+    finally:
+        os.close(theirs), os.close(ours)
+    assert done.stdout == b"row\n"

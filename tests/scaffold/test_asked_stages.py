@@ -62,6 +62,16 @@ def test_what_params_asks_for_is_added_by_the_command_that_the_refusal_names(mad
     assert add_to_repo(made, targets=["x86-64"]) == []
 
 
+def test_kernels_that_are_timed_already_read_a_tuning_that_is_asked_for_later(made: Path):
+    for changes in (ASKED["kernels"], ASKED["tune"]):
+        ask(made, changes)
+        add_to_repo(made, targets=["x86-64"])
+    one_by_one = read_yaml(made / "dvc.yaml")["stages"]
+    params = load_params(made / "params.yaml")
+    rendered = render_dvc_yaml(params.models, params.targets, repo=made, asked=asked_stages(params))
+    assert unordered(one_by_one) == unordered(parse_yaml(rendered, made / "dvc.yaml")["stages"])
+
+
 def test_a_dvc_yaml_that_has_them_keeps_them_where_params_asks_for_neither(made: Path):
     params = load_params(made / "params.yaml")
     older = render_dvc_yaml(params.models, params.targets, repo=made, asked=("tune", "kernels"))
