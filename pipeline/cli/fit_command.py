@@ -120,7 +120,7 @@ def fit(
         )  # fmt: skip
     if not as_json:
         print_table(fit_lines(report))
-    chosen = target[0] if target else report.smallest
+    chosen = names[0] if target else report.smallest
     built = None
     if build and chosen is not None:
         built = _build(model, next(each for each in devices if each.name == chosen), given, report, out)

@@ -50,9 +50,9 @@ class Verdict:
 
     @property
     def strain(self) -> float:
-        """Return the part of the limit in use, of growth that of the allowed one; above 1 if it fails.
+        """Return the part of the limit in use; above 1 if it does not hold.
 
-        Of a fraction to be reached, such as an accuracy, it is the part of the errors allowed. Measured ram is no limit of anyone's: 0.
+        Growth counts from its base, a fraction to be reached by the errors allowed. Measured ram that holds is 0: nobody set that limit.
         """
         if self.used is None or self.limit is None:
             return math.inf

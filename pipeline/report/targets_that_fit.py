@@ -22,7 +22,7 @@ _WIDTHS = (11, 9, 11, 9, 11)
 
 def fit_head(model: str, targets: Iterable[str]) -> tuple[str, str]:
     """Return the title and the head of the table of targets, whose rows come one by one."""
-    return f"does {model} fit? predicted, nothing is built", _row(_name_width(targets), *_COLUMNS)
+    return f"does {printable(model)} fit? predicted, nothing is built", _row(_name_width(targets), *_COLUMNS)
 
 
 def fit_row(found: FitVerdict, targets: Iterable[str]) -> str:

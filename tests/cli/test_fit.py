@@ -57,6 +57,8 @@ def test_cores_and_families_choose_targets(passfit: Callable, cnn: Path):
     ]
     targets = [[each["target"] for each in json.loads(done.out)["verdicts"]] for done in told]
     assert targets == [["rp2040"], ["stm32f746", "stm32u585", "stm32h743"]]
+    one = passfit("fit", cnn, "--target", "rp2040", "--target", "stm32f446", "--core", "cortex-m4", "--build")
+    assert one.code == 0 and "cnn on stm32f446" in one.out
 
 
 @pytest.mark.slow
