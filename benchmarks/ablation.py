@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import wraps
@@ -29,7 +30,7 @@ from timing import library_run, turn_by_turn
 
 import passfit.codegen.llvm_pipelines
 from passfit import api
-from passfit.errors import PassfitError
+from passfit.errors import reason_of
 from passfit.frontend.imported_model import ImportedModel, load
 from passfit.kernels.rules.rule import Rule, RuleResult
 from passfit.kernels.schedule import candidates
@@ -98,8 +99,11 @@ def _build(imported: ImportedModel, sequence: Path, switch: str, scratch: Path, 
             if digest == kernels and switch not in _CODEGEN:
                 return {"same": True}
             report = api.compile_imported(imported, target, out=scratch / (switch or "all"), sequence=passes)
-        except PassfitError as error:
-            return {"failed": str(error)}
+        except Exception as error:  # a refusal, or code that only the transformation left out can compile
+            return {"failed": reason_of(error)}
+    archive = (scratch / (switch or "all") / f"lib{imported.name}.a").read_bytes()
+    if switch and archive == (scratch / "all" / f"lib{imported.name}.a").read_bytes():
+        return {"same": True}
     ram = report.best.arena + report.best.workspace
     return {"kernels": digest, "code": report.best.code, "ram": ram, "used": sorted(CHANGED)}
 
@@ -117,7 +121,8 @@ def _recorded(rule: Rule) -> Rule:
 
 
 def _timed(folders: Mapping[str, Path]) -> dict[str, list[float]]:
-    return turn_by_turn({name: library_run(folder) for name, folder in folders.items()}, choose=min)
+    runs = {name: library_run(folder) for name, folder in folders.items()}
+    return turn_by_turn(runs, choose=min, clock=time.thread_time_ns)
 
 
 def table(rows: Mapping[str, Mapping], head: Iterable[str]) -> str:

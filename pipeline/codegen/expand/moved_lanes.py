@@ -11,11 +11,9 @@ from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc
 
 from ...tir.operators.moved import MOVED
-from ...tir.switches import switchable
 from .shuffle import expand_operators, take_or_zero
 
 
-@switchable
 def expand_moved_lanes(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
     return expand_operators(kernel, {MOVED: _shuffle})
