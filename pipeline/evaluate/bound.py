@@ -46,25 +46,33 @@ def outside_bound(
         compare(results, cases, tolerance)
         return ""
     except NumericError:
-        farthest = np.argsort([-_distance(one, other) for one, other in zip(results, truths)], kind="stable")[
-            :_LOOKED_AT
-        ]
-    chosen = {samples.name(numbers[place]): samples.inputs(numbers[place]) for place in farthest}
-    looked = add_plain_sums(model, choose_cases(model, 0, 0, tolerance, given, chosen), given)
-    try:
-        compare([results[place] for place in farthest], looked, tolerance)
-        return ""
-    except NumericError as error:
-        return error.what
+        order = np.argsort([-_distance(one, other) for one, other in zip(results, truths)], kind="stable").tolist()
+    # the distance of indices says nothing: all others are looked at
+    count = max(_LOOKED_AT, sum(_chooses_otherwise(one, other) for one, other in zip(results, truths)))
+    for first in range(0, min(count, len(order)), _LOOKED_AT):
+        farthest = order[first : first + _LOOKED_AT]
+        chosen = {samples.name(numbers[place]): samples.inputs(numbers[place]) for place in farthest}
+        looked = add_plain_sums(model, choose_cases(model, 0, 0, tolerance, given, chosen), given)
+        try:
+            compare([results[place] for place in farthest], looked, tolerance)
+        except NumericError as error:
+            return error.what
+    return ""
 
 
 def _by_sample(outputs: Tensors, count: int) -> list[Tensors]:
     return [{name: value[number] for name, value in outputs.items()} for number in range(count)]
 
 
+def _chooses_otherwise(one: Tensors, other: Tensors) -> bool:
+    """Return whether integers wider than a byte differ, as indices do."""
+    wide = [name for name, value in other.items() if value.dtype.kind in "iu" and value.dtype.itemsize > 1]
+    return any(not np.array_equal(one[name], other[name]) for name in wide)
+
+
 def _distance(one: Tensors, other: Tensors) -> float:
     """Return the largest difference of two samples' outputs, each relative to its largest magnitude; inf if only one is finite."""
-    found = 0.0
+    found = np.inf if _chooses_otherwise(one, other) else 0.0
     for name, value in other.items():
         wide, truth = one[name].astype(np.float64), value.astype(np.float64)
         finite = np.isfinite(wide) & np.isfinite(truth)

@@ -26,6 +26,7 @@ from .doubles.evaluate_cases import evaluate_cases
 from .draws.draw_values import GENTLE
 from .error_bounds import Distance, believable, largest_difference, output_range
 from .inputs import InputDraws, make_input
+from .integers.choices import Choice, find_choices
 from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
 from .integers.given_outputs import unit_of
 from .integers.perturbed_rounding import moved_outputs, perturbed_outputs
@@ -52,7 +53,7 @@ class Case:
 
     `reference` names the evaluator. `double` is None if that evaluation is impossible; `no_double` says why. On demand,
     `plain` is the evaluation in the model's precision with sequential sums, or of a quantised model with noise, and
-    `witnesses` are the reference's outputs for inputs moved by rounding. `units` is the largest difference of an
+    `witnesses` are the reference's outputs for inputs moved by rounding, `choices` the scores behind outputs of indices. `units` is the largest difference of an
     integer output: 1 if a quantised model rounds numbers that implementations compute differently. `scales` are the values
     of a unit of outputs that are dequantised integers. `name` is that of the user's sample; empty for a seeded draw.
     """
@@ -66,6 +67,7 @@ class Case:
     units: int = 0
     scales: Mapping[str, float] = field(default_factory=dict)
     witnesses: tuple[Tensors, ...] = ()
+    choices: Mapping[str, Choice] = field(default_factory=dict)
     reference: str = ONNX_RUNTIME
     name: str = ""
 
@@ -240,9 +242,11 @@ def add_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.Mo
     """Add outputs with other rounding to the cases: a second look at a library that seems wrong.
 
     Sums are sequential; or, in a model that rounds floats to integers, those floats move by a few units in the last
-    place. Integers that come from floats get witnesses, of inputs that move so far. Without doubles the floats of other
-    models are left unchanged: the error of that order is unknown then.
+    place. Integers that come from floats get witnesses, of inputs that move so far, and indices the scores that they choose
+    among. Without doubles the floats of other models are left unchanged: the error of that order is unknown then.
     """
+    chosen = find_choices(_source(model, given), [case.inputs for case in cases])
+    cases = [replace(case, choices=each) for case, each in zip(cases, chosen, strict=True)]
     if is_quantised(model) and not has_exact_integers(model):
         try:
             moved = perturbed_outputs(model, [case.inputs for case in cases], [case.expected for case in cases])

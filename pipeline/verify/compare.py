@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
@@ -11,13 +11,13 @@ import numpy as np
 from ..errors import NumericError
 from ..memory.measured import ReorderedRows
 from .error_bounds import Distance, allowed_error, eps_of, is_float, largest_magnitude, output_range
+from .integers.choices import Choice
+from .integers.matched_rows import match_rows
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
 #: rounding of a difference of two dequantised integers, relative to it
 _ROUNDED = 1e-4
-#: most elements of the distances between rows
-_MOST_DISTANCES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Expected(Protocol):
     """Outputs of one case by name: the reference's, plain and optimised.
 
     If known, also those in double precision and those with sequential sums; `witnesses` are the reference's on inputs
-    moved by rounding, for integers.
+    moved by rounding, for integers, and `choices` the scores behind outputs of indices.
     """
 
     @property
@@ -71,6 +71,8 @@ class Expected(Protocol):
     def plain(self) -> dict[str, np.ndarray] | None: ...
     @property
     def witnesses(self) -> Sequence[dict[str, np.ndarray]]: ...
+    @property
+    def choices(self) -> Mapping[str, Choice]: ...
     @property
     def units(self) -> int: ...
     @property
@@ -106,8 +108,8 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
 
     An output's range is taken over all cases. The truth is the evaluation in double precision, or else ONNX Runtime's.
     Integer and boolean outputs must equal one of the reference's evaluations, numbers of 8 bits up to a case's `units`,
-    or be in another order with the rows of a float output; doubles are no witness there: they judge rounding alone. NaN and infinities must be at the same places. Raises
-    NumericError naming the first output and element beyond both `error_bounds.allowed` and one unit in the last place;
+    be in another order with the rows of a float output, or choose scores within the bound of the right ones; doubles are
+    no witness there: they judge rounding alone. NaN and infinities must be at the same places. Raises NumericError naming the first output and element beyond both `error_bounds.allowed` and one unit in the last place;
     its `outputs` hold the errors of every output.
     """
     names = list(cases[0].expected) if cases else []
@@ -117,7 +119,7 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     floats = [name for name in names if is_float(cases[0].expected[name])]
     errors = {name: errors_of(name, results, cases, tolerance) for name in floats}
     told = tuple(asdict(each) for each in errors.values())
-    refusals: list[NumericError] = []
+    refusals: list[tuple[int, NumericError]] = []
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
         for name in names:
             where = f"output '{name}' of {_title(case, number)}"
@@ -129,29 +131,43 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
             else:
                 differs = np.logical_and.reduce([_apart(result[name], witness, case.units) for witness in witnesses])
                 rule = f"{case.units}, as the model rounds to integers" if case.units else "exact equality"
-                refusals += _difference(differs, where, result[name], case.expected[name], rule, told)
+                found = _difference(differs, where, result[name], case.expected[name], rule, told)
+                refusals += [(number, each) for each in found]
     for each in errors.values():
         _check_together(each, told)
     worst = Difference(0.0, 0.0)
-    for name, found in errors.items():
+    for name, measured in errors.items():
         direct = _direct(name, results, cases)
-        worst = Difference(max(worst.absolute, direct), max(worst.relative, direct / found.range))
+        worst = Difference(max(worst.absolute, direct), max(worst.relative, direct / measured.range))
     if worst.relative > tolerance or refusals:
         scales = {
-            name: allowed_error(
-                tolerance, each.range, each.magnitude, eps_of(cases[0].expected[name]), Distance()
-            ).largest
-            / tolerance
+            name: _row_scale(tolerance, each.range, each.magnitude, cases[0].expected[name])
             for name, each in errors.items()
         }
-        worst = replace(worst, reordered=match_rows(results, [case.expected for case in cases], scales, tolerance))
-    if refusals and worst.reordered is None:
-        raise refusals[0]
+        for name, choice in cases[0].choices.items():
+            scores = [case.choices[name].scores for case in cases]
+            unit = choice.unit * max(case.units for case in cases)
+            scales[name] = _row_scale(tolerance, output_range(scores), largest_magnitude(scores), scores[0], unit)
+
+        def matched(chosen: Iterable[int]) -> ReorderedRows | None:
+            pairs = [(results[number], cases[number]) for number in chosen]
+            expected, choices = [case.expected for _, case in pairs], [case.choices for _, case in pairs]
+            return match_rows([result for result, _ in pairs], expected, scales, tolerance, choices)
+
+        worst = replace(worst, reordered=matched(range(len(cases))))
+        if refusals and worst.reordered is None:
+            raise next((error for number, error in refusals if matched([number]) is None), refusals[0][1])
     if not floats or any(case.double is None for case in cases):
         return worst
     distances = [(each.library.largest / each.range, each.onnxruntime.largest / each.range) for each in errors.values()]
     ours, theirs = (max(found) for found in zip(*distances, strict=True))
     return replace(worst, library_to_double=ours, onnxruntime_to_double=theirs)
+
+
+def _row_scale(tolerance: float, scale: float, magnitude: float, value: np.ndarray, unit: float = 0.0) -> float:
+    """Return the scale of a float value of which `tolerance` is allowed, or a unit of dequantised integers."""
+    allowed = allowed_error(tolerance, scale, magnitude, eps_of(value), Distance()).largest
+    return max(allowed, (1 + _ROUNDED) * unit) / tolerance
 
 
 def _title(case: Expected, number: int) -> str:
@@ -268,82 +284,3 @@ def _difference(
         f"{expected[first]!s} ({int(wrong.sum())} of {wrong.size} elements differ by more than {rule})."
     )
     return [NumericError(text, _HINT, told)]
-
-
-def match_rows(
-    results: Sequence[Mapping[str, np.ndarray]],
-    expected: Sequence[Mapping[str, np.ndarray]],
-    scales: Mapping[str, float],
-    tolerance: float,
-) -> ReorderedRows | None:
-    """Return the rows that are elsewhere, over all cases; None if outputs differ by more than the order of rows.
-
-    Scores within rounding of each other have no order: of 0.9 0.7 0.7, boxes A B C are A C B too. Outputs with as many rows are
-    one table, as a detector's boxes, scores and classes are: a row moves in all of them.
-    `scales` are the ranges of float outputs; those of others have to be equal. A row is the same within `tolerance` of them.
-    Integers do not move where all floats are equal in place: no rounding was there to order rows otherwise.
-    """
-    rows, total, worst = 0, 0, 0.0
-    for result, wanted in zip(results, expected, strict=True):
-        tables: dict[int, list[str]] = {}
-        for name, value in wanted.items():
-            tables.setdefault(_row_count(value), []).append(name)
-        for count, names in tables.items():
-            ours, theirs = (
-                np.concatenate([_rows_of(each[name], count, scales.get(name)) for name in names], axis=1)
-                for each in (result, wanted)
-            )
-            apart = _row_distances(ours, theirs)
-            (moved,) = np.nonzero(apart > tolerance)
-            found = _match_each(ours[moved], theirs[moved], tolerance)
-            floats = [name for name in names if name in scales]
-            if found is None or (len(moved) and _equal_rows(result, wanted, floats, count, moved)):
-                return None
-            apart[moved] = found
-            rows, total, worst = (
-                rows + len(moved),
-                total + (count if len(moved) else 0),
-                max(worst, apart.max(initial=0.0)),
-            )
-    return ReorderedRows(rows, total, float(worst)) if rows else None
-
-
-def _equal_rows(
-    one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], names: Sequence[str], count: int, rows: np.ndarray
-) -> bool:
-    """Return whether outputs equal each other in some of their `count` rows."""
-    pairs = ((each[name].reshape(count, -1)[rows] for each in (one, other)) for name in names)
-    return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
-
-
-def _row_count(value: np.ndarray) -> int:
-    """Return the number of rows: of the first axis that is not 1."""
-    return next((extent for extent in value.shape if extent != 1), 1)
-
-
-def _rows_of(value: np.ndarray, count: int, scale: float | None) -> np.ndarray:
-    """Return an output as rows of numbers by its scale; without one, of numbers that are equal or far apart."""
-    rows = value.reshape(count, -1).astype(np.float64)
-    return rows / scale if scale is not None else rows * 2.0
-
-
-def _row_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the largest difference of each row; equal infinities and NaN do not differ."""
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    with np.errstate(invalid="ignore"):
-        apart = np.where(same, 0.0, np.abs(one - other))
-    return np.where(np.isnan(apart), np.inf, apart).max(axis=-1, initial=0.0)
-
-
-def _match_each(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> np.ndarray | None:
-    """Return the distance of each row from another's, each taken once; None if a row has none within `tolerance`."""
-    if ours.size * len(ours) > _MOST_DISTANCES:
-        return None
-    free, found = np.ones(len(ours), bool), np.zeros(len(ours))
-    for number, row in enumerate(ours):
-        distances = np.where(free, _row_distances(row[None], theirs), np.inf)
-        nearest = int(distances.argmin())
-        if distances[nearest] > tolerance:
-            return None
-        free[nearest], found[number] = False, distances[nearest]
-    return found

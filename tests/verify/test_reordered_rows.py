@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from passfit.errors import NumericError
 from passfit.memory.footprint import Measured
 from passfit.memory.measured import ReorderedRows
-from passfit.verify.compare import compare, match_rows
+from passfit.verify.compare import compare
+from passfit.verify.integers.matched_rows import match_rows
 
 SCALES = {"boxes": 1.0, "scores": 1.0}
 TOLERANCE = 1e-4
@@ -65,7 +66,7 @@ def test_a_comparison_says_that_only_the_order_differs() -> None:
     # the reference in double precision orders them as the library does
     case = SimpleNamespace(
         expected=wanted, optimized=wanted, double={name: value.astype(np.float64) for name, value in found.items()},
-        plain=None, witnesses=(), units=0, scales={}, name="",
+        plain=None, witnesses=(), choices={}, units=0, scales={}, name="",
     )  # fmt: skip
     difference = compare([found], [case], TOLERANCE)
     assert difference.relative > 0.1 and difference.reordered == ReorderedRows(2, 6, 0.0)
@@ -78,7 +79,7 @@ def test_integers_move_with_the_rows_of_floats_and_never_alone() -> None:
     found = order(wanted, [1, 0, 2, 3, 4, 5])
     wanted["classes"], found["classes"] = np.arange(6), np.asarray([1, 0, 2, 3, 4, 5])
     case = SimpleNamespace(
-        expected=wanted, optimized=wanted, double=found, plain=None, witnesses=(), units=0, scales={}, name=""
+        expected=wanted, optimized=wanted, double=found, plain=None, witnesses=(), choices={}, units=0, scales={}, name=""
     )  # fmt: skip
     assert compare([found], [case], TOLERANCE).reordered == ReorderedRows(2, 6, 0.0)
     for wrong in ({**wanted, "classes": found["classes"]}, {**found, "classes": np.asarray([1, 0, 2, 3, 4, 4])}):
