@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     Tag,
     ValidationError,
@@ -23,6 +23,8 @@ _Port = TypeVar("_Port", bound="InputPort | OutputPort")
 #: numbers of a device's inputs and outputs
 DTYPES = ("uint8", "int8", "int16", "uint16", "int32", "float16", "float32")
 Dtype = Literal["uint8", "int8", "int16", "uint16", "int32", "float16", "float32"]
+#: largest number of float32, and the least whose reciprocal is one
+_LARGEST, _LEAST = (2 - 2**-23) * 2.0**127, 2.0**-126
 
 
 def _numbers(value: object) -> tuple[float, ...]:
@@ -30,13 +32,31 @@ def _numbers(value: object) -> tuple[float, ...]:
     found = value if isinstance(value, (list, tuple)) else [value]
     if not found or not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in found):
         raise refuse(f"{value!r} is not a number. Write one, or one of each channel: [123.7, 116.3, 103.5].")
-    numbers = tuple(map(float, found))
-    if any(each in (float("inf"), float("-inf")) or each != each for each in numbers):
-        raise refuse(f"{value!r} is not finite. Write numbers.")
+    if not all(abs(each) <= _LARGEST for each in found):
+        raise refuse("not finite in float32. Write numbers up to 3.4e38.")
+    return tuple(map(float, found))
+
+
+def _divisors(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    """Check numbers that divide: above 0, and their reciprocals in float32."""
+    for each in numbers:
+        if not _LEAST <= each <= 1 / _LEAST:
+            raise refuse(f"{each:g} is not above 0 and within float32. Write another number.")
     return numbers
 
 
+def _scale(value: object) -> float:
+    """Read a single number above 0."""
+    numbers = _divisors(_numbers(value))
+    if len(numbers) > 1:
+        raise refuse(f"{value!r} is not a number. Write one.")
+    return numbers[0]
+
+
 Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
+Divisors = Annotated[Numbers, AfterValidator(_divisors)]
+Scale = Annotated[float, BeforeValidator(_scale)]
+ZeroPoint = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
 
 class _PortTable(Table):
@@ -57,9 +77,9 @@ class InputPort(_PortTable):
     layout: Literal["nhwc"] | None = None
     channels: Literal["bgr"] | None = None
     mean: Numbers = ()
-    std: Numbers = ()
-    scale: PositiveFloat | None = None
-    zero_point: int | None = Field(None, alias="zero-point")
+    std: Divisors = ()
+    scale: Scale | None = None
+    zero_point: ZeroPoint | None = Field(None, alias="zero-point")
 
     @property
     def computes(self) -> bool:
@@ -80,8 +100,8 @@ class OutputPort(_PortTable):
     axis: NonNegativeInt | None = None
     dtype: Dtype | None = None
     layout: Literal["nhwc"] | None = None
-    scale: PositiveFloat | None = None
-    zero_point: int | None = Field(None, alias="zero-point")
+    scale: Scale | None = None
+    zero_point: ZeroPoint | None = Field(None, alias="zero-point")
 
 
 #: keys of bare words, by kind of port

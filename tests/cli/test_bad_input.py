@@ -126,6 +126,7 @@ def test_an_output_that_the_model_lacks(refused: Refused, cnn: Path):
     ("option", "form", "said"),
     [
         ("--input", "image", "no form"), ("--input", "image=", "no form"), ("--input", "image=uint9", "'uint9' is not a form"),
+        ("--input", "image=std=-1", "std: -1 is not above 0"), ("--input", "image=mean=1e39", "mean: not finite in float32"),
         ("--input", "picture=uint8", "no input 'picture'"), ("--input", "image=mean=1:2:3:4:5", "5 numbers of mean"),
         ("--io", "int8", "quantised"), ("--io", "int9", "io: 'int9'"), ("--output", "scores=argmx", "'argmx'"),
     ],

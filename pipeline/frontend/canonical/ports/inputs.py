@@ -78,8 +78,6 @@ def input_form(name: str, shape: Sequence[int], dtype: str, port: InputPort) -> 
                 f"The input '{name}' has {channels} channel{'s' * (channels != 1)}, and {len(numbers)} numbers of {key}.",
                 "Give one number, or one of each channel.",
             )
-    if 0 in port.std:
-        raise ModelError(f"The input '{name}' has a std of 0.", "Give another number.")
     turned = port.layout == "nhwc" and not last
     std = port.std or ((1 / port.scale,) if port.scale is not None else ())
     return {
