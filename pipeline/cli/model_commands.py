@@ -14,6 +14,7 @@ from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from . import options
 from .option_groups import (
+    CalibrationOption,
     DataOption,
     DeviceOptions,
     Evaluations,
@@ -221,10 +222,7 @@ def quantize(
     samples: Annotated[
         int, typer.Option("--samples", min=1, help="calibrate with at most this many samples, spread over all")
     ] = QuantiseSettings.samples,
-    calibration: Annotated[
-        str | None,
-        typer.Option("--calibration", help="calibrate with these samples instead; the loss is that on --data"),
-    ] = None,
+    calibration: CalibrationOption = None,
     metric: MetricOption = None,
     target: Annotated[
         str,

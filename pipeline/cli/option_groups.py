@@ -46,6 +46,10 @@ DataOption = Annotated[
     str | None,
     typer.Option("--data", help="samples: an .npz, .npy, a folder of one file a sample, or FILE.py:function"),
 ]
+CalibrationOption = Annotated[
+    str | None,
+    typer.Option("--calibration", help="calibrate with these samples instead; the loss is that on --data"),
+]
 MaxAccuracyLoss = Annotated[
     float,
     typer.Option(

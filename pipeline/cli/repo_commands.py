@@ -9,7 +9,7 @@ import typer
 
 from ..errors import ConfigError, PassfitError
 from . import options
-from .option_groups import InputOption, IoOption, NameOption, OutputOption, ShapeOption
+from .option_groups import CalibrationOption, InputOption, IoOption, NameOption, OutputOption, ShapeOption
 
 DataOption = Annotated[
     str | None,
@@ -35,6 +35,7 @@ def init(
     io: IoOption = None,
     data: DataOption = None,
     quantize: QuantizeOption = None,
+    calibration: CalibrationOption = None,
     folder: Annotated[
         Path, typer.Option("--folder", help="write into this folder, beside a dvc.yaml of your own")
     ] = Path(),
@@ -62,7 +63,7 @@ def init(
         try:
             written = init_repo(
                 folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, data=data,
-                quantize=quantize, inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
+                quantize=quantize, calibration=calibration, inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
             )  # fmt: skip
         except PassfitError:
             if made:
@@ -88,6 +89,7 @@ def add(
     io: IoOption = None,
     data: DataOption = None,
     quantize: QuantizeOption = None,
+    calibration: CalibrationOption = None,
     name: NameOption = None,
 ) -> None:
     """Add models and targets to params.yaml and dvc.yaml; samples to models that are there too."""
@@ -95,7 +97,7 @@ def add(
 
     written = add_to_repo(
         Path(), model or [], target or [], options.shapes(shape), name, data=data, quantize=quantize,
-        inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
+        calibration=calibration, inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
     )  # fmt: skip
     for path in written:
         typer.echo(f"wrote {path}")

@@ -213,6 +213,8 @@ def _who(verdict: Verdict) -> str:
 
 
 def _check(verdict: Verdict) -> str:
+    if verdict.quantity == "accuracy" and verdict.limit_kind == "growth":
+        return "accuracy change"
     if verdict.quantity != "result":
         return f"{verdict.quantity} {verdict.limit_kind}"
     return "growth" if verdict.limit_kind == "growth" else "result"

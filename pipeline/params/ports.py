@@ -30,11 +30,12 @@ _LARGEST, _LEAST = (2 - 2**-23) * 2.0**127, 2.0**-126
 def _numbers(value: object) -> tuple[float, ...]:
     """Read a number, or one of each channel."""
     found = value if isinstance(value, (list, tuple)) else [value]
-    if not found or not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in found):
+    numbers = [each for each in found if isinstance(each, (int, float)) and not isinstance(each, bool)]
+    if not found or len(numbers) < len(found):
         raise refuse(f"{value!r} is not a number. Write one, or one of each channel: [123.7, 116.3, 103.5].")
-    if not all(abs(each) <= _LARGEST for each in found):
+    if not all(abs(each) <= _LARGEST for each in numbers):
         raise refuse("not finite in float32. Write numbers up to 3.4e38.")
-    return tuple(map(float, found))
+    return tuple(map(float, numbers))
 
 
 def _divisors(numbers: tuple[float, ...]) -> tuple[float, ...]:

@@ -42,6 +42,7 @@ from .render import (
     target_entry,
     tune_stage,
     watched_entry,
+    written_data,
     written_quantisation,
 )
 from .write import write_all
@@ -58,6 +59,7 @@ def add_to_repo(
     name: str | None = None,
     data: str | None = None,
     quantize: str | None = None,
+    calibration: str | None = None,
     **options: Any,
 ) -> list[Path]:
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
@@ -65,7 +67,7 @@ def add_to_repo(
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to each new model that
     has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
     it. `data` are samples of all of them, of those that are there already too, and
-    `quantize` the form in which these quantise them. Any other entry that is there stays as it is, and
+    `quantize` the form in which these quantise them, with ranges by `calibration` if it is given. Any other entry that is there stays as it is, and
     so does every other byte. A dvc.yaml that lacks a stage for what params.yaml asks for gets it. Both files are
     written, or none.
 
@@ -80,12 +82,12 @@ def add_to_repo(
     params_yaml, dvc_yaml = EditedFile.read(repo / "params.yaml"), EditedFile.read(repo / "dvc.yaml")
     params = params_of(params_yaml.data, params_yaml.path)
     sources = _named([source_in(repo, root, model) for model in models], name, params)
-    samples = None if data is None else data_in(repo, root, data)
+    samples = data_in(repo, root, data, calibration)
     new = _new(repo, sources, params, chosen, samples, quantize)
     for key, model in new.items():
         written = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         if model.data is not None:
-            written["data"] = model.data.source
+            written["data"] = written_data(model.data)
         if model.quantize is not None:
             written["quantize"] = written_quantisation(model.quantize)
         params_yaml.add(("models",), key, written, model_entry(key, model))
@@ -160,12 +162,15 @@ def _add_samples(
 ) -> None:
     """Add samples, and the form in which they quantise it, to a declared model. Raises ConfigError if it has others."""
     if model.data is None and data is not None:
-        params_yaml.add(("models", name), "data", data.source, data_entry(data))
-    elif model.data is not None and data is not None and model.data.source != data.source:
-        raise ConfigError(
-            f"The model '{name}' has other data already: '{model.data.source}'.",
-            f"Change models.{name}.data in params.yaml.",
-        )
+        params_yaml.add(("models", name), "data", written_data(data), data_entry(data))
+    elif model.data is not None and data is not None:
+        for key in ("source", "calibration"):
+            there, asked = getattr(model.data, key), getattr(data, key)
+            if asked not in (None, there):
+                raise ConfigError(
+                    f"The model '{name}' has other data already: {repr(there) if there else f'no {key}'}.",
+                    f"Change models.{name}.data in params.yaml.",
+                )
     if form is None:
         return
     asked = quantisation(form, model.data or data)

@@ -62,26 +62,35 @@ def _named_in(repo: Path, root: Path, path: Path) -> str | None:
     return Path(os.path.relpath(path, repo.resolve())).as_posix() if path.is_relative_to(root) else None
 
 
-def data_in(repo: Path, root: Path, source: str) -> DataParams:
-    """Return the samples at a source, which is relative to the working directory, as params.yaml in `repo` names it.
+def data_in(repo: Path, root: Path, data: str | None, calibration: str | None = None) -> DataParams | None:
+    """Return samples, and others for calibration, as params.yaml in `repo` names them; None without samples.
 
-    Raises ConfigError for a package, for a file that is missing, and for one outside of `root`.
+    Both are relative to the working directory. Raises ConfigError for a package, for a file that is missing, and for one outside of `root`.
     """
+    if data is None and calibration is not None:
+        raise ConfigError("--calibration needs samples that say what it loses.", "Give --data, too.")
+    if data is None:
+        return None
+    ranges = None if calibration is None else _samples_in(repo, root, calibration, "--calibration")
+    return DataParams(source=_samples_in(repo, root, data, "--data"), calibration=ranges)
+
+
+def _samples_in(repo: Path, root: Path, source: str, option: str) -> str:
     file, function = split_function(source)
     if source.startswith("pypi:"):
         raise ConfigError(
-            f"--data {source}: samples are no part of a package.",
+            f"{option} {source}: samples are no part of a package.",
             "Name a file, a folder or FILE.py:function that reads it.",
         )
     if not Path(file).exists():
         raise ConfigError(
-            f"--data '{file}' is missing.", "If `dvc add` keeps it, run `dvc pull` first; else correct the path."
+            f"{option} '{file}' is missing.", "If `dvc add` keeps it, run `dvc pull` first; else correct the path."
         )
     if (named := _named_in(repo, root, Path(os.path.abspath(file)))) is None:
         raise ConfigError(
             f"The data '{file}' are outside of the repo '{root}'.", "Move them in, and keep them with `dvc add`."
         )
-    return DataParams(source=f"{named}:{function}" if function else named)
+    return f"{named}:{function}" if function else named
 
 
 def quantisation(form: str, data: DataParams | None) -> QuantizeParams:

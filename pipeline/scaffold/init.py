@@ -33,13 +33,14 @@ def init_repo(
     show: Callable[[str], None] = lambda diff: None,
     data: str | None = None,
     quantize: str | None = None,
+    calibration: str | None = None,
     **options: Any,
 ) -> list[Path]:
     """Write dvc.yaml, params.yaml and lines of .gitignore into `repo`; return the files written.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to every model that
     has such an input, and `outputs` are kept alone in every model that has one of them; `data` are samples of all,
-    by which all are quantised in the form `quantize`. All files are written, or none.
+    by which all are quantised in the form `quantize`, with ranges by `calibration` if it is given. All files are written, or none.
     A file that exists is kept with ours appended if `merge` is set, and replaced if `force` is; `show` gets the diff of every
     file that is, or would be, changed. Raises ConfigError outside of a git and DVC repo, for a model outside of it, for a file
     that exists already if neither is set, and for one that cannot be merged with; ModelError for a model that cannot be read
@@ -54,7 +55,7 @@ def init_repo(
     for target in targets:
         get_target(target, repo)
     sources = model_names(source_in(repo, root, model) for model in models)
-    samples = None if data is None else data_in(repo, root, data)
+    samples = data_in(repo, root, data, calibration)
     declared = declare(repo, sources, ImportOptions(shapes or {}, **options), samples, quantize)
     beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
     files = {

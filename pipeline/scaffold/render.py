@@ -141,7 +141,13 @@ def model_entry(name: str, model: ModelParams) -> Entry:
 
 def data_entry(data: DataParams) -> Entry:
     """Return the entry of samples under a model in params.yaml."""
-    return _line(f"data: {scalar(data.source)}")
+    return _line(f"data: {_flow(written_data(data))}")
+
+
+def written_data(data: DataParams) -> object:
+    """Return samples for params.yaml: their source alone, if they have no other keys."""
+    written = data.model_dump(mode="json", exclude_defaults=True)
+    return written if len(written) > 1 else data.source
 
 
 def quantize_entry(quantize: QuantizeParams) -> Entry:

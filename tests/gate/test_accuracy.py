@@ -306,7 +306,7 @@ def test_a_retraining_that_keeps_ram_and_loses_accuracy_fails_in_one_line(retrai
         "FAIL  a @ x86-64: accuracy went from 0.95 to 0.93, 0.02 worse, with the same ram and flash: no max-accuracy-loss allows that. If it is meant, write "
         "accepted-growth: {a: {accuracy: 0.93, reason: …}} under targets.x86-64."
     )
-    assert "accuracy growth (0.95 -0.02)" in text
+    assert "accuracy change (0.95 -0.02)" in text
     accepted = PARAMS.replace(", LIMITS", "") + "    accepted-growth: {a: {accuracy: 0.93, reason: smaller}}\n"
     retrained.params(accepted)
     code, text = verdict(retrained, against="then")

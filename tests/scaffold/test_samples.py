@@ -164,6 +164,29 @@ def test_asking_for_a_form_gives_what_the_entry_in_params_would(made):
     assert load_params(made / "params.yaml").models == declared and stages(made) == found
 
 
+def test_other_samples_for_calibration_are_asked_for_by_option(made):
+    add_to_repo(made, ["models/a.onnx"], data="data/test.npz", calibration="data/train.npz", quantize="int8")
+    check(made)
+    written, found = texts(made), stages(made)
+    assert "data/train.npz" in found["quantize-a"]["deps"] and "data/train.npz" not in found["evaluate-a"]["deps"]
+    assert add_to_repo(made, ["models/a.onnx"], data="data/test.npz") == []
+    again = {"data": "data/test.npz", "calibration": "data/train.npz", "quantize": "int8"}
+    assert add_to_repo(made, ["models/a.onnx"], **again) == []
+    with pytest.raises(ConfigError, match=r"other data already: 'data/train\.npz'.*models\.a\.data"):
+        add_to_repo(made, ["models/a.onnx"], data="data/test.npz", calibration="data/test.npz")
+    for wrong, said in (
+        (None, "--calibration needs samples.*Give --data"),
+        ("data/test.npz", "--calibration 'no.npz' is"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            add_to_repo(made, ["models/a.onnx"], data=wrong, calibration="no.npz")
+    assert texts(made) == written
+
+    init_repo(made, ["models/a.onnx"], ["x86-64"], {}, force=True, **again)
+    declared = load_params(made / "params.yaml").models["a"].data
+    assert (declared.source, declared.calibration) == ("data/test.npz", "data/train.npz") and stages(made) == found
+
+
 @pytest.mark.parametrize(
     ("data", "form", "said"),
     [
