@@ -18,12 +18,13 @@ from head import HERE, head
 from models import Model, geometric_mean, models
 
 from passfit import api
+from passfit.data.samples import read_samples
 from passfit.errors import PassfitError
 from passfit.fit.predicted_remedies import quantised_sizes
 from passfit.frontend.given_model import given_model
+from passfit.frontend.input_forms import input_forms
 from passfit.frontend.source.import_options import ImportOptions
 from passfit.quantise.judge import Judge
-from passfit.quantise.samples import samples_of
 from passfit.targets import get_target
 
 #: models of pictures that take minutes, not hours; ocr-det-640 is ocr-det-320 with four times the pixels
@@ -72,7 +73,7 @@ def measure(model: Model, folder: Path, predicted: bool) -> dict[str, float]:
     found = api.quantize(
         model.file(), data, quantised, settings=settings, calibration=str(folder / "calibrate.npz"), **options
     )
-    row: dict[str, float] = {"error": Judge(given, samples_of(given, data)).error(found.model, JUDGED)}
+    row: dict[str, float] = {"error": Judge(given, read_samples(data, input_forms(given))).error(found.model, JUDGED)}
     row["in float"] = len(found.floats)
     if predicted:
         sizes = quantised_sizes(TARGET, api.SearchSettings(seconds=2.0), ImportOptions(io="int8"))

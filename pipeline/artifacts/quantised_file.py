@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.samples import read_samples
 from ..errors import ConfigError, ModelError, OutputError
 from ..frontend.given_model import given_model
+from ..frontend.input_forms import input_forms
 from ..frontend.source.import_options import ImportKeywords, ImportOptions
 from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
 from ..memory.footprint import FootprintReport
 from ..quantise.prepare import write_model
 from ..quantise.quantise_model import Quantised, QuantiseSettings, quantise_model
-from ..quantise.samples import FileSamples, choose_metric, samples_of
+from ..quantise.samples import FileSamples, choose_metric
 from ..report.pages.quantise_table import curve_picture
 from ..search.settings import SearchSettings
 from ..support.digests import digest_of
@@ -60,8 +62,9 @@ def quantize(
     given, ported = given_model(path, asked), given_model(path, replace(chosen, io=None))
     if given is None or ported is None:
         raise ModelError(f"'{model}' is the canonical model of an import.", "Give the file that it was made of.")
-    samples = FileSamples(samples_of(ported, data), ported)
-    ranges = None if calibration is None else FileSamples(samples_of(ported, calibration), ported)
+    forms = input_forms(ported)
+    samples = FileSamples(read_samples(data, forms), ported)
+    ranges = None if calibration is None else FileSamples(read_samples(calibration, forms), ported)
     from ..fit.predicted_remedies import quantised_sizes
 
     ports = replace(chosen, shapes={}, fix={}, io=settings.io)

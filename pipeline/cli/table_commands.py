@@ -43,6 +43,7 @@ def explain(
     from ..report.front_table import remedy_lines, tradeoff_table
     from ..report.levers import read_levers
     from ..support.text_files import decode, json_lines, read_text
+    from ..verify.measure.board_time import CYCLES
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
@@ -56,7 +57,7 @@ def explain(
     file = folder / "footprint.json"
     report = read_report(file) if file.is_file() else None
     flash = explain_flash(saved, None if report is None else report.best)
-    time = explain_time(folder / "cycles.json", saved.code)
+    time = explain_time(folder / CYCLES, saved.code)
     accuracy = None if report is None else accuracy_beside(folder, report.model, report.target)
     if as_json:
         parts = {

@@ -59,13 +59,16 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class WorstSample:
-    """Sample on which library and label, or library and reference, differ most; `sample` is its name or number."""
+    """Sample on which library and label, or library and reference, differ most; `sample` is its name or number.
+
+    `error` is None where one of them is not finite.
+    """
 
     sample: str
     label: str
     reference: str
     library: str
-    error: float
+    error: float | None
 
 
 @dataclass(frozen=True)

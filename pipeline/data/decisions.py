@@ -64,6 +64,20 @@ class Task:
             return scores[:, 0]
         return np.where(np.isnan(scores).any(1), -1, scores.argmax(1)) if scores.ndim == 2 else scores
 
+    def check_names(self, outputs: Tensors, names: Sequence[str]) -> None:
+        """Check that labels which are names number the classes of the model. Raises ConfigError for fewer names than classes.
+
+        Names are numbered in their order: one that is missing would shift the numbers of those behind it.
+        """
+        classes = outputs[self.output].shape[self.axis] if self.kind == "class" and self.axis else 0
+        classes = 2 if self.kind == "threshold" else classes
+        if names and len(names) < classes:
+            raise ConfigError(
+                f"The output '{self.output}' has {classes} classes, and the labels are {len(names)} names, from '{names[0]}' to "
+                f"'{names[-1]}': which number each has is not known.",
+                "Label by the numbers of the classes: folders called 0, 1 and so on, or whole numbers in the file of labels.",
+            )
+
 
 def find_task(outputs: Tensors, labels: Sequence[Any]) -> Task:
     """Return the form of the task of outputs, the reference's, with labels; without any, that of the outputs alone.

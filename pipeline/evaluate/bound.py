@@ -9,12 +9,10 @@ import numpy as np
 
 from ..data.samples import Samples
 from ..errors import NumericError
-from ..support.progress import silent
 from ..verify.cases import Case, add_plain_sums, choose_cases
 from ..verify.compare import compare
-from ..verify.error_bounds import largest_difference, largest_magnitude
-from ..verify.integers.exact_integers import is_quantised
-from .run_samples import Tensors, run_model
+from ..verify.error_bounds import distance, largest_magnitude
+from .run_samples import Tensors
 
 if TYPE_CHECKING:
     import onnx
@@ -34,11 +32,9 @@ def outside_bound(
 ) -> str:
     """Return in a sentence which sample is beyond the bound of verification; empty where all are within it.
 
-    `expected` are outputs of the file. A quantised model computes in integers what its file does in floats: then the truth is
-    the canonical `model`, as in verification.
+    `expected` are outputs of the file, or of the canonical `model` where it is quantised: it computes in integers what its file
+    does in floats.
     """
-    if is_quantised(model) and given is not None:
-        expected, _ = run_model(model, samples, numbers, "running the canonical model", silent)
     results = _by_sample(outputs, len(numbers))
     truths = _by_sample(expected, len(numbers))
     cases = [Case({}, truth, truth, name=samples.name(number)) for truth, number in zip(truths, numbers)]
@@ -71,12 +67,7 @@ def _chooses_otherwise(one: Tensors, other: Tensors) -> bool:
 
 
 def _distance(one: Tensors, other: Tensors) -> float:
-    """Return the largest difference of two samples' outputs, each relative to its largest magnitude; inf if only one is finite."""
-    found = np.inf if _chooses_otherwise(one, other) else 0.0
-    for name, value in other.items():
-        wide, truth = one[name].astype(np.float64), value.astype(np.float64)
-        finite = np.isfinite(wide) & np.isfinite(truth)
-        if not np.array_equal(wide[~finite], truth[~finite], equal_nan=True):
-            return np.inf
-        found = max(found, largest_difference(wide, truth) / (largest_magnitude([truth]) or 1.0))
-    return found
+    """Return the largest difference of two samples' outputs, each relative to its largest magnitude; infinite for other indices."""
+    if _chooses_otherwise(one, other):
+        return np.inf
+    return max(distance(one[name], value) / (largest_magnitude([value]) or 1.0) for name, value in other.items())

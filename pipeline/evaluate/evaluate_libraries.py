@@ -12,13 +12,13 @@ from ..data.samples import read_samples
 from ..errors import ConfigError
 from ..frontend.given_model import given_model
 from ..frontend.imported_model import import_onnx
+from ..frontend.input_forms import input_forms
 from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
 from ..support.progress import Progress, silent
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
-from ..verify.inputs import input_forms
 from .evaluation import Evaluation
 from .open_result import REMAKE, OpenedResult, open_result
 from .settings import EvaluateSettings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data.samples import Samples
+from ..data.stack import stack
 from ..errors import ConfigError
 from ..support.progress import Progress
 from ..verify.linked.program import Linked
@@ -73,21 +74,3 @@ def run_library(linked: Linked, samples: Samples, numbers: Sequence[int], progre
             size = max(1, min(_BYTES // max(nbytes, 1), int(_SECONDS / max(took, 1e-6)), 16 * size))
 
     return stack(each(), len(numbers))
-
-
-def stack(outputs: Iterator[Mapping[str, np.ndarray]], count: int) -> Tensors:
-    """Return the outputs of samples by name, along a first axis of their own."""
-    found: Tensors = {}
-    for number, sample in enumerate(outputs):
-        for name, value in sample.items():
-            value = np.asarray(value)
-            if name not in found:
-                found[name] = np.empty((count, *value.shape), value.dtype)
-            if value.shape != found[name].shape[1:]:
-                raise ConfigError(
-                    f"The output '{name}' is {list(found[name].shape[1:])} for the first sample, and {list(value.shape)} "
-                    f"for sample {number}.",
-                    "Export the model with outputs of a fixed shape.",
-                )
-            found[name][number] = value
-    return found

@@ -10,7 +10,7 @@ import numpy as np
 from ..data.accuracy import WorstSample
 from ..data.decisions import DECIDING, Task
 from ..data.samples import Samples
-from ..verify.error_bounds import largest_difference, output_range
+from ..verify.error_bounds import distance, output_range
 from .run_samples import Tensors
 
 #: samples that a report names
@@ -23,13 +23,14 @@ def worst_samples(
     """Return the worst samples: other decisions than the reference's first, then the farthest from their labels.
 
     The error is how far the score of the label's class is below the largest, or a number is from its label, relative to the
-    range of the output; without a single decision a sample it is the distance from the reference.
+    range of the output; without a single decision a sample it is the distance from the reference. It is None where a number is
+    not finite.
     """
     scale = output_range([expected[task.output]])
     single = task.kind in DECIDING and len(task.decisions(outputs)) == len(numbers)
     found = []
     for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
-        apart = largest_difference(outputs[task.output][row], expected[task.output][row])
+        apart = distance(outputs[task.output][row], expected[task.output][row])
         error, differs, said = apart / scale, False, ("", "")
         own, other = (task.scores({task.output: each[task.output][row : row + 1]}) for each in (outputs, expected))
         if single:
@@ -43,7 +44,8 @@ def worst_samples(
         elif task.kind == "value" and own.size == 1:
             said = (f"{float(other[0]):.6g}", f"{float(own[0]):.6g}")
             if label is not None and np.size(label) == 1:
-                error = abs(float(own[0]) - float(np.asarray(label).reshape(-1)[0])) / scale
+                error = distance(own, np.asarray(label).reshape(-1)) / scale
+        error = np.inf if np.isnan(error) else error
         if error > 0 or differs:
             found.append(
                 (
@@ -54,7 +56,7 @@ def worst_samples(
                         samples.name(number),
                         _label(label, samples, task if single else None),
                         *said,
-                        float(f"{error:.6g}"),
+                        float(f"{error:.6g}") if np.isfinite(error) else None,
                     ),
                 )
             )

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data.samples import read_samples
 from ..errors import ConfigError, ModelError
 from ..frontend.imported_model import ImportedModel, load
+from ..frontend.input_forms import input_forms
 from ..frontend.source.import_options import ImportKeywords
 from ..memory.footprint import Budget, Footprint
 from ..quantise.judge import ChooseMetric, Samples
-from ..quantise.samples import choose_metric, samples_of
+from ..quantise.samples import choose_metric
 from ..search.settings import SearchSettings, aim_of
 from ..support.interrupts import step_limit
 from ..support.progress import Progress, silent
@@ -24,6 +26,7 @@ from .remedies import Int8Reach, Remedy, remedies_of_search
 from .verdict import FitVerdict, Sizes, TargetLimits, next_smaller, smallest_that_fits
 
 if TYPE_CHECKING:
+    import onnx
     from typing_extensions import Unpack
 
 #: part of estimated sizes that might turn a verdict, and of flash with an operating system: sizes are computed then
@@ -93,7 +96,7 @@ def fit(
     if not targets:
         raise ConfigError("There is no target to fit.", "`passfit targets` lists them.")
     imported = load(model, name, **options)
-    samples = None if data is None else samples_of(imported.drawn_for, data)
+    samples = None if data is None else read_samples(data, input_forms(imported.drawn_for))
     return fit_model(
         imported, targets, budgets or {}, search, exact=exact, samples=samples, choose=choose_metric(metric), progress=progress, found=found,
     )  # fmt: skip
@@ -138,14 +141,15 @@ def fit_model(
     fitting, below = smallest_that_fits(verdicts), next_smaller(verdicts)
     remedies, reach = [], None
     if below is not None:
-        from .predicted_remedies import int8_reach
+        from .predicted_remedies import in_int8, int8_reach
 
         progress("trying what takes less, and int8")
         target = next(each for each in targets if each.name == below.target)
-        remedies = _remedies(imported, plans, below, target, budgets.get(target.name, Budget()), settings)
+        quantised = in_int8(imported, samples)
+        remedies = _remedies(imported, plans, below, target, budgets.get(target.name, Budget()), settings, quantised)
         by_size = sorted(targets, key=lambda each: order[each.name][1:])
         smaller = by_size if fitting is None else by_size[: [each.name for each in by_size].index(fitting.target)]
-        reach = int8_reach(imported, smaller, limits, settings, samples, choose)
+        reach = int8_reach(imported, quantised, smaller, limits, settings, samples, choose)
     return FitReport(
         imported.name, plans.chosen.passes, ordered[0].name, plans.chosen.slowdown, plans.chosen.extra_compute, plans.whole,
         tuple(verdicts), None if fitting is None else fitting.target, None if below is None else below.target,
@@ -177,6 +181,7 @@ def _remedies(
     target: Target,
     budget: Budget,
     settings: SearchSettings,
+    quantised: onnx.ModelProto | None,
 ) -> list[Remedy]:
     """Return changes with their sizes on a target that lacks memory; those that save none of it are left out."""
     from .predicted_remedies import int8_remedy
@@ -195,7 +200,7 @@ def _remedies(
     if sizes.weights_in_ram:
         in_place = sizes.ram - sizes.weights_in_ram
         found.append(Remedy('weights = "in-place" for the target, if it can', (), in_place, sizes.flash))
-    found += int8_remedy(imported, target, budget, settings)
+    found += int8_remedy(imported.name, quantised, target, budget, settings)
     return [each for each in found if any(each.lowers(memory, sizes.ram, sizes.flash) for memory in below.lacking)]
 
 

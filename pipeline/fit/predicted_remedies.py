@@ -40,16 +40,11 @@ _LARGEST = 32 << 20
 CALIBRATED = 32
 
 
-def in_int8(imported: ImportedModel) -> ImportedModel | None:
-    """Return the model in int8 (QDQ), calibrated on a random case; None if it cannot be, or gains nothing.
+def in_int8(imported: ImportedModel, samples: Samples | None = None) -> onnx.ModelProto | None:
+    """Return the model in int8 (QDQ), calibrated on samples, else on a random case; None if it cannot be.
 
-    Sizes are those of any ranges, results mean nothing.
+    Sizes are those of any ranges; without samples, results mean nothing.
     """
-    found = _quantised(imported, None)
-    return None if found is None else _load(found, imported.name, None)
-
-
-def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelProto | None:
     model = imported.drawn_for
     floats = [each for each in model.graph.initializer if each.data_type == each.FLOAT]
     if has_numbers(imported.onnx) or not floats or model.ByteSize() > _LARGEST:
@@ -61,8 +56,10 @@ def _quantised(imported: ImportedModel, samples: Samples | None) -> onnx.ModelPr
         return None
 
 
-def _load(quantised: onnx.ModelProto, name: str, io: str | None) -> ImportedModel | None:
+def _load(quantised: onnx.ModelProto | None, name: str, io: str | None) -> ImportedModel | None:
     """Import a quantised model with the form `io` of inputs and outputs; None if it cannot have that."""
+    if quantised is None:
+        return None
     with scratch_folder() as folder, suppress(PassfitError):
         write_model(quantised, file := folder / f"{name}.onnx")
         return load(file, io=io)
@@ -70,10 +67,15 @@ def _load(quantised: onnx.ModelProto, name: str, io: str | None) -> ImportedMode
 
 
 def int8_remedy(
-    imported: ImportedModel, target: Target, budget: Budget, settings: SearchSettings, stack: int = 0
+    name: str,
+    quantised: onnx.ModelProto | None,
+    target: Target,
+    budget: Budget,
+    settings: SearchSettings,
+    stack: int = 0,
 ) -> Iterator[Remedy]:
     """Yield the model in int8 with its predicted sizes; `stack` in bytes counts where none is predicted."""
-    twin = in_int8(imported)
+    twin = _load(quantised, name, None)
     if twin is None:
         return
     careful = _careful(settings)
@@ -110,21 +112,18 @@ def quantised_sizes(
 
 
 def int8_reach(
-    imported: ImportedModel, targets: Sequence[Target], limits: Mapping[str, TargetLimits], settings: SearchSettings,
+    imported: ImportedModel, quantised: onnx.ModelProto | None, targets: Sequence[Target], limits: Mapping[str, TargetLimits], settings: SearchSettings,
     samples: Samples | None = None, choose: ChooseMetric | None = None,
 ) -> Int8Reach | None:  # fmt: skip
     """Return the first of `targets`, smallest first, that holds the model in int8; None if it gains nothing there.
 
     With samples the loss of all layers in int8 is measured.
     """
-    quantised = _quantised(imported, samples)
-    if quantised is None:
-        return None
     io = "int8"
     twin = _load(quantised, imported.name, io)
     if twin is None:
         io, twin = "", _load(quantised, imported.name, None)
-    if twin is None:
+    if quantised is None or twin is None:
         return None
     with _failures_skipped():
         careful, predictors = _careful(settings), dict[QuickPlan, SizePredictor]()

@@ -203,7 +203,7 @@ def _remedies(
     file, given = repo / canonical_model(model), repo / given_model(model)
     if result.passes is None or not file.is_file():
         return
-    from ..fit.predicted_remedies import int8_remedy, smaller_code, timed_remedies
+    from ..fit.predicted_remedies import in_int8, int8_remedy, smaller_code, timed_remedies
     from ..frontend.imported_model import load
 
     try:
@@ -213,7 +213,7 @@ def _remedies(
     if quantity == "flash":
         yield from smaller_code(imported, device, result.passes, best)
     if quantity in ("ram", "flash"):
-        yield from int8_remedy(imported, device, budget, settings, best.stack)
+        yield from int8_remedy(imported.name, in_int8(imported), device, budget, settings, best.stack)
     else:
         own = f"budgets.{model}" if model in params.targets[target].budgets else "budget"
         faster = faster_remedies(search, best, f"targets.{target}.{own}", device.ram)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..data.decisions import Tensors
 from ..data.metrics import Metric
+from ..data.stack import stack
 from ..errors import ModelError
 from ..frontend.canonical.folding.evaluate import failures_of_runs, first_line, open_session
 
@@ -36,6 +37,10 @@ class Samples(Protocol):
     def digest(self) -> str:
         """Return the sha256 of their content."""
 
+    @property
+    def classes(self) -> Sequence[str]:
+        """Return the names of classes, if labels are names."""
+
     def inputs(self, number: int) -> Mapping[str, np.ndarray]:
         """Return the inputs of a sample by name."""
 
@@ -43,8 +48,8 @@ class Samples(Protocol):
         """Return the label of a sample; None if it has none."""
 
 
-#: chooses the metric by the float model's outputs and the labels
-ChooseMetric = Callable[[Tensors, Sequence[Any]], Metric]
+#: chooses the metric by the float model's outputs, the labels, and the names of classes
+ChooseMetric = Callable[[Tensors, Sequence[Any], Sequence[str]], Metric]
 
 
 class Judge:
@@ -59,7 +64,7 @@ class Judge:
         self._floats = self._outputs(model, samples.count)
         self._labels = [samples.label(number) for number in range(samples.count)]
         labelled = choose is not None and all(label is not None for label in self._labels)
-        self._metric = choose(self._floats, self._labels) if choose is not None and labelled else None
+        self._metric = choose(self._floats, self._labels, samples.classes) if choose is not None and labelled else None
         unlabelled = AGREEMENT if _decisions(self._floats) is not None else ERROR
         self.name = unlabelled if self._metric is None else self._metric.name
         self.reference = self._value(self._floats)
@@ -85,18 +90,15 @@ class Judge:
         return float(np.mean(_decisions(outputs) == _decisions(self._floats)))
 
     def _outputs(self, model: onnx.ModelProto, count: int) -> Tensors:
-        found: dict[str, list[np.ndarray]] = {}
         try:
             session = open_session(model.SerializeToString())
             names = [each.name for each in session.get_outputs()]
-            for number in range(count):
-                for name, value in zip(names, session.run(None, dict(self._samples.inputs(number))), strict=True):
-                    found.setdefault(name, []).append(np.asarray(value))
+            runs = (session.run(None, dict(self._samples.inputs(number))) for number in range(count))
+            return stack((dict(zip(names, values, strict=True)) for values in runs), count)
         except failures_of_runs() as error:
             raise ModelError(
                 f"ONNX Runtime cannot run the model on the samples: {first_line(error)}.", "Check the samples' inputs."
             ) from error
-        return {name: np.stack(values) for name, values in found.items()}
 
 
 def _decisions(outputs: Tensors) -> np.ndarray | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..data.samples import spread
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.quantised.float_twin import has_numbers
 from ..support.progress import Progress, silent
@@ -167,14 +168,8 @@ def quantise_model(
 
 
 def calibrated_on(samples: Samples, most: int) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the inputs of up to `most` samples, spread evenly over all."""
-    return (samples.inputs(number) for number in _spread(samples.count, most))
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Return up to `most` of `count` numbers, spread evenly: folders of classes come one after the other."""
-    chosen = min(count, most)
-    return [number * count // chosen for number in range(chosen)]
+    """Yield the inputs of up to `most` samples, spread over all."""
+    return map(samples.inputs, spread(samples.count, most))
 
 
 def _narrow(prepared: onnx.ModelProto, form: str) -> onnx.ModelProto:
@@ -213,7 +208,7 @@ def _measured(
     """Build the points of a curve behind the float model, with sizes of a few: both ends, the one taken, others between."""
     points = curve.points
     sized = {0, len(points) - 1, points.index(curve.taken)}
-    sized |= set(_spread(len(points), max(0, _SIZED - len(sized)) or 1))
+    sized |= set(spread(len(points), max(0, _SIZED - len(sized)) or 1))
     found = [CurvePoint(FLOAT_POINT, 0, judge.reference, 0.0, *_sizes(given, sizes))]
     for number, each in enumerate(points):
         progress("predicting sizes", number, len(points))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.decisions import Tensors, find_task
 from ..data.metrics import Metric, check_metric, find_metric
-from ..data.samples import InputForm, Samples, read_samples
+from ..data.samples import Samples
 from ..frontend.canonical.folding.evaluate import open_session
 from ..frontend.canonical.ports.apply import file_form_model
 from .judge import ChooseMetric
@@ -17,26 +17,13 @@ if TYPE_CHECKING:
     import onnx
 
 
-def samples_of(model: onnx.ModelProto, source: str) -> Samples:
-    """Open samples for a model with static inputs. Raises ConfigError."""
-    from onnx import helper
-
-    constants = {each.name for each in model.graph.initializer}
-    forms = []
-    for value in model.graph.input:
-        tensor = value.type.tensor_type
-        if value.name not in constants:
-            shape = tuple(dim.dim_value for dim in tensor.shape.dim)
-            forms.append(InputForm(value.name, helper.tensor_dtype_to_np_dtype(tensor.elem_type), shape))
-    return read_samples(source, forms)
-
-
 class FileSamples:
     """Samples given in the form of the file, in the form of the device's ports: a quantiser takes the file without them."""
 
     def __init__(self, samples: Samples, ported: onnx.ModelProto):
         """Take samples for the model with ports."""
-        self._samples, self.count, self.digest, self.label = samples, samples.count, samples.digest, samples.label
+        self._samples, self.count, self.digest = samples, samples.count, samples.digest
+        self.classes, self.label = samples.classes, samples.label
         models = {value.name: file_form_model(ported, value.name) for value in ported.graph.input}
         self._sessions = {
             name: open_session(each.SerializeToString()) for name, each in models.items() if each is not None
@@ -52,7 +39,9 @@ def choose_metric(name: str | None) -> ChooseMetric:
     """Return the choice of a metric by name, by default by the outputs and labels."""
     check_metric(name)
 
-    def choose(outputs: Tensors, labels: Sequence[Any]) -> Metric:
-        return find_metric(name, find_task(outputs, labels))
+    def choose(outputs: Tensors, labels: Sequence[Any], classes: Sequence[str]) -> Metric:
+        task = find_task(outputs, labels)
+        task.check_names(outputs, classes)
+        return find_metric(name, task)
 
     return choose

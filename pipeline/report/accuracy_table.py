@@ -110,5 +110,5 @@ def _details(report: AccuracyReport) -> Iterator[RenderableType]:
     if report.worst:
         shown = table(f"worst samples, {report.target}", "<sample", "<label", "<file", "<library", ">error")
         for worst in report.worst:
-            shown.add_row(worst.sample, worst.label, worst.reference, worst.library, f"{worst.error:.2e}")
+            shown.add_row(worst.sample, worst.label, worst.reference, worst.library, score_text(worst.error))
         yield fitted(shown, "other decisions than the file's first, then the farthest from their labels")

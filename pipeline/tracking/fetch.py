@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ..artifacts.places import ACCURACY
 from ..errors import ConfigError
 from .store import find_store, quick_and_quiet, unreachable
 
@@ -16,7 +17,7 @@ FILES = (
     "sequence.json",
     "search.json",
     "front.json",
-    "accuracy.json",
+    ACCURACY,
 )
 _RUN = re.compile(r"[0-9a-f]{32}")
 

@@ -86,6 +86,14 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one[finite] - other[finite]).max(initial=0.0))
 
 
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the largest difference of elements; infinite where only one is finite, or they are other infinities."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(one) & np.isfinite(other)
+    same = np.array_equal(one[~finite], other[~finite], equal_nan=True)
+    return largest_difference(one, other) if same else np.inf
+
+
 def is_float(value: np.ndarray) -> bool:
     """Return whether elements are floats of any width."""
     return value.dtype.kind not in "iub"

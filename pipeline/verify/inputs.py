@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.samples import InputForm, read_samples, spread
-from ..errors import ModelError
-from ..frontend.quantised.port_scales import port_scales
+from ..data.samples import read_samples, spread
+from ..frontend.input_forms import input_forms, number_dtype, static_shape
 from .draws.constraint import Constraint, Strength
 from .draws.draw_forms import draw_form
 from .draws.draw_values import draw_floats, draw_integers
@@ -70,14 +69,6 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
     return InputDraws(model).draw(seed, case)
 
 
-def input_forms(model: onnx.ModelProto) -> list[InputForm]:
-    """Return the forms of a model's inputs, for its samples. Raises ModelError as `make_input` does."""
-    initializers = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in initializers]
-    scales = port_scales(model)
-    return [InputForm(each.name, _dtype(each), _shape(each), scales.get(each.name)) for each in inputs]
-
-
 def read_user_samples(data: str | Path, model: onnx.ModelProto) -> UserSamples:
     """Read SAMPLES of the user's samples, evenly spread. Raises ConfigError, ModelError."""
     samples = read_samples(data, input_forms(model))
@@ -106,7 +97,7 @@ def assumed_inputs(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constraint | None) -> np.ndarray:
-    shape, dtype = _shape(value), _dtype(value)
+    shape, dtype = static_shape(value), number_dtype(value)
     generator = _generator(seed, case, value.name, shape, dtype)
     if dtype == np.bool_:
         form = None if constraint is None else constraint.form
@@ -117,27 +108,6 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constr
         narrow = dtype.itemsize == 1 and constraint is not None and constraint.strength < Strength.UNDEFINED
         return draw_integers(generator, shape, dtype, case, None if narrow else constraint)
     return draw_floats(generator, shape, case, constraint).astype(dtype)
-
-
-def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
-    tensor = value.type.tensor_type
-    if any(not dim.HasField("dim_value") for dim in tensor.shape.dim):
-        raise ModelError(f"Input '{value.name}' has no static shape.", "Give one with --shape.")
-    return tuple(dim.dim_value for dim in tensor.shape.dim)
-
-
-def _dtype(value: onnx.ValueInfoProto) -> np.dtype:
-    """Return the dtype of an input. Raises ModelError if it is not a tensor of real numbers."""
-    import onnx
-
-    if not value.type.HasField("tensor_type") or not value.type.tensor_type.elem_type:
-        raise ModelError(f"Input '{value.name}' is not a tensor.", "Export the model with tensors only.")
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
-    if dtype.kind not in "biuf" and dtype.name not in ("bfloat16", "int4", "uint4"):
-        raise ModelError(
-            f"Input '{value.name}' is of type {dtype}, for which no test values can be made.", "Cast it to a number."
-        )
-    return dtype
 
 
 def _generator(seed: int, case: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.random.Generator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from .cases import Case, Tensors
 from .compare import Difference, compare, farthest
 from .golden import keep_golden
 from .integers.given_outputs import GivenOutputs
+from .linked.program import LibraryFailure
 from .measure.board_time import counting, estimate_time
 from .measure.energy import Counter, energy_of, rapl_counters
 from .measure.instructions import instructions
@@ -131,8 +132,12 @@ def verify_library(
 def _run(linked: Linked, inputs: list[Tensors], repeats: int, counters: list[Path]) -> tuple[dict, list[Tensors]]:
     """Run the cases; an image by an emulator that counts, if that works."""
     if isinstance(linked, LinkedImage) and (counted := counting(linked)) is not linked:
-        with suppress(PassfitError):  # of the plugin; any other comes again
+        try:
             return counted.run(inputs)
+        except LibraryFailure:
+            raise
+        except PassfitError:
+            pass  # of the plugin; any other comes again
     return linked.run(inputs, repeats, _NATIVE_SECONDS, counters)
 
 

@@ -13,12 +13,15 @@ from onnx import helper
 from passfit import api
 from passfit.artifacts.places import accuracy_file, compile_dir, kept_accuracy
 from passfit.data.accuracy import parse_accuracy
-from passfit.data.samples import read_samples
+from passfit.data.decisions import Task
+from passfit.data.samples import InputForm, read_samples
 from passfit.errors import ConfigError
 from passfit.evaluate.evaluate_libraries import open_evaluation
 from passfit.evaluate.evaluation import Evaluation
 from passfit.evaluate.open_result import open_result
+from passfit.evaluate.run_samples import run_model
 from passfit.evaluate.settings import EvaluateSettings
+from passfit.evaluate.worst import worst_samples
 from passfit.params.params import load_params
 from passfit.search.settings import SearchSettings
 from passfit.stages.evaluate import evaluate
@@ -153,6 +156,49 @@ def test_samples_without_labels_tell_agreement_alone(folder: Path, tmp_path: Pat
     assert (report.library.value, report.loss, report.library.agreement, report.classes) == (None, None, 1.0, ())
     with pytest.raises(ConfigError, match="has no labels, which the metric 'accuracy' needs"):
         open_evaluation(folder / "float.onnx", tmp_path / "x.npy", EvaluateSettings("accuracy"))
+
+
+def test_names_of_fewer_classes_than_the_model_has_are_refused(folder: Path, tmp_path: Path):
+    digits, labels = load_digits()
+    names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])[labels]
+    chosen = labels != 4
+    np.savez(tmp_path / "nine.npz", x=digits[chosen], labels=names[chosen])
+    with pytest.raises(
+        ConfigError, match="has 10 classes, and the labels are 9 names, from 'eight' to 'zero'"
+    ) as refused:
+        open_evaluation(folder / "float.onnx", tmp_path / "nine.npz")
+    assert "by the numbers" in refused.value.hint
+    with pytest.raises(ConfigError, match="has 10 classes, and the labels are 9 names"):
+        api.quantize(folder / "float.onnx", str(tmp_path / "nine.npz"), tmp_path / "q.onnx")
+    np.savez(tmp_path / "numbered.npz", x=digits[chosen], labels=labels[chosen])
+    assert open_evaluation(folder / "float.onnx", tmp_path / "numbered.npz").reference.value > 0.9
+    np.savez(tmp_path / "all.npz", x=digits, labels=names)
+    assert open_evaluation(folder / "float.onnx", tmp_path / "all.npz").reference.value is not None
+
+
+@native
+def test_the_canonical_model_of_a_quantised_file_runs_once_for_all_targets(folder: Path, monkeypatch):
+    runs: list[str] = []
+
+    def counted(model, samples, numbers, title, progress):
+        runs.append(title)
+        return run_model(model, samples, numbers, title, progress)
+
+    monkeypatch.setattr("passfit.evaluate.evaluation.run_model", counted)
+    evaluation = open_evaluation(folder / "int8.onnx", folder / "digits.npz")
+    reports = [evaluation.report(open_result(folder / "int8"), "int8", HOST) for _ in range(3)]
+    assert reports[0] == reports[2] and reports[0].library.within
+    assert runs == ["running the file", "running the canonical model"]
+
+
+@pytest.mark.parametrize("label", [None, 1.0])
+def test_a_number_that_is_none_is_the_worst_sample(tmp_path: Path, label: float | None):
+    np.save(tmp_path / "x.npy", np.ones((4, 1), np.float32))
+    samples = read_samples(tmp_path / "x.npy", [InputForm("x", np.dtype("float32"), (1,))])
+    expected = np.ones((4, 1), np.float32)
+    outputs = expected + np.float32([[0], [0.25], [np.nan], [0]])
+    worst = worst_samples(Task("value", "y"), samples, range(4), [label] * 4, {"y": expected}, {"y": outputs})
+    assert [(each.sample, each.library, each.error) for each in worst] == [("2", "nan", None), ("1", "1.25", 0.25)]
 
 
 def test_what_cannot_be_evaluated_is_refused(folder: Path, tmp_path: Path):

@@ -17,6 +17,7 @@ from passfit.fit.verdict import Sizes
 from passfit.frontend.imported_model import load
 from passfit.memory.footprint import Budget
 from passfit.passes.sequence.sequence import Sequence, write_sequence
+from passfit.quantise.prepare import write_model
 from passfit.targets import Target, get_target
 from passfit.targets.catalogue import load_catalogue
 
@@ -84,10 +85,12 @@ def test_int8_is_predicted_as_it_is_built_and_left_out_where_it_gains_nothing(cn
     target = get_target("stm32f446")
     (small,) = api.fit(cnn, [target], search=QUICK).verdicts
     report = api.fit(cnn, [target], {target.name: Budget(flash=small.sizes.flash // 2)}, search=QUICK)
-    found = in_int8(load(cnn))
+    found, file = in_int8(load(cnn)), tmp_path / "int8.onnx"
     (remedy,) = [each for each in report.remedies if not each.settings]
-    assert found is not None and in_int8(replace(found, given=None)) is None
-    built = api.compile_imported(found, target, out=tmp_path, search=replace(QUICK, evaluations=12))
+    assert found is not None
+    write_model(found, file)
+    assert in_int8(load(file)) is None
+    built = api.compile_model(file, target, out=tmp_path / "out", search=replace(QUICK, evaluations=12))
     assert remedy.flash == pytest.approx(built.best.flash, rel=0.1) and built.best.ram <= 1.1 * remedy.ram
 
 

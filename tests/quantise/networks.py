@@ -20,6 +20,7 @@ class GivenSamples:
     values: list[dict[str, np.ndarray]]
     labels: list[int] | None = None
     digest: str = "given"
+    classes: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

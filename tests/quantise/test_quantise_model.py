@@ -11,9 +11,11 @@ import onnx
 import pytest
 
 from passfit import api
+from passfit.data.samples import InputForm, read_samples
 from passfit.errors import ConfigError, ModelError
 from passfit.memory.footprint import Budget
-from passfit.quantise.quantise_model import FORMS
+from passfit.quantise.quantise_model import FORMS, calibrated_on
+from passfit.quantise.quantiser import Quantiser
 from passfit.targets import get_target
 
 from ..models import NodeBuilder, run, save
@@ -121,6 +123,22 @@ def test_bad_requests_are_refused_before_anything_is_written(classifier: Path, t
     assert not out.exists()
 
 
+def test_samples_of_floats_reach_an_input_of_integers(classifier: Path, tmp_path: Path):
+    """The device writes int8, and the samples are the real numbers behind them."""
+    found = api.quantize(
+        classifier, str(tmp_path / "data.npz"), tmp_path / "q.onnx", inputs={"x": "int8,scale=0.04,zero-point=5"}
+    )
+    assert found.judged == 60 and found.taken.loss <= 0.01
+
+
+def test_calibration_takes_samples_of_all_classes_that_take_turns(tmp_path: Path):
+    """Evenly spaced, 10 of 100 samples of 10 classes in turn are all of the first."""
+    np.savez(tmp_path / "turns.npz", x=np.arange(100, dtype=np.float32)[:, None], labels=np.arange(100) % 10)
+    samples = read_samples(tmp_path / "turns.npz", [InputForm("x", np.dtype("float32"), (1,))])
+    values = [int(each["x"][0]) for each in calibrated_on(samples, 10)]
+    assert len({value % 10 for value in values}) >= 6 and len({value // 10 for value in values}) >= 6
+
+
 @pytest.mark.slow
 @pytest.mark.tvm
 def test_what_does_not_fit_is_quantised_under_consent_and_its_sequence_replays(
@@ -153,7 +171,11 @@ def test_what_loses_too_much_stays_float_and_what_fits_is_not_quantised(classifi
 
 @pytest.mark.slow
 @pytest.mark.tvm
-def test_fit_says_which_target_int8_would_reach_and_what_it_loses(classifier: Path, tmp_path: Path):
+def test_fit_says_which_target_int8_would_reach_and_what_it_loses(classifier: Path, tmp_path: Path, monkeypatch):
+    made: list[Quantiser] = []
+    monkeypatch.setattr(
+        "passfit.fit.predicted_remedies.Quantiser", lambda *given: made.append(Quantiser(*given)) or made[-1]
+    )
     targets = [get_target("stm32f446"), get_target("rp2040")]
     budgets = {"stm32f446": Budget(ram=1800)}
     sizes = api.fit(classifier, targets, budgets)
@@ -161,4 +183,4 @@ def test_fit_says_which_target_int8_would_reach_and_what_it_loses(classifier: Pa
     assert (sizes.int8.target, sizes.int8.loss) == ("stm32f446", None)
     judged = api.fit(classifier, targets, budgets, data=str(tmp_path / "data.npz"))
     assert judged.int8 is not None and judged.int8.metric == "accuracy" and judged.int8.samples == 60
-    assert abs(judged.int8.loss) < 0.1
+    assert abs(judged.int8.loss) < 0.1 and len(made) == 2, "each fit quantises once"

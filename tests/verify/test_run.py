@@ -8,8 +8,10 @@ from onnx import numpy_helper
 
 from passfit.codegen import write_library
 from passfit.errors import ConfigError, NumericError
+from passfit.support.children import run
 from passfit.targets import get_target, how_to_run, load_catalogue
 from passfit.verify.cases import choose_cases
+from passfit.verify.linked import program
 from passfit.verify.run import verify_library
 from passfit.verify.runner import link
 
@@ -182,6 +184,16 @@ def test_an_error_code_is_reported_with_its_reason(tmp_path):
     model = models.matmul_exp(30, 40, 20)
     with pytest.raises(NumericError, match="the workspace is too small"):
         verify(replace(model, workspace=64), tmp_path)
+
+
+def test_an_image_whose_library_fails_runs_once(tmp_path, monkeypatch):
+    model, runs, board = models.matmul_exp(30, 40, 20), [], get_target("mps2-an386")
+    if how_to_run(board).command is None:
+        pytest.skip(how_to_run(board).how)
+    monkeypatch.setattr(program, "run", lambda command, **options: runs.append(command) or run(command, **options))
+    with pytest.raises(NumericError, match="the workspace is too small"):
+        verify(replace(model, workspace=64), tmp_path, board)
+    assert len(runs) == 1
 
 
 def test_a_missing_emulator_is_no_failure(tmp_path, monkeypatch):

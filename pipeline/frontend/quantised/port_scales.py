@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..canonical.ports.apply import port_forms
-from ..canonical.ports.integers import MOVES
+from ..canonical.ports.integers import MOVES, scale_at
 from ..canonical.shapes import constant_tensors
 
 if TYPE_CHECKING:
@@ -89,20 +89,11 @@ def output_words(form: Mapping[str, Any]) -> str:
 
 def port_scales(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
     """Return scale and zero point of each input and output that has a single pair."""
-    import numpy as np
-    from onnx import TensorProto, numpy_helper
-
-    found = constant_tensors(model.graph)
-    constants = {name: each for name, each in found.items() if each.data_location != TensorProto.EXTERNAL}
+    constants = constant_tensors(model.graph)
 
     def scale(node: onnx.NodeProto, places: tuple[int, int]) -> tuple[float, int] | None:
-        names = [node.input[place] if place < len(node.input) else "" for place in places]
-        if names[0] not in constants or (names[1] and names[1] not in constants):
-            return None
-        values = [numpy_helper.to_array(constants[name]) if name else np.zeros((), np.uint8) for name in names]
-        if any(value.size != 1 or not np.isfinite(value.astype(np.float64)).all() for value in values):
-            return None
-        return float(values[0].item()), int(values[1].item())
+        found = scale_at(node, constants, places)
+        return None if found is None else (found.scale, found.zero_point)
 
     def read(name: str) -> Iterator[tuple[float, int] | None]:
         for node in model.graph.node:

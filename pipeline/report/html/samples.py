@@ -44,7 +44,8 @@ def samples_section(result: Result) -> Section:
         )
     if report.worst:
         worst = [
-            (each.sample, each.label or "–", each.reference, each.library, f"{each.error:.3g}") for each in report.worst
+            (each.sample, each.label or "–", each.reference, each.library, score_text(each.error))
+            for each in report.worst
         ]
         parts.append(
             Table(("sample", "label", "file", "library", ">error"), worst, fold=f"Worst samples ({len(worst)})")

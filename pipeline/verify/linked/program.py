@@ -27,6 +27,10 @@ _STOPPED = 3
 _REPORTED = ("before_kib", "after_kib", "runs", "min_ns", "median_ns", "total_ns")
 
 
+class LibraryFailure(NumericError):
+    """Failure that the library reports itself, as it will again."""
+
+
 @dataclass(frozen=True)
 class Linked:
     """Library linked into the program `folder`/runner; `runner` tells whether and how it runs here."""
@@ -70,7 +74,7 @@ class Linked:
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             if self.runner.command and done.returncode != _STOPPED:
                 raise self.garbled(f"{where} ended with exit code {done.returncode}: {last[:200]}")
-            raise NumericError(f"{where} failed: {last}")
+            raise LibraryFailure(f"{where} failed: {last}")
         return done.stdout
 
     def copied(self, name: str) -> Linked:

@@ -8,7 +8,7 @@ Only elements may move between: where x is read as a float too, it stays one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,8 @@ def integer_input(model: onnx.ModelProto, name: str) -> dict[str, Any] | str:
         if node.op_type != "QuantizeLinear":
             return f"the {node_title(node)} reads it"
         ends.append(node)
-    scales = {_scale(graph, node) for node in ends}
+    constants = constant_tensors(graph)
+    scales = {scale_at(node, constants) for node in ends}
     if len(scales) != 1:
         return "its QuantizeLinear nodes have several scales" if scales else "no QuantizeLinear reads it"
     scale = scales.pop()
@@ -114,7 +115,7 @@ def integer_output(model: onnx.ModelProto, name: str) -> dict[str, Any] | str:
     last = path[-1] if path else None
     if last is None or last.op_type != "DequantizeLinear":
         return "no DequantizeLinear makes it" if last is None else f"the {node_title(last)} makes it"
-    scale = _scale(graph, last)
+    scale = scale_at(last, constant_tensors(graph))
     if scale is None:
         return f"the {node_title(last)} has a scale for each channel, or one that is computed"
     replace_last(model, name, path, last.input[0])
@@ -161,12 +162,13 @@ def replace_last(model: onnx.ModelProto, name: str, path: list[onnx.NodeProto], 
     drop_unneeded(graph)
 
 
-def _scale(graph: onnx.GraphProto, node: onnx.NodeProto) -> Scale | None:
-    """Return the scale of a QuantizeLinear or DequantizeLinear; None if it has several, or no constant one."""
+def scale_at(
+    node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto], places: tuple[int, int] = (1, 2)
+) -> Scale | None:
+    """Return the scale at two places among the operands of a node; None if it has several, or no constant one."""
     from onnx import TensorProto, helper, numpy_helper
 
-    constants = constant_tensors(graph)
-    given = [constants.get(each) for each in node.input[1:3] if each]
+    given = [constants.get(node.input[each]) for each in places if each < len(node.input) and node.input[each]]
     attributes = {each.name: each for each in node.attribute}
     if any(each is None or each.data_location == TensorProto.EXTERNAL for each in given) or "block_size" in attributes:
         return None
@@ -178,4 +180,4 @@ def _scale(graph: onnx.GraphProto, node: onnx.NodeProto) -> Scale | None:
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(attributes["output_dtype"].i))
     if dtype.kind not in "iu":
         return None
-    return Scale(float(scale.reshape(-1)[0]), int(zero[0].reshape(-1)[0]) if zero else 0, dtype.name)
+    return Scale(float(scale.item()), int(zero[0].item()) if zero else 0, dtype.name)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ConfigError, ModelError
-from passfit.frontend.canonical.ports.apply import device_form, file_form_model, port_forms
+from passfit.frontend.canonical.ports.apply import file_form_model, port_forms
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_bytes, given_model
 from passfit.frontend.source.import_options import ImportOptions
@@ -82,8 +82,6 @@ def test_the_file_computes_behind_the_conversion(
     if conversion is not None and opset > 6:
         (converted,) = run(conversion, {"x": raw})
         np.testing.assert_array_equal(run(model, {"x": converted})[0], run(reference, {"x": raw})[0])
-        near = {"rtol": 1e-3, "atol": 1e-4} if raw.dtype.kind == "f" else {"rtol": 0}
-        np.testing.assert_allclose(device_form(reference, "x", converted), raw, **near)
 
 
 def quantised(shared: bool = True, channels_last: bool = False, float_reader: bool = False) -> onnx.ModelProto:
@@ -119,7 +117,6 @@ def test_integer_ports_drop_the_outer_conversions_exactly(tmp_path: Path, channe
         assert found.dtype == np.int8
         np.testing.assert_array_equal(found, as_integers)
     assert not {"QuantizeLinear"} & {each.op_type for each in reference.graph.node if each.input[0] == "x"}
-    np.testing.assert_array_equal(device_form(reference, "x", floats), raw)
     np.testing.assert_array_equal(run(file_form_model(reference, "x"), {"x": raw})[0], floats)
     assert port_forms(reference) == port_forms(canonical)
 
@@ -162,7 +159,6 @@ def test_a_form_of_its_own_goes_before_io(tmp_path: Path) -> None:
     floats = ((raw.transpose(0, 3, 1, 2)[:, ::-1].astype(np.float32) - 3) * np.float32(0.05)).astype(np.float32)
     (expected,) = run(model, {"x": floats})
     np.testing.assert_array_equal(run(turned, {"x": raw})[0], np.rint(expected / np.float32(0.2)) - 5)
-    np.testing.assert_array_equal(device_form(turned, "x", floats), raw)
     np.testing.assert_array_equal(run(file_form_model(turned, "x"), {"x": raw})[0], floats)
 
 
@@ -260,15 +256,6 @@ def test_forms_that_are_none_are_refused_before_the_file_is_read() -> None:
     ):
         with pytest.raises(ConfigError):
             ImportOptions(**options)
-
-
-def test_samples_that_no_device_holds_are_refused(tmp_path: Path) -> None:
-    reference, _ = both(picture_model(), tmp_path, inputs={"x": "uint8,std=255"})
-    sample = (draws("uint8", [1, 3, 5, 6]) / 255).astype(np.float32)
-    assert device_form(reference, "x", sample).dtype == np.uint8
-    for wrong, says in ((sample + 1, "no uint8 of the device"), (sample / 2, "no uint8"), (sample[0], "has the shape")):
-        with pytest.raises(ModelError, match=says):
-            device_form(reference, "x", wrong)
 
 
 def test_a_file_with_channels_last_keeps_them(tmp_path: Path) -> None:
