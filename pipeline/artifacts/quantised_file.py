@@ -17,7 +17,7 @@ from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
 from ..memory.footprint import FootprintReport
 from ..quantise.prepare import write_model
-from ..quantise.quantise_model import Quantised, QuantiseSettings, quantise_model
+from ..quantise.quantise_model import INT8, Quantised, QuantiseSettings, quantise_model
 from ..quantise.samples import FileSamples, choose_metric
 from ..report.pages.quantise_table import curve_picture
 from ..search.settings import SearchSettings
@@ -100,7 +100,7 @@ def build_within(
     """Build a float model by `build`; where it does not fit `target`, quantise it by the samples `data`, say so, and build that.
 
     Samples are the consent to a loss: without them nothing is quantised. `build` takes a model and choices of an import, and writes to the folder `out`. The quantised file and quantize.json stay there, next
-    to the sequence, which is replayed on that file. A model that loses too much stays float. Raises ConfigError for the samples.
+    to the sequence, which is replayed on that file. A model that loses too much, or gains nothing, stays float. Raises ConfigError for the samples.
     """
     if data is None:
         return build(model, name=name, **options)
@@ -110,8 +110,12 @@ def build_within(
         (out / earlier).unlink(missing_ok=True)
     if report.fits:
         return report
+    if settings.form == INT8:
+        settings = replace(settings, io=options.get("io") or settings.io)
     try:
-        found = quantize(model, data, file, settings=settings, metric=metric, progress=progress, **floats)
+        found = quantize(
+            model, data, file, settings=settings, target=target, metric=metric, progress=progress, **floats
+        )
     except ModelError as error:
         log.warning("the float model does not fit %s, and is not quantised: %s", target.name, error)
         return report

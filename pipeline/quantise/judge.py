@@ -92,6 +92,12 @@ class Judge:
     def _outputs(self, model: onnx.ModelProto, count: int) -> Tensors:
         try:
             session = open_session(model.SerializeToString())
+        except failures_of_runs() as error:
+            raise ModelError(
+                f"ONNX Runtime does not load the model: {first_line(error)}.",
+                "Check that it loads the file; if so, quantise in another --form.",
+            ) from error
+        try:
             names = [each.name for each in session.get_outputs()]
             runs = (session.run(None, dict(self._samples.inputs(number))) for number in range(count))
             return stack((dict(zip(names, values, strict=True)) for values in runs), count)

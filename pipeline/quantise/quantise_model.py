@@ -10,6 +10,7 @@ from ..data.samples import spread
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..frontend.quantised.float_twin import has_numbers
 from ..support.progress import Progress, silent
+from ..support.sizes import format_pair
 from .judge import ChooseMetric, Judge, Samples
 from .mixed import Curve, Point, leave_in_float
 from .prepare import CHANNELS, prepare
@@ -138,7 +139,7 @@ def quantise_model(
     """Quantise a float model with static inputs; `sizes` predicts those of the points of its curve on `target`.
 
     `calibration` are other samples for the ranges. Raises ModelError for a model that is quantised already, that the quantiser cannot
-    take, or that loses more than allowed in every way.
+    take, that loses more than allowed in every way, or gains nothing by `sizes`.
     """
     if has_numbers(given):
         raise ModelError("The model is quantised already.", "Give its float form.")
@@ -161,10 +162,25 @@ def quantise_model(
                 "Allow more by --max-accuracy-loss, or take a wider form.",
             )
         curve, floats = Curve((point,), point), ()
-    return Quantised(
+    found = Quantised(
         curve.taken.model, settings, judge.name, judge.count, calibrated, samples.digest, target,
         _measured(given, judge, curve, settings.form, sizes, progress), floats,
     )  # fmt: skip
+    _check_gain(found)
+    return found
+
+
+def _check_gain(found: Quantised) -> None:
+    """Raise ModelError where neither ram nor flash is smaller on the target."""
+    floats, taken = found.points[0], found.taken
+    pairs = [("ram", taken.ram, floats.ram), ("flash", taken.flash, floats.flash)]
+    sizes = [(name, now, before) for name, now, before in pairs if now is not None and before is not None]
+    if sizes and all(now >= before for _, now, before in sizes):
+        said = ", ".join(f"{name} {' instead of '.join(format_pair(now, before))}" for name, now, before in sizes)
+        raise ModelError(
+            f"The model in {taken.name} gains nothing on {found.target}: {said}, predicted.",
+            "Leave it in float there, or predict for another target: --target, or the first one of params.yaml.",
+        )
 
 
 def calibrated_on(samples: Samples, most: int) -> Iterator[Mapping[str, np.ndarray]]:

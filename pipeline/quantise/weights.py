@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..frontend.canonical.folding.evaluate import declare_types
 from ..frontend.canonical.folding.fold_constants import sort_nodes
 from ..frontend.canonical.graph_context import context_of
 from ..frontend.canonical.node_builder import attributes_of
@@ -114,5 +115,8 @@ def to_halves(model: onnx.ModelProto) -> onnx.ModelProto:
 
     copied = type(model)()
     copied.CopyFrom(model)
+    declare_types(
+        copied
+    )  # the converter casts at operators without halves, as scikit-learn's are, where types are known
     with quiet():
         return sort_nodes(convert_float_to_float16(copied, keep_io_types=True, disable_shape_infer=True))

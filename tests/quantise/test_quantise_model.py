@@ -131,6 +131,18 @@ def test_samples_of_floats_reach_an_input_of_integers(classifier: Path, tmp_path
     assert found.judged == 60 and found.taken.loss <= 0.01
 
 
+def test_a_model_that_onnx_runtime_does_not_load_is_not_blamed_on_the_samples(classifier: Path, monkeypatch):
+    def broken(model):
+        model.graph.node[0].input[0] = "nothing"
+        return model
+
+    monkeypatch.setattr("passfit.quantise.quantise_model.to_halves", broken)
+    with pytest.raises(ModelError, match="ONNX Runtime does not load the model: .*another --form") as refused:
+        form = api.QuantiseSettings("float16")
+        api.quantize(classifier, str(classifier.parent / "data.npz"), classifier.parent / "q.onnx", settings=form)
+    assert "samples" not in str(refused.value)
+
+
 def test_calibration_takes_samples_of_all_classes_that_take_turns(tmp_path: Path):
     """Evenly spaced, 10 of 100 samples of 10 classes in turn are all of the first."""
     np.savez(tmp_path / "turns.npz", x=np.arange(100, dtype=np.float32)[:, None], labels=np.arange(100) % 10)
@@ -167,6 +179,25 @@ def test_what_loses_too_much_stays_float_and_what_fits_is_not_quantised(classifi
     assert "is not quantised: The form int4-weights loses" in caplog.text and not (out / "quantised.onnx").exists()
     roomy = partial(search, budget=Budget(ram=1 << 20))
     assert api.build_within(roomy, classifier, str(tmp_path / "missing.npz"), target, out).fits
+
+
+@pytest.mark.slow
+@pytest.mark.tvm
+def test_what_gains_nothing_stays_float(tmp_path: Path, caplog):
+    """Twelve weights in int8 take more code than they save, and the integers more ram."""
+    b = NodeBuilder()
+    model = save(b.model([1, 4], b.node("MatMul", "x", b.weight(4, 3))), tmp_path, "small.onnx")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).standard_normal((40, 1, 4)).astype(np.float32))
+    target, out, data = get_target("mps2-an386"), tmp_path / "out", str(tmp_path / "data.npz")
+    loose = api.QuantiseSettings(max_loss=1.0)
+    with pytest.raises(
+        ModelError, match=r"int8 gains nothing on mps2-an386: ram .* instead of .*, flash .* instead of .*--target"
+    ):
+        api.quantize(model, data, tmp_path / "q.onnx", settings=loose, target=target)
+    assert not (tmp_path / "q.onnx").exists()
+    build = partial(api.optimize, target=target, budget=Budget(ram=100), out=out, search=CHEAP)
+    assert not api.build_within(build, model, data, target, out, settings=loose).fits
+    assert "is not quantised: The model in int8 gains nothing" in caplog.text and not (out / "quantised.onnx").exists()
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from passfit.quantise.prepare import prepare
 from passfit.quantise.weights import BLOCKS, narrow_weights, to_halves
 from passfit.targets import get_target
 
-from ..models import NodeBuilder, run, save
+from ..models import NodeBuilder, model_of, run, save
 from .networks import KINDS, drawn
 
 
@@ -63,6 +63,22 @@ def test_halves_are_near_the_floats_and_keep_the_ports(kind: str):
     (sample,) = drawn(model, 1).values
     for exact, found in zip(run(model, sample), run(halves, sample), strict=True):
         assert abs(found - exact).max() <= 0.02 * max(1.0, abs(exact).max())
+
+
+def test_halves_leave_the_operators_of_scikit_learn_in_floats():
+    random = np.random.default_rng(0)
+    weights = random.standard_normal((6, 4)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[0.5] * 6, scale=[2.0] * 6),
+        onnx.helper.make_node("MatMul", ["s", "w"], ["m"]),
+        onnx.helper.make_node("Normalizer", ["m"], ["n"], domain="ai.onnx.ml", norm="L2"),
+        onnx.helper.make_node("Relu", ["n"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 6]}, {"y": [1, 4]}, {"w": weights}, domain="ai.onnx.ml", domain_opset=3)
+    halves = to_halves(prepare(model))
+    assert {each.data_type for each in halves.graph.initializer} == {onnx.TensorProto.FLOAT16}
+    (sample,) = drawn(model, 1).values
+    np.testing.assert_allclose(run(halves, sample)[0], run(model, sample)[0], atol=0.01)
 
 
 @pytest.mark.tvm

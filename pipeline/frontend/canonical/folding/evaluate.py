@@ -104,7 +104,8 @@ def declare_types(model: onnx.ModelProto) -> None:
     for value in session.get_outputs():
         number = getattr(TensorProto, value.type.removeprefix("tensor(").rstrip(")").upper(), 0)
         if value.name not in known and number and all(isinstance(each, int) for each in value.shape):
-            model.graph.value_info.append(helper.make_tensor_value_info(value.name, number, value.shape))
+            shape = value.shape or None  # it calls an unknown rank that of a scalar
+            model.graph.value_info.append(helper.make_tensor_value_info(value.name, number, shape))
 
 
 def first_line(error: BaseException) -> str:
