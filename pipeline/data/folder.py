@@ -16,7 +16,7 @@ from ..support.text_files import read_text
 from .arrays import name_values, read_arrays
 from .fit_value import InputForm
 from .item import Item
-from .labels import check_label, class_names, class_numbers, number_labels, number_texts
+from .labels import check_label, number_classes, number_labels, number_texts
 from .media import PICTURES, SOUNDS, read_picture, read_sound
 
 _ARRAYS = (".npy", ".npz")
@@ -40,13 +40,11 @@ class FolderSource:
             )
         if len(tables) > 1:
             raise ConfigError(f"'{path}' has both {tables[0].name} and {tables[1].name}.", "Keep one of them.")
-        classes = class_numbers([each.name for each in folders])
+        classes, self.classes = number_classes([each.name for each in folders])
         self._labels: list[Any] | None = None
-        self.classes: tuple[str, ...] = ()
         if folders:
             files = [file for folder in folders for file in _files_in(folder)]
             self._labels = [classes[file.parent.name] for file in files]
-            self.classes = class_names(classes)
         elif tables:
             self._labels, self.classes = _read_labels(tables[0], [file.name for file in files])
         self._files = files

@@ -13,17 +13,15 @@ from ..errors import ConfigError
 LABELS = ("labels", "label", "y", "targets", "target")
 
 
-def class_numbers(names: Sequence[str]) -> dict[str, int]:
-    """Number the classes by the order of their names; names that are all whole numbers are the numbers."""
+def number_classes(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Number classes in the order of their names; return their numbers by name, and the names by number.
+
+    Names that are all whole numbers are the numbers: then there are none.
+    """
     distinct = sorted(set(names))
-    if distinct and all(name.isdecimal() for name in distinct):
-        return {name: int(name) for name in distinct}
-    return {name: number for number, name in enumerate(distinct)}
-
-
-def class_names(numbers: dict[str, int]) -> tuple[str, ...]:
-    """Return the names of the classes by number; none where the numbers are the names."""
-    return () if all(name.isdecimal() for name in numbers) else tuple(numbers)
+    if all(name.isdecimal() for name in distinct):
+        return {name: int(name) for name in distinct}, ()
+    return {name: number for number, name in enumerate(distinct)}, tuple(distinct)
 
 
 def number_texts(texts: Sequence[str]) -> tuple[list[Any], tuple[str, ...]]:
@@ -33,8 +31,8 @@ def number_texts(texts: Sequence[str]) -> tuple[list[Any], tuple[str, ...]]:
             return [kind(text) for text in texts], ()
         except ValueError:
             continue
-    numbers = class_numbers(texts)
-    return [numbers[text] for text in texts], class_names(numbers)
+    numbers, names = number_classes(texts)
+    return [numbers[text] for text in texts], names
 
 
 def number_labels(labels: np.ndarray, where: str) -> tuple[list[Any], tuple[str, ...]]:

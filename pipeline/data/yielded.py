@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ConfigError
 from .fit_value import InputForm
 from .item import Item, digest_value
-from .labels import check_label, class_names, class_numbers
+from .labels import check_label, number_classes
 from .user_function import load_function, split_function, users_errors
 
 #: most samples of a function, which may never end
@@ -36,8 +36,7 @@ class FunctionSource:
             if len(self._digests) > _MOST_YIELDED:
                 raise ConfigError(f"'{source}' yields over {_MOST_YIELDED:,} samples.", "End it.")
         self.count = len(self._digests)
-        self._classes = class_numbers(words)
-        self.classes = class_names(self._classes)
+        self._classes, self.classes = number_classes(words)
         self._next = 0
         self._running: Iterator[Any] = iter(())
 

@@ -28,39 +28,26 @@ def worst_samples(
     """
     scale = output_range([expected[task.output]])
     single = task.kind in DECIDING and len(task.decisions(outputs)) == len(numbers)
-    found = []
+    found: list[tuple[bool, float, int, WorstSample]] = []
     for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
-        apart = distance(outputs[task.output][row], expected[task.output][row])
-        error, differs, said = apart / scale, False, ("", "")
-        own, other = (task.scores({task.output: each[task.output][row : row + 1]}) for each in (outputs, expected))
+        ours, theirs = ({task.output: each[task.output][row : row + 1]} for each in (outputs, expected))
+        own, other = task.scores(ours), task.scores(theirs)
+        error, differs, said = distance(ours[task.output], theirs[task.output]), False, ("", "")
         if single:
-            ours, theirs = (
-                int(task.decisions({task.output: each[task.output][row : row + 1]})[0]) for each in (outputs, expected)
-            )
-            differs = ours != theirs
-            said = (_name(theirs, samples), _name(ours, samples))
+            decided, wanted = (int(task.decisions(each)[0]) for each in (ours, theirs))
+            differs, said = decided != wanted, (_name(wanted, samples), _name(decided, samples))
             if label is not None:
-                error = _short_of(task, own, int(task.truths([label])[0]), ours) / scale
+                error = _short_of(task, own, int(task.truths([label])[0]), decided)
         elif task.kind == "value" and own.size == 1:
             said = (f"{float(other[0]):.6g}", f"{float(own[0]):.6g}")
             if label is not None and np.size(label) == 1:
-                error = distance(own, np.asarray(label).reshape(-1)) / scale
-        error = np.inf if np.isnan(error) else error
+                error = distance(own, np.asarray(label).reshape(-1))
+        error = np.inf if np.isnan(error) else error / scale
         if error > 0 or differs:
-            found.append(
-                (
-                    not differs,
-                    -error,
-                    row,
-                    WorstSample(
-                        samples.name(number),
-                        _label(label, samples, task if single else None),
-                        *said,
-                        float(f"{error:.6g}") if np.isfinite(error) else None,
-                    ),
-                )
-            )
-    return tuple(each for *_, each in sorted(found, key=lambda each: each[:3])[:_MOST])
+            told = float(f"{error:.6g}") if np.isfinite(error) else None
+            sample = WorstSample(samples.name(number), _label(label, samples, task if single else None), *said, told)
+            found.append((not differs, -error, row, sample))
+    return tuple(sample for *_, sample in sorted(found, key=lambda each: each[:3])[:_MOST])
 
 
 def _short_of(task: Task, scores: np.ndarray, label: int, decided: int) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..data.decisions import Tensors
+from ..data.decisions import Tensors, find_task
 from ..data.metrics import Metric
 from ..data.stack import stack
 from ..errors import ModelError
@@ -21,8 +21,6 @@ from ..frontend.canonical.folding.evaluate import failures_of_runs, first_line, 
 if TYPE_CHECKING:
     import onnx
 
-#: scores at least, for the largest to be a decision
-_CLASSES = 2
 AGREEMENT, ERROR = "agreement", "output error"
 
 
@@ -65,7 +63,9 @@ class Judge:
         self._labels = [samples.label(number) for number in range(samples.count)]
         labelled = choose is not None and all(label is not None for label in self._labels)
         self._metric = choose(self._floats, self._labels, samples.classes) if choose is not None and labelled else None
-        unlabelled = AGREEMENT if _decisions(self._floats) is not None else ERROR
+        self._task = find_task(self._floats, ())
+        decides = self._task.kind == "class" and [each.dtype.kind for each in self._floats.values()] == ["f"]
+        unlabelled = AGREEMENT if decides else ERROR
         self.name = unlabelled if self._metric is None else self._metric.name
         self.reference = self._value(self._floats)
 
@@ -87,7 +87,7 @@ class Judge:
             return float(self._metric.compute(outputs, self._labels))
         if self.name == ERROR:
             return _error(self._floats, outputs)
-        return float(np.mean(_decisions(outputs) == _decisions(self._floats)))
+        return float(np.mean(self._task.decisions(outputs) == self._task.decisions(self._floats)))
 
     def _outputs(self, model: onnx.ModelProto, count: int) -> Tensors:
         try:
@@ -105,15 +105,6 @@ class Judge:
             raise ModelError(
                 f"ONNX Runtime cannot run the model on the samples: {first_line(error)}.", "Check the samples' inputs."
             ) from error
-
-
-def _decisions(outputs: Tensors) -> np.ndarray | None:
-    """Return the largest score of each sample, if scores of classes are all that a model gives."""
-    scores = next(iter(outputs.values()))
-    if len(outputs) != 1 or scores.dtype.kind != "f" or scores.ndim < 2:
-        return None
-    classes = scores.shape[-1]
-    return scores.reshape(-1, classes).argmax(1) if _CLASSES <= classes == scores[0].size else None
 
 
 def _error(floats: Tensors, others: Tensors) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,7 @@ def prepare(given: onnx.ModelProto, least: int = CHANNELS) -> onnx.ModelProto:
         raise ModelError(
             f"The model has {given.ByteSize() >> 20} MiB.", "Quantise it where it comes from: onnxruntime takes 2 GiB."
         )
-    model = type(given)()
-    model.CopyFrom(given)
+    model = deepcopy(given)
     declare_sets(model)
     model = raise_opset(infer_what_is_open(expand_functions(model)), least)
     model = infer_what_is_open(_folded(model))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -88,11 +89,10 @@ class Quantiser:
         from onnxruntime.quantization import QuantType
         from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
-        ranges, copied = self._ranges, type(self.model)()
-        copied.CopyFrom(self.model)
+        ranges = self._ranges
         with quiet(), _failures_named("quantise"):
             quantizer = QDQQuantizer(
-                copied,
+                deepcopy(self.model),
                 True,
                 False,
                 QuantType.QInt8,

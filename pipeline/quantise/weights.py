@@ -8,6 +8,7 @@ Layers compute on floats; libraries dequantise a weight where it is read.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +34,7 @@ def narrow_weights(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
     """Quantise the weights of layers in blocks of 8 or 4 bits; the model is prepared, of operator set BLOCKS."""
     from onnx import helper, numpy_helper
 
-    made, context = type(model)(), context_of(model)
-    made.CopyFrom(model)
+    made, context = deepcopy(model), context_of(model)
     constants = {each.name: each for each in made.graph.initializer}
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in made.graph.node:
@@ -113,8 +113,7 @@ def to_halves(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a prepared model whose floats are float16, except for inputs and outputs, by onnxruntime's converter."""
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    copied = type(model)()
-    copied.CopyFrom(model)
+    copied = deepcopy(model)
     declare_types(
         copied
     )  # the converter casts at operators without halves, as scikit-learn's are, where types are known

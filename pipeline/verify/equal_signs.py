@@ -8,6 +8,7 @@ the sign of x. Both numbers and zero points move by 128, so that their differenc
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,8 +42,7 @@ def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
     model = change_bodies(model, equalise_signs)
     if not any(node.op_type in (_LAYERS.keys() | _WEIGHTS.keys()) for node in model.graph.node):
         return model
-    typed = type(model)()
-    typed.CopyFrom(model)
+    typed = deepcopy(model)
     context = context_of(infer_what_is_open(typed))
     made = {}
     for index, node in enumerate(model.graph.node):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,8 +80,7 @@ def _with_outputs(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelP
 
     if not names:
         return model
-    wider = type(model)()
-    wider.CopyFrom(model)
+    wider = deepcopy(model)
     present = {value.name for value in model.graph.output}
     wider.graph.output.extend(
         map(helper.make_empty_tensor_value_info, dict.fromkeys(each for each in names if each not in present))
@@ -96,8 +96,7 @@ def _determined(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model without `_FREEDOMS`, of which the library uses none."""
     if _FREEDOMS.keys().isdisjoint(node.op_type for node in all_nodes(model.graph)):
         return model
-    copied = type(model)()
-    copied.CopyFrom(model)
+    copied = deepcopy(model)
     for node in all_nodes(copied.graph):
         kept = [each for each in node.attribute if each.name != _FREEDOMS.get(node.op_type)]
         del node.attribute[:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,8 +123,7 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     from onnx import helper
 
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     graph = result.graph
     nodes = []
     for node in graph.node:
@@ -163,8 +163,7 @@ def _tensor(constant: onnx.NodeProto) -> onnx.TensorProto:
 
     attribute = constant.attribute[0]
     if attribute.type == AttributeProto.TENSOR:
-        tensor = type(attribute.t)()
-        tensor.CopyFrom(attribute.t)
+        tensor = deepcopy(attribute.t)
         tensor.name = constant.output[0]
         return tensor
     dtype = np.float32 if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) else np.int64

@@ -11,6 +11,7 @@ by ONNX Runtime if it reads constants alone; else a rule replaces it by nodes wi
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,8 +37,7 @@ def replace_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     context = context_of(model)
     if not any(_is_empty(context, name) for name in context.types):
         return model
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     graph = result.graph
     inputs = {value.name for value in graph.input if _is_empty(context, value.name)}
     renamed = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,8 +58,7 @@ class NodeBuilder:
 
     def copy(self, node: onnx.NodeProto) -> onnx.NodeProto:
         """Add a copy of `node`, to be changed; return it."""
-        copied = type(node)()
-        copied.CopyFrom(node)
+        copied = deepcopy(node)
         self.nodes.append(copied)
         return copied
 
@@ -122,7 +122,6 @@ def spliced(model: onnx.ModelProto, replacements: dict[int, NodeBuilder]) -> onn
     """Copy `model` with the nodes at the given indices replaced; return `model` itself if there are none."""
     if not replacements:
         return model
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     splice(result.graph, replacements)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from .node_builder import attributes_of
@@ -72,8 +73,7 @@ def first_refused(
 ) -> onnx.NodeProto | None:
     """Return the first node that `convert` refuses by one of `failures`, given the nodes before it; None if it takes all."""
     nodes = list(model.graph.node)
-    part = type(model)()
-    part.CopyFrom(model)
+    part = deepcopy(model)
     del part.graph.output[:]
 
     def passes(count: int) -> bool:

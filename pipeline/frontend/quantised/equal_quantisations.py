@@ -8,6 +8,7 @@ A layer ends in one quantisation; with two, floats would compute it.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ def merge_equal_quantisations(model: onnx.ModelProto) -> onnx.ModelProto:
                 merged[node.output[0]] = kept
     if not merged:
         return model
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     for node in result.graph.node:
         for place, name in enumerate(node.input):
             node.input[place] = merged.get(name, name)

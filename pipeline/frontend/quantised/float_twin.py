@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,8 +82,7 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
 
     context = context_of(model)
     floats = _quantised_tensors(model, context)
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     del result.graph.value_info[:]
     for value in (*result.graph.input, *result.graph.output):
         if value.name in floats:

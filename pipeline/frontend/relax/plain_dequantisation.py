@@ -9,6 +9,7 @@ constants of 4 bits: large ones stay two to a byte, small ones take a byte each.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +33,7 @@ def plain_dequantisations(model: onnx.ModelProto) -> onnx.ModelProto:
     blocked = [index for index, node in enumerate(model.graph.node) if _has_blocks(node, context)]
     if not blocked and not any(tensor.data_type in wide for tensor in model.graph.initializer):
         return model
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     for index in blocked:
         _read_by_blocks(result.graph.node[index], context)
     _widen_constants(result.graph, wide)

@@ -10,6 +10,7 @@ Monte Carlo arithmetic (Parker, UCLA CSD-970002, 1997).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,8 +76,7 @@ def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
         value = build.node("Add", node.input[0], build.node("Mul", noise, most))
         build.copy(node).input[0] = value
         made[index] = build
-    result = type(model)()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     splice(result.graph, made)
     return result
 

@@ -9,6 +9,7 @@ UCLA CSD-970002, 1997); a wrong layer is off by the size of the signal.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,8 +61,7 @@ class RandomRounding:
         """Copy `model` with an input for the noise of each value moved, by ONNX's names of both in `_noise`."""
         from onnx import helper
 
-        result = type(model)()
-        result.CopyFrom(model)
+        result = deepcopy(model)
         made, names = dict[int, NodeBuilder](), Names(result.graph)
         for index, node in enumerate(model.graph.node):
             value = _moved_value(node)

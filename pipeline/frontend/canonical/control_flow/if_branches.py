@@ -10,6 +10,7 @@ index out of range, gets one it takes where its branch is not taken: Gather(x, i
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
@@ -113,8 +114,7 @@ def _guarded(
 
     types = {**outer, **value_types(body)}
     for node in body.node:
-        copied = type(node)()
-        copied.CopyFrom(node)
+        copied = deepcopy(node)
         for attribute in copied.attribute:
             if attribute.HasField("g"):
                 inner = list(_guarded(attribute.g, condition, holds, types, constants, new))
@@ -145,10 +145,7 @@ def _is_integer(element: int) -> bool:
 
 def rename(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     """Copy `node`, its subgraphs included, with values under their new names."""
-    import onnx
-
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = deepcopy(node)
     copy.input[:] = [names.get(name, name) for name in node.input]
     copy.output[:] = [names.get(name, name) for name in node.output]
     for attribute in copy.attribute:

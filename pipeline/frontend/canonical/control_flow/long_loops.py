@@ -8,6 +8,7 @@ The body is closed: constants from outside are copied into it, other values are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,8 +178,7 @@ def _type_of(graph: onnx.GraphProto, name: str) -> onnx.TypeProto:
 
 def _prefix_names(graph: onnx.GraphProto, prefix: str, new: Callable[[str], str]) -> onnx.GraphProto:
     """Copy a closed graph with a prefix before all its names, which are `new`."""
-    copy = type(graph)()
-    copy.CopyFrom(graph)
+    copy = deepcopy(graph)
     values = [*copy.input, *copy.output, *copy.value_info, *copy.initializer]
     inside = dict.fromkeys(
         [each.name for each in values] + [name for node in copy.node for name in node.output if name]

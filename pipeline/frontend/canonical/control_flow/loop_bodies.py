@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ...source.keep_outputs import read_from_outside
@@ -22,8 +23,7 @@ def change_bodies(model: onnx.ModelProto, change: Callable[[onnx.ModelProto], on
     """Return `model` with its closed bodies changed as models; the same object if there are none."""
     if next(_own_bodies(model.graph), None) is None:
         return model
-    copy = type(model)()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     for body in _own_bodies(copy.graph):
         alone = type(model)(graph=body, opset_import=model.opset_import, ir_version=model.ir_version)
         body.CopyFrom(change(alone).graph)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...source.keep_outputs import reads
@@ -43,8 +44,7 @@ def numbered_slices(
             kept.append(node)
     if not found:
         return body, found
-    copy = type(body)()
-    copy.CopyFrom(body)
+    copy = deepcopy(body)
     del copy.node[:]
     copy.node.extend(kept)
     copy.input.extend(type(body.input[0])(name=name) for name in found)

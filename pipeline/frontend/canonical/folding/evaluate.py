@@ -7,6 +7,7 @@ dimensions, cubic GridSample at borders, IsInf of one sign.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,8 +95,7 @@ def declare_types(model: onnx.ModelProto) -> None:
 
     known = {value.name for value in (*model.graph.value_info, *model.graph.output)}
     names = [name for node in model.graph.node for name in node.output if name and name not in known]
-    wider = type(model)()
-    wider.CopyFrom(model)
+    wider = deepcopy(model)
     wider.graph.output.extend(map(helper.make_empty_tensor_value_info, names))
     try:
         session = open_session(wider.SerializeToString())

@@ -9,6 +9,7 @@ Only elements may move between: where x is read as a float too, it stays one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -146,8 +147,7 @@ def replace_last(model: onnx.ModelProto, name: str, path: list[onnx.NodeProto], 
     rename_result(graph, name, kept)
     nodes = list(made)
     for node in reversed(path[:-1]):
-        copied = type(node)()
-        copied.CopyFrom(node)
+        copied = deepcopy(node)
         copied.name = names.new(f"{name}/{node.op_type}")
         copied.input[0] = start
         start = copied.output[0] = names.new(f"{name}/{node.output[0]}")

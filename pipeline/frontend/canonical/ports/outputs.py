@@ -5,6 +5,7 @@ The steps go behind the file's own nodes, in this order: without the last Softma
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,8 +170,7 @@ def _sizes(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> list[int | str
     """Return the sizes of an output, of which some may be open. Raises ModelError without a rank."""
     found = dimensions(value)
     if found is None:
-        copy = type(model)()
-        copy.CopyFrom(model)
+        copy = deepcopy(model)
         inferred = infer_what_is_open(copy)
         found = next(dimensions(each) for each in inferred.graph.output if each.name == value.name)
     if found is None:

@@ -7,6 +7,7 @@ misses subgraphs. An operator without a rule means the same in every set it is v
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
@@ -82,8 +83,7 @@ def _splice(graph: onnx.GraphProto | onnx.FunctionProto, made: dict[int, NodeBui
 
 
 def _copy(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
-    result = type(attribute)()
-    result.CopyFrom(attribute)
+    result = deepcopy(attribute)
     return result
 
 
