@@ -12,6 +12,7 @@ from onnx import helper
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
 from ..errors import ModelError, PassfitError
+from ..frontend.canonical.clean_names import free_inputs
 from .built import Built
 from .worker import check_import, library_of, outputs_of, shared_worker
 
@@ -28,8 +29,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     def __init__(self, model: onnx.ModelProto):
         self._content = model.SerializeToString()
-        constants = {tensor.name for tensor in model.graph.initializer}
-        inputs = [value for value in model.graph.input if value.name not in constants]
+        inputs = free_inputs(model)
         self._names = [value.name for value in inputs]
         self._results = [value.name for value in model.graph.output]
         self._libraries: dict[tuple, Built | PassfitError] = {}

@@ -11,7 +11,7 @@ from ..data.samples import Samples
 from ..errors import NumericError
 from ..verify.cases import Case, add_plain_sums, choose_cases
 from ..verify.compare import compare
-from ..verify.error_bounds import distance, largest_magnitude
+from ..verify.error_bounds import distances, largest_magnitude
 from .run_samples import Tensors
 
 if TYPE_CHECKING:
@@ -70,4 +70,7 @@ def _distance(one: Tensors, other: Tensors) -> float:
     """Return the largest difference of two samples' outputs, each relative to its largest magnitude; infinite for other indices."""
     if _chooses_otherwise(one, other):
         return np.inf
-    return max(distance(one[name], value) / (largest_magnitude([value]) or 1.0) for name, value in other.items())
+    return max(
+        float(distances(one[name], value).max(initial=0.0)) / (largest_magnitude([value]) or 1.0)
+        for name, value in other.items()
+    )

@@ -12,6 +12,8 @@ to the range of the output, or a unit of a quantised one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from ..frontend.quantised.port_scales import port_scales
 from ..support.progress import Progress
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, emulated_board, how_to_run
-from ..verify.error_bounds import largest_difference, output_range
+from ..verify.error_bounds import distances, largest_difference, output_range
 from ..verify.integers.exact_integers import is_quantised
 from ..verify.integers.given_outputs import unit_of
 from ..verify.runner import link
@@ -65,7 +67,6 @@ class Evaluation:
         self._settings, self._progress = settings, progress
         self.numbers = spread(samples.count, settings.samples)
         self._file = given or model
-        self._canonical: dict[tuple[int, ...], Tensors] = {}
         self._outputs, self._labels = run_model(self._file, samples, self.numbers, "running the file", progress)
         lacking = sum(label is None for label in self._labels)
         self._labelled = len(self._labels) - lacking
@@ -116,20 +117,22 @@ class Evaluation:
                 numbers = [self.numbers[place] for place in places]
                 outputs = run_library(linked, self._samples, numbers, self._progress) if numbers else {}
         record = DataRecord(self._samples.source, self._samples.digest, len(self.numbers), self._labelled)
+        library = LibraryScore(runner.how, 0, None, None, 0.0, 0.0, False)
+        found = AccuracyReport(
+            name, target.name, self._metric.name, self._metric.higher_is_better, record, self.reference, library,
+            self.original,
+        )  # fmt: skip
         if not numbers:
-            library = LibraryScore(runner.how, 0, None, None, 0.0, 0.0, False)
-            return AccuracyReport(
-                name, target.name, self._metric.name, self._metric.higher_is_better, record, self.reference, library,
-                self.original,
-            )  # fmt: skip
+            return found
         expected = pick(self._outputs, places)
         exact = bool(opened.manifest.get("exact", True))
         tolerance = max(self._settings.tolerance, 0.0 if exact else self._settings.max_error)
-        truth = self._truth(numbers, expected)
-        beyond = outside_bound(self._model, self._given, self._samples, numbers, outputs, truth, tolerance)
+        truths = pick(self._truths, places)
+        beyond = outside_bound(self._model, self._given, self._samples, numbers, outputs, truths, tolerance)
         if beyond:
             remark(beyond)
-        farthest = max(_relative(outputs[each], expected[each]) for each in expected)
+        errors = (largest_difference(outputs[each], value) / output_range([value]) for each, value in expected.items())
+        farthest = max(errors)
         outputs, expected = (real_numbers(each, self._file) for each in (outputs, expected))
         library = LibraryScore(
             how=runner.how,
@@ -141,20 +144,15 @@ class Evaluation:
             within=not beyond,
         )
         labels = [self._labels[place] for place in places]
-        return AccuracyReport(
-            name, target.name, self._metric.name, self._metric.higher_is_better, record, self.reference, library,
-            self.original, self._classes(expected, outputs, labels),
-            worst_samples(self._task, self._samples, numbers, labels, expected, outputs),
-        )  # fmt: skip
+        worst = worst_samples(self._task, self._samples, numbers, labels, expected, outputs)
+        return replace(found, library=library, classes=self._classes(expected, outputs, labels), worst=worst)
 
-    def _truth(self, numbers: Sequence[int], expected: Tensors) -> Tensors:
-        """Return what the library is held to on samples: outputs of the file, of a quantised one those of its canonical model."""
+    @cached_property
+    def _truths(self) -> Tensors:
+        """Return what libraries are held to: outputs of the file, of a quantised one those of its canonical model."""
         if self._given is None or not is_quantised(self._model):
-            return expected
-        if (known := tuple(numbers)) not in self._canonical:
-            found = run_model(self._model, self._samples, numbers, "running the canonical model", self._progress)
-            self._canonical[known] = found[0]
-        return self._canonical[known]
+            return self._outputs
+        return run_model(self._model, self._samples, self.numbers, "running the canonical model", self._progress)[0]
 
     def _find_task(self, outputs: Tensors, model: onnx.ModelProto) -> Task:
         try:
@@ -187,7 +185,7 @@ class Evaluation:
         scale = port_scales(self._file).get(task.output)
         unit = scale[0] if scale is not None else unit_of(self._model, task.output, truth.dtype) or 0.0
         limit = max(tolerance * output_range([truth]), unit * (1 + tolerance))
-        return np.abs(truth.astype(np.float64) - found.astype(np.float64)).reshape(len(truth), -1).max(1) <= limit
+        return distances(truth, found).reshape(len(truth), -1).max(1) <= limit
 
     def _classes(self, expected: Tensors, outputs: Tensors, labels: Sequence[Any]) -> tuple[ClassScore, ...]:
         """Return how many of each class are right, of decisions that are classes."""
@@ -226,8 +224,3 @@ def real_numbers(outputs: Tensors, model: onnx.ModelProto) -> Tensors:
 def rounded(value: float) -> float:
     """Return a figure with the digits that every machine repeats."""
     return float(f"{value:.12g}")
-
-
-def _relative(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference of elements finite in both, relative to the range of the other."""
-    return largest_difference(one, other) / output_range([other])

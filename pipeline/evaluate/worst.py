@@ -10,7 +10,7 @@ import numpy as np
 from ..data.accuracy import WorstSample
 from ..data.decisions import DECIDING, Task
 from ..data.samples import Samples
-from ..verify.error_bounds import distance, output_range
+from ..verify.error_bounds import distances, output_range
 from .run_samples import Tensors
 
 #: samples that a report names
@@ -32,7 +32,7 @@ def worst_samples(
     for row, (number, label) in enumerate(zip(numbers, labels, strict=True)):
         ours, theirs = ({task.output: each[task.output][row : row + 1]} for each in (outputs, expected))
         own, other = task.scores(ours), task.scores(theirs)
-        error, differs, said = distance(ours[task.output], theirs[task.output]), False, ("", "")
+        error, differs, said = distances(ours[task.output], theirs[task.output]).max(initial=0.0), False, ("", "")
         if single:
             decided, wanted = (int(task.decisions(each)[0]) for each in (ours, theirs))
             differs, said = decided != wanted, (_name(wanted, samples), _name(decided, samples))
@@ -41,7 +41,7 @@ def worst_samples(
         elif task.kind == "value" and own.size == 1:
             said = (f"{float(other[0]):.6g}", f"{float(own[0]):.6g}")
             if label is not None and np.size(label) == 1:
-                error = distance(own, np.asarray(label).reshape(-1))
+                error = distances(own, np.asarray(label).reshape(-1)).max()
         error = np.inf if np.isnan(error) else error / scale
         if error > 0 or differs:
             told = float(f"{error:.6g}") if np.isfinite(error) else None

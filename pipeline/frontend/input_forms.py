@@ -8,6 +8,7 @@ import numpy as np
 
 from ..data.samples import InputForm
 from ..errors import ModelError
+from .canonical.clean_names import free_inputs
 from .quantised.port_scales import port_facts
 
 if TYPE_CHECKING:
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
 
 def input_forms(model: onnx.ModelProto) -> list[InputForm]:
     """Return the forms of a model's inputs. Raises ModelError for an open shape, and a dtype that samples cannot have."""
-    initializers = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in initializers]
+    inputs = free_inputs(model)
     facts = port_facts(model)
     scales = {name: (each["scale"], each["zero_point"]) for name, each in facts.items() if "scale" in each}
-    return [InputForm(each.name, number_dtype(each), static_shape(each), scales.get(each.name)) for each in inputs]
+    return [InputForm(each.name, input_dtype(each), input_shape(each), scales.get(each.name)) for each in inputs]
 
 
-def static_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+def input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     """Return the shape of an input. Raises ModelError if a size of it is open."""
     tensor = value.type.tensor_type
     if any(not dim.HasField("dim_value") for dim in tensor.shape.dim):
@@ -31,7 +31,7 @@ def static_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     return tuple(dim.dim_value for dim in tensor.shape.dim)
 
 
-def number_dtype(value: onnx.ValueInfoProto) -> np.dtype:
+def input_dtype(value: onnx.ValueInfoProto) -> np.dtype:
     """Return the dtype of an input. Raises ModelError if it is not a tensor of real numbers."""
     import onnx
 

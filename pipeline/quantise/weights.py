@@ -7,10 +7,10 @@ Layers compute on floats; libraries dequantise a weight where it is read.
 
 from __future__ import annotations
 
-import math
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+import ml_dtypes
 import numpy as np
 
 from ..frontend.canonical.folding.evaluate import declare_types
@@ -51,9 +51,8 @@ def narrow_weights(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
         numbers, scales = _blocks(weights, axis, bits)
         kept = [f"{name}_{part}" for part in ("numbers", "scales", "sizes")]
         flat = numbers.shape != weights.shape
-        kind = made.graph.initializer.add()
-        kind.CopyFrom(_packed(kept[0], numbers, bits))
-        made.graph.initializer.append(numpy_helper.from_array(scales, kept[1]))
+        packed = numbers.astype(np.int8 if bits == 8 else ml_dtypes.int4)
+        made.graph.initializer.extend(map(numpy_helper.from_array, (packed, scales), kept))
         along = 0 if axis else 1
         dequantised = f"{name}_floats" if flat else name
         first.append(
@@ -92,21 +91,6 @@ def _blocks(weights: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.n
         np.clip(np.rint(grouped / scales[..., None]), -most, most).astype(np.int8).reshape(len(lines), -1)[:, :taps]
     )
     return (numbers.T, scales.T) if axis else (numbers, scales)
-
-
-def _packed(name: str, numbers: np.ndarray, bits: int) -> onnx.TensorProto:
-    """Return integers as a constant; two of 4 bits share a byte."""
-    from onnx import TensorProto, numpy_helper
-
-    content = np.ascontiguousarray(numbers)
-    if bits == 8:
-        return numpy_helper.from_array(content, name)
-    nibbles = content.reshape(-1).astype(np.uint8) & 15
-    pairs = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8)).reshape(-1, 2)
-    made = TensorProto(name=name, data_type=TensorProto.INT4, dims=content.shape)
-    made.raw_data = (pairs[:, 0] | pairs[:, 1] << 4).tobytes()
-    assert math.prod(content.shape) == content.size
-    return made
 
 
 def to_halves(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -57,7 +57,7 @@ def build_and_run(
 
         def choose() -> list[Case]:
             return background_cases() or spare(
-                "ONNX Runtime's outputs", partial(compute_apart, stored), partial(unverified_cases, source, settings),
+                "ONNX Runtime's outputs", partial(compute_apart, stored), partial(unverified_cases, source, settings.seed, settings.cases),
                 but=PassfitError,
             )  # fmt: skip
 

@@ -35,8 +35,6 @@ from .reference import NoReference, OnnxReference, Reference, load_optimized
 if TYPE_CHECKING:
     import onnx
 
-    from .settings import VerifySettings
-
 #: largest uncertainty of the reference in a certain case, as a fraction of the tolerance
 _MARGIN = 0.1
 #: draws per case; as many gentle ones follow where all of these lead to NaN
@@ -149,7 +147,7 @@ def _evaluate(
             reasons.append(error.what)
             continue
         return [replace(case, reference=said) for case in (*drawn, *_sampled(model, truth, optimized, samples))]
-    return _unverified(source, seed, count, reasons[0])
+    return unverified_cases(source, seed, count, reasons[0])
 
 
 def _sampled(
@@ -170,12 +168,8 @@ def _units_of(model: onnx.ModelProto) -> int:
     return int(is_quantised(model) and not has_exact_integers(model))
 
 
-def unverified_cases(source: onnx.ModelProto, settings: VerifySettings, reason: str) -> list[Case]:
+def unverified_cases(source: onnx.ModelProto, seed: int, count: int, reason: str) -> list[Case]:
     """Return cases of inputs alone; `reason` says why there are no outputs."""
-    return _unverified(source, settings.seed, settings.cases, reason)
-
-
-def _unverified(source: onnx.ModelProto, seed: int, count: int, reason: str) -> list[Case]:
     inputs = [make_input(source, seed, number) for number in range(count)]
     return [Case(each, {}, {}, no_double=reason, reference=f"{NOT_VERIFIED}: {reason}") for each in inputs]
 

@@ -10,7 +10,16 @@ import numpy as np
 
 from ..errors import NumericError
 from ..memory.measured import ReorderedRows
-from .error_bounds import Distance, allowed_error, eps_of, is_float, largest_magnitude, output_range
+from .error_bounds import (
+    Distance,
+    allowed_error,
+    differences,
+    eps_of,
+    is_float,
+    largest_difference,
+    largest_magnitude,
+    output_range,
+)
 from .integers.choices import Choice
 from .integers.matched_rows import match_rows
 
@@ -218,17 +227,11 @@ def _truth(case: Expected, name: str) -> np.ndarray:
 
 
 def _distance(values: Sequence[np.ndarray], truths: Sequence[np.ndarray]) -> Distance:
-    parts = [np.zeros(0)]
-    for value, truth in zip(values, truths, strict=True):
-        wide = value.astype(np.float64)
-        finite = np.isfinite(wide) & np.isfinite(truth)
-        parts.append(np.abs(wide[finite] - truth[finite]))
-    return Distance.of(np.concatenate(parts))
+    return Distance.of(np.concatenate([np.zeros(0), *map(differences, values, truths)]))
 
 
 def _direct(name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected]) -> float:
-    expected = [case.expected[name].astype(np.float64) for case in cases]
-    return _distance([result[name] for result in results], expected).largest
+    return max(largest_difference(result[name], case.expected[name]) for result, case in zip(results, cases))
 
 
 def _check_form(where: str, result: np.ndarray, expected: np.ndarray) -> None:

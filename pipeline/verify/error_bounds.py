@@ -79,19 +79,25 @@ def output_range(values: Sequence[np.ndarray]) -> float:
     return float(finite.max() - finite.min()) or float(np.abs(finite).max()) or 1.0
 
 
+def differences(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the absolute differences of elements finite in both."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(one) & np.isfinite(other)
+    return np.abs(one[finite] - other[finite])
+
+
 def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference of elements finite in both."""
-    one, other = one.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(one) & np.isfinite(other)
-    return float(np.abs(one[finite] - other[finite]).max(initial=0.0))
+    return float(differences(one, other).max(initial=0.0))
 
 
-def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference of elements; infinite where only one is finite, or they are other infinities."""
+def distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the distance of each element; equal infinities and NaN do not differ, others are infinitely far apart."""
     one, other = one.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(one) & np.isfinite(other)
-    same = np.array_equal(one[~finite], other[~finite], equal_nan=True)
-    return largest_difference(one, other) if same else np.inf
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0.0, np.abs(one - other))
+    return np.where(np.isnan(apart), np.inf, apart)
 
 
 def is_float(value: np.ndarray) -> bool:

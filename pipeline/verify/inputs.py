@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.samples import read_samples, spread
-from ..frontend.input_forms import input_forms, number_dtype, static_shape
+from ..frontend.canonical.clean_names import free_inputs
+from ..frontend.input_forms import input_dtype, input_forms, input_shape
 from .draws.constraint import Constraint, Strength
 from .draws.draw_forms import draw_form
 from .draws.draw_values import draw_floats, draw_integers
@@ -44,8 +45,7 @@ class InputDraws:
 
     def __init__(self, model: onnx.ModelProto):
         """Find the constraints of the inputs."""
-        initializers = {tensor.name for tensor in model.graph.initializer}
-        self._inputs = [value for value in model.graph.input if value.name not in initializers]
+        self._inputs = free_inputs(model)
         self._constraints = input_constraints(model)
 
     def draw(self, seed: int, case: int) -> dict[str, np.ndarray]:
@@ -97,7 +97,7 @@ def assumed_inputs(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constraint | None) -> np.ndarray:
-    shape, dtype = static_shape(value), number_dtype(value)
+    shape, dtype = input_shape(value), input_dtype(value)
     generator = _generator(seed, case, value.name, shape, dtype)
     if dtype == np.bool_:
         form = None if constraint is None else constraint.form

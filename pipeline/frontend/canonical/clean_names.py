@@ -63,13 +63,14 @@ def type_direct_outputs(model: onnx.ModelProto) -> None:
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
-    """Return the names of inputs and outputs, in order.
+    """Return the names of inputs and outputs, in order."""
+    return [value.name for value in free_inputs(model)], [value.name for value in model.graph.output]
 
-    Constants that old files list as inputs are left out.
-    """
+
+def free_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the inputs without the constants that old files list as inputs."""
     constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value.name for value in model.graph.input if value.name not in constants]
-    return inputs, [value.name for value in model.graph.output]
+    return [value for value in model.graph.input if value.name not in constants]
 
 
 def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
+#: ONNX's number of the dtype
+_DOUBLE = 11
 #: attributes that name a dtype, of Cast, EyeLike, DequantizeLinear, normalisations and others
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "stash_type", "softmax_precision")
 
@@ -131,7 +133,7 @@ def _widen_types(model: onnx.ModelProto) -> onnx.ModelProto:
 def _widen_graph(graph: onnx.GraphProto) -> None:
     for value in (*graph.input, *graph.output):
         if _is_narrow(value.type.tensor_type.elem_type):
-            value.type.tensor_type.elem_type = _double()
+            value.type.tensor_type.elem_type = _DOUBLE
     for tensor in graph.initializer:
         _widen_tensor(tensor)
     for node in graph.node:
@@ -141,7 +143,7 @@ def _widen_graph(graph: onnx.GraphProto) -> None:
 
 def _widen_attribute(attribute: onnx.AttributeProto) -> None:
     if attribute.name in _DTYPE_ATTRIBUTES and _is_narrow(attribute.i):
-        attribute.i = _double()
+        attribute.i = _DOUBLE
     if attribute.HasField("t"):
         _widen_tensor(attribute.t)
     if attribute.HasField("g"):
@@ -159,12 +161,6 @@ def _is_narrow(elem_type: int) -> bool:
     from onnx import TensorProto
 
     return elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-
-
-def _double() -> int:
-    from onnx import TensorProto
-
-    return TensorProto.DOUBLE
 
 
 def _reason(error: Exception) -> str:

@@ -166,18 +166,8 @@ RESULTS: dict[str, Row] = {
     "Max": _extremes(True), "Min": _extremes(False), "ReduceMean": _mean, "ReduceMax": _mean,
     "ReduceMin": _mean, "MaxPool": _mean, "GlobalMaxPool": _mean, "Floor": _keep, "Ceil": _keep, "Round": _keep,
 }  # fmt: skip
+_COMPUTES = "Add Sub Mul Div Neg Abs Sqrt ReduceMean QuantizeLinear DequantizeLinear".split()
 #: operators that give values on as they are, and compare them: integers may be of any size
-MOVES = frozenset(RESULTS) - {
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Neg",
-    "Abs",
-    "Sqrt",
-    "ReduceMean",
-    "QuantizeLinear",
-    "DequantizeLinear",
-} | frozenset(
+MOVES = frozenset(RESULTS).difference(_COMPUTES) | frozenset(
     "Less LessOrEqual Greater GreaterOrEqual Equal And Or Not Xor Shape Size Sign ArgMax ArgMin NonZero Hardmax".split()
 )

@@ -20,7 +20,7 @@ from ...errors import NumericError
 from ...frontend.canonical.ports.integers import MOVES
 from ...frontend.quantised.float_twin import multiplications
 from ...memory.measured import GivenAgreement, OutputAgreement
-from ..error_bounds import Distance, output_range
+from ..error_bounds import Distance, differences, output_range
 from ..inputs import InputDraws
 from ..reference import NoReference, Reference
 from .exact_integers import is_quantised
@@ -71,7 +71,7 @@ class GivenOutputs:
 
     def _check(self, name: str, given: np.ndarray, own: np.ndarray) -> None:
         """Refuse an output that is too far from the file's."""
-        distance, limit = _distance(own, given), self.allowed[name]
+        distance, limit = Distance.of(differences(own, given)), self.allowed[name]
         if distance.within(limit):
             return
         raise NumericError(
@@ -117,7 +117,7 @@ def _allowed_distances(
     for draw in range(_DRAWS):
         for own, plain in zip(inputs[:_NOISY], outputs[:_NOISY]):
             for name, value in noisy(own, 1 + draw).items():
-                farthest[name] = Distance.most([farthest[name], _distance(value, plain[name])])
+                farthest[name] = Distance.most([farthest[name], Distance.of(differences(value, plain[name]))])
     allowed = {}
     for name, noise in farthest.items():
         floor = max(units[name] or 0.0, tolerance * output_range([each[name] for each in outputs]))
@@ -134,13 +134,6 @@ def _rows(value: np.ndarray) -> np.ndarray:
     """Return the value as rows along its last axis."""
     width = value.shape[-1] if value.ndim else 1
     return value.reshape(value.size // max(1, width), width)
-
-
-def _distance(one: np.ndarray, other: np.ndarray) -> Distance:
-    """Return the distance of elements finite in both."""
-    one, other = one.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(one) & np.isfinite(other)
-    return Distance.of(np.abs(one[finite] - other[finite]))
 
 
 def _compare(name: str, given: np.ndarray, own: np.ndarray, unit: float | None) -> OutputAgreement:

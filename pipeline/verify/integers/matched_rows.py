@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...memory.measured import ReorderedRows
+from ..error_bounds import distances
 from .choices import Choice
 
 #: most elements of the distances between rows
@@ -45,7 +46,7 @@ def match_rows(
                 np.concatenate([_rows_of(each[name], count, scales.get(name)) for name in names], axis=1)
                 for each in (found, truth)
             )
-            apart = _row_distances(ours, theirs)
+            apart = distances(ours, theirs).max(axis=-1, initial=0.0)
             elsewhere = apart > tolerance
             (moved,) = np.nonzero(elsewhere)
             nearest = _match_each(ours[moved], theirs[moved], tolerance)
@@ -80,23 +81,15 @@ def _rows_of(value: np.ndarray, count: int, scale: float | None) -> np.ndarray:
     return rows / scale if scale is not None else rows * 2.0
 
 
-def _row_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the largest difference of each row; equal infinities and NaN do not differ."""
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    with np.errstate(invalid="ignore"):
-        apart = np.where(same, 0.0, np.abs(one - other))
-    return np.where(np.isnan(apart), np.inf, apart).max(axis=-1, initial=0.0)
-
-
 def _match_each(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> np.ndarray | None:
     """Return the distance of each row from another's, each taken once; None if a row has none within `tolerance`."""
     if ours.size * len(ours) > _MOST_DISTANCES:
         return None
     free, found = np.ones(len(ours), bool), np.zeros(len(ours))
     for number, row in enumerate(ours):
-        distances = np.where(free, _row_distances(row[None], theirs), np.inf)
-        nearest = int(distances.argmin())
-        if distances[nearest] > tolerance:
+        apart = np.where(free, distances(row[None], theirs).max(axis=-1, initial=0.0), np.inf)
+        nearest = int(apart.argmin())
+        if apart[nearest] > tolerance:
             return None
-        free[nearest], found[number] = False, distances[nearest]
+        free[nearest], found[number] = False, apart[nearest]
     return found

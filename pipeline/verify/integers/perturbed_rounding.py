@@ -19,7 +19,7 @@ from ...frontend.canonical.control_flow.loop_bodies import change_bodies
 from ...frontend.canonical.graph_context import context_of
 from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
 from ...frontend.canonical.shapes import infer_shapes
-from ..error_bounds import ULPS
+from ..error_bounds import ULPS, largest_difference
 from ..reference import Reference
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def perturbed_outputs(
         reference = Reference(add_noise(model, draw))
         for own, given, best in zip(inputs, expected, farthest, strict=True):
             for name, value in reference(own).items():
-                if _apart(value, given[name]) > _apart(best[name], given[name]):
+                if largest_difference(value, given[name]) > largest_difference(best[name], given[name]):
                     best[name] = value
     return farthest
 
@@ -85,7 +85,3 @@ def _noise(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype)
     """Draw relative noise of at most `ULPS` units in the last place of a dtype."""
     most = ULPS * float(np.finfo(dtype).eps)
     return random.uniform(-most, most, shape).astype(dtype)
-
-
-def _apart(one: np.ndarray, other: np.ndarray) -> float:
-    return float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max(initial=0.0))

@@ -5,6 +5,7 @@ The steps go behind the file's own nodes, in this order: without the last Softma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,7 @@ def _index(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any
             index = build.many("TopK", [made, build.integers(top)], 2, axis=axis)[1]
         kept = [*shape[:axis], top, *shape[axis + 1 :]]
     build.node("Cast", index, result=name, to=elem_type("int32"))
-    _add(model, build)
-    write_type(value, "int32", kept)
+    _finish(model, build, value, "int32", kept)
     return {"dtype": "int32", "axis": axis, "quantised": False, "index": "argmax" if port.argmax else f"top {port.top}"}
 
 
@@ -115,8 +115,7 @@ def _channels_last(model: onnx.ModelProto, name: str) -> dict[str, Any]:
             f"The output '{name}' has {len(shape)} axes, and nhwc is a form of four.", "Leave the layout out."
         )
     build.node("Transpose", made, result=name, perm=list(TO_DEVICE))
-    _add(model, build)
-    write_type(value, dtype, [shape[each] for each in TO_DEVICE])
+    _finish(model, build, value, dtype, [shape[each] for each in TO_DEVICE])
     return {"last": True}
 
 
@@ -145,8 +144,7 @@ def _written(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, A
         constants = build.constant(np.asarray(scale, np.float32)), build.constant(np.asarray(zero, dtype))
         build.node("QuantizeLinear", made, *constants, result=name)
         form = {"quantised": True, "scale": scale, "zero_point": zero}
-    _add(model, build)
-    write_type(value, dtype, shape)
+    _finish(model, build, value, dtype, shape)
     return {"dtype": dtype, **form}
 
 
@@ -178,6 +176,10 @@ def _sizes(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> list[int | str
     return found
 
 
-def _add(model: onnx.ModelProto, build: NodeBuilder) -> None:
+def _finish(
+    model: onnx.ModelProto, build: NodeBuilder, value: onnx.ValueInfoProto, dtype: str, shape: Sequence[int | str]
+) -> None:
+    """Add the nodes behind the file's own, which make the output `value` in its new form."""
+    write_type(value, dtype, shape)
     model.graph.node.extend(build.nodes)
     model.graph.initializer.extend(build.initializers)
