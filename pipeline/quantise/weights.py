@@ -16,7 +16,7 @@ import numpy as np
 from ..frontend.canonical.folding.evaluate import declare_types
 from ..frontend.canonical.folding.fold_constants import sort_nodes
 from ..frontend.canonical.graph_context import context_of
-from ..frontend.canonical.node_builder import attributes_of
+from ..frontend.canonical.node_builder import attributes_of, replace_nodes
 from .prepare import quiet
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def narrow_weights(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
             first.append(helper.make_node("Reshape", [dequantised, kept[2]], [name], f"{name}_shape"))
         made.graph.initializer.remove(tensor)
     nodes = [*first, *made.graph.node]
-    del made.graph.node[:]
-    made.graph.node.extend(nodes)
+    replace_nodes(made.graph, nodes)
     return made
 
 

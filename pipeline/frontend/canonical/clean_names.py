@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .node_builder import Names
+from .node_builder import Names, replace_nodes
 from .read_onnx import all_nodes
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def _drop_unread(graph: onnx.GraphProto) -> None:
             kept.append(node)
             read.update(node.input)
     kept = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
-    del graph.node[:]
-    graph.node.extend(kept)
+    replace_nodes(graph, kept)
     for index in reversed(range(len(graph.initializer))):
         if graph.initializer[index].name not in read:
             del graph.initializer[index]
@@ -145,8 +144,7 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
             node.input[:] = [constant if each == name else each for each in node.input]
         nodes.append(helper.make_node("Identity", [constant], [name], name=names.new(f"Identity/{name}")))
     nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
     return result
 
 

@@ -106,6 +106,13 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:
+    """Put other nodes in the place of a graph's own, which may be among them."""
+    made = list(nodes)
+    del graph.node[:]
+    graph.node.extend(made)
+
+
 def splice(graph: onnx.GraphProto, replacements: dict[int, NodeBuilder]) -> None:
     """Replace the nodes at the given indices by each builder's nodes, and add its constants."""
     nodes = list(graph.node)

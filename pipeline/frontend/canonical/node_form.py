@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from .node_builder import attributes_of
+from .node_builder import attributes_of, replace_nodes
 
 if TYPE_CHECKING:
     import onnx
@@ -77,8 +77,7 @@ def first_refused(
     del part.graph.output[:]
 
     def passes(count: int) -> bool:
-        del part.graph.node[:]
-        part.graph.node.extend(nodes[:count])
+        replace_nodes(part.graph, nodes[:count])
         try:
             convert(part)
         except failures:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.graph_context import Context, context_of
-from ..canonical.node_builder import Names, attributes_of
+from ..canonical.node_builder import Names, attributes_of, replace_nodes
 
 if TYPE_CHECKING:
     import onnx
@@ -74,8 +74,7 @@ def _widen_constants(graph: onnx.GraphProto, wide: dict[int, np.dtype]) -> None:
         options = {"axis": axis, "extent": numbers.shape[axis], "signed": signed}
         unpacked.append(helper.make_node("UnpackNibbles", [tensor.name], [name], name=reader, **options))
     nodes = [*unpacked, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
 
 
 def _packed_axis(shape: tuple[int, ...]) -> int | None:

@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
-from ..node_builder import Names
+from ..node_builder import Names, replace_nodes
 from ..read_onnx import node_title, operator_set
 from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, static_shape, value_types
 
@@ -118,8 +118,7 @@ def _guarded(
         for attribute in copied.attribute:
             if attribute.HasField("g"):
                 inner = list(_guarded(attribute.g, condition, holds, types, constants, new))
-                del attribute.g.node[:]
-                attribute.g.node.extend(inner)
+                replace_nodes(attribute.g, inner)
         for number, allowed in _ALLOWED.get(node.op_type, {}).items():
             name = node.input[number] if number < len(node.input) else ""
             element = types[name].tensor_type.elem_type if name in types else TensorProto.UNDEFINED
@@ -154,8 +153,7 @@ def rename(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
             hidden |= {tensor.name for tensor in attribute.g.initializer}
             visible = {old: new for old, new in names.items() if old not in hidden}
             inner_nodes = [rename(inner, visible) for inner in attribute.g.node]
-            del attribute.g.node[:]
-            attribute.g.node.extend(inner_nodes)
+            replace_nodes(attribute.g, inner_nodes)
             for value in attribute.g.output:
                 value.name = visible.get(value.name, value.name)
     return copy

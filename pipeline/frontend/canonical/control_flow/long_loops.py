@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...source.keep_outputs import read_from_outside
-from ..node_builder import NodeBuilder
+from ..node_builder import NodeBuilder, replace_nodes
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
 from .if_branches import rename
@@ -189,7 +189,6 @@ def _prefix_names(graph: onnx.GraphProto, prefix: str, new: Callable[[str], str]
     nodes = [rename(node, names) for node in copy.node]
     for node in nodes:
         node.name = new(prefix + node.name)
-    del copy.node[:]
-    copy.node.extend(nodes)
+    replace_nodes(copy, nodes)
     copy.name = f"{prefix}body"
     return copy

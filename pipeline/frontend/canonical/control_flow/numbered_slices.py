@@ -14,6 +14,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...source.keep_outputs import reads
+from ..node_builder import replace_nodes
 from ..shapes import static_shape
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ def numbered_slices(
     if not found:
         return body, found
     copy = deepcopy(body)
-    del copy.node[:]
-    copy.node.extend(kept)
+    replace_nodes(copy, kept)
     copy.input.extend(type(body.input[0])(name=name) for name in found)
     return copy, found
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....errors import ModelError
 from ....params.ports import InputPort
-from ..node_builder import Names, NodeBuilder
+from ..node_builder import Names, NodeBuilder, replace_nodes
 from ..read_onnx import operator_set
 from .values import dtype_name, elem_type, rename_reads, static_sizes, write_type
 
@@ -44,8 +44,7 @@ def convert_input(model: onnx.ModelProto, name: str, port: InputPort) -> dict[st
     else:
         build.node("Identity", converted, result=inside)
     nodes = [*build.nodes, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
     graph.initializer.extend(build.initializers)
     write_type(value, form["dtype"], form["shape"])
     return form

@@ -45,7 +45,7 @@ def raise_nodes(
             continue
         kept = [attribute for attribute in node.attribute if version >= 7 or attribute.name not in _IDLE]
         if len(kept) < len(node.attribute):
-            kept = [_copy(attribute) for attribute in kept]
+            kept = [deepcopy(attribute) for attribute in kept]
             del node.attribute[:]
             node.attribute.extend(kept)
         rule = _RULES.get(node.op_type)
@@ -80,11 +80,6 @@ def _splice(graph: onnx.GraphProto | onnx.FunctionProto, made: dict[int, NodeBui
                 helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in made[index].initializers
             )
         graph.node.extend(made[index].nodes if index in made else [node])
-
-
-def _copy(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
-    result = deepcopy(attribute)
-    return result
 
 
 def _visible(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -> Given:
