@@ -55,7 +55,7 @@ def find_choices(model: onnx.ModelProto, inputs: Sequence[Mapping[str, np.ndarra
                 {
                     output: Choice(values[name], axis, unit_of(model, name, values[name].dtype) or 0.0)
                     for output, (name, axis) in behind.items()
-                    if name in values and is_float(values[name])
+                    if name in values and values[name].size and is_float(values[name])
                 }
             )
     except NoReference:
