@@ -15,6 +15,7 @@ from ..report.fit import shorten
 from ..report.levers import read_levers
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
+from ..verify.measure.board_time import read_cycles
 from .evaluated import Evaluated, read_evaluated
 from .failures import why_failed
 from .locked import Lock, read_lock
@@ -74,6 +75,7 @@ def read_folder(folder: Path) -> Result:
         search=_object(search),
         front=_object(search.with_name("front.json")),
         kernels=_object(folder / KERNELS),
+        cycles=read_cycles(folder),
         levers=None if saved is None else read_levers(search, saved.plan.arena),
     )
 

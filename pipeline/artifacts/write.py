@@ -172,12 +172,15 @@ def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
 def write_plans(built: BuiltPlan, target: Target, folder: Path) -> None:
     """Write plan.json, and plan-before.json: the same kernels in the order given, nothing shared or split."""
     from ..memory import SavedPlan, plan_arena, write_plan
+    from ..tir.counts.product_operands import multiply_adds
 
     saved = SavedPlan(built.lowered.program, built.plan, target.alignment, built.library.code)
     write_plan(saved, folder / PLAN)
-    before = spare(PLAN_BEFORE, partial(plan_arena, built.before, target.alignment), lambda why: None)
+    before = spare(PLAN_BEFORE, partial(plan_arena, built.before.program, target.alignment), lambda why: None)
     if before is not None:
-        write_plan(SavedPlan(built.before, before, target.alignment), folder / PLAN_BEFORE)
+        macs = {name: multiply_adds(kernel) for name, kernel in built.before.kernels.items()}
+        whole = SavedPlan(built.before.program, before, target.alignment, macs=macs)
+        write_plan(whole, folder / PLAN_BEFORE)
 
 
 def write_manifest(

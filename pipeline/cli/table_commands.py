@@ -23,13 +23,13 @@ def explain(
     wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """Explain ram, flash and the time on boards: live buffers at the peak, levers, initializers, kernels.
+    """Explain ram, flash and a run: live buffers at the peak, levers, initializers, kernels, nodes.
 
     And accuracy, if the model was evaluated: the worst classes and samples.
     """
     from dataclasses import asdict
 
-    from ..artifacts.places import search_file
+    from ..artifacts.places import PLAN_BEFORE, search_file
     from ..artifacts.read_results import accuracy_beside
     from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
@@ -37,13 +37,13 @@ def explain(
     from ..report.arena.explain import explain as explain_plan
     from ..report.arena.explain_bodies import bodies_table, explain_bodies
     from ..report.arena.explain_flash import explain_flash, flash_tables
-    from ..report.arena.explain_time import explain_time, time_table
+    from ..report.arena.explain_nodes import explain_nodes, nodes_table
     from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
     from ..report.front_table import remedy_lines, tradeoff_table
     from ..report.levers import read_levers
     from ..support.text_files import decode, json_lines, read_text
-    from ..verify.measure.board_time import CYCLES
+    from ..verify.measure.board_time import read_cycles
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
@@ -57,12 +57,13 @@ def explain(
     file = folder / "footprint.json"
     report = read_report(file) if file.is_file() else None
     flash = explain_flash(saved, None if report is None else report.best)
-    time = explain_time(folder / CYCLES, saved.code)
+    whole = folder / PLAN_BEFORE
+    nodes = explain_nodes(saved, read_plan(whole) if whole.is_file() else None, read_cycles(folder))
     accuracy = None if report is None else accuracy_beside(folder, report.model, report.target)
     if as_json:
         parts = {
             "arena": asdict(explained), "bodies": [asdict(body) for body in bodies], "flash": asdict(flash),
-            "time": None if time is None else asdict(time),
+            "nodes": asdict(nodes),
         }  # fmt: skip
         typer.echo(json_lines(parts | ({} if accuracy is None else {"accuracy": asdict(accuracy)})), nl=False)
         return
@@ -74,8 +75,8 @@ def explain(
     if bodies:
         print_table(bodies_table(bodies, wide))
     print_table(flash_tables(flash, wide))
-    if time is not None:
-        print_table(time_table(time, wide))
+    if nodes.parts:
+        print_table(nodes_table(nodes, wide))
     if report is not None:
         print_table(measured_line(report, wide))
     for line in () if accuracy is None else accuracy_lines(accuracy):

@@ -55,7 +55,7 @@ class Nodes(Name):
 
 
 def nodes_in(nodes: tuple[str, ...], room: int | None = None) -> str:
-    """Name ONNX nodes in at most `room` columns: `conv_12 … relu_13 (5 nodes)`."""
+    """Name ONNX nodes in at most `room` columns: `conv_12 … relu_13 (5 nodes)`, or `conv_12 +4`."""
     if len(nodes) < 2:
         text = _NOT_PRINTABLE.sub("\ufffd", "".join(nodes))
         return text if room is None else shorten(text, room)
@@ -64,8 +64,9 @@ def nodes_in(nodes: tuple[str, ...], room: int | None = None) -> str:
     if room is None or cell_len(f"{first} … {last}{tail}") <= room:
         return f"{first} … {last}{tail}"
     left = room - len(tail) - len(" … ")
-    if left < 6:
-        return shorten(tail.strip(" ()"), room)
+    if left < 2 * LEAST:
+        more = f" +{len(nodes) - 1}"
+        return shorten(first, room - len(more)) + more
     half = max(left // 2, left - cell_len(last))
     first = shorten(first, half)
     return f"{first} … {shorten(last, left - cell_len(first))}{tail}"

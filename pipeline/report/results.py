@@ -11,8 +11,10 @@ from ..memory.files.plan_file import SavedPlan
 from ..memory.footprint import FootprintReport
 from ..memory.placement.plan_arena import ArenaPlan
 from ..program import Program
+from ..verify.measure.board_time import RunCycles
 from .arena.explain import Explanation, explain
 from .arena.explain_flash import FlashExplained, explain_flash
+from .arena.explain_nodes import NodesExplained, explain_nodes
 from .front_table import remedy_lines
 from .levers import LeversFound
 
@@ -34,7 +36,7 @@ class Result:
     """Results of one model on one target, as far as they are there.
 
     `saved` is the plan of the library, `before` that of the same kernels in the order given, with nothing shared.
-    `search`, `front` and `kernels` are the objects of the files of those names. `levers` are those that led to the
+    `search`, `front`, `kernels` and `cycles` are the contents of the files of those names. `levers` are those that led to the
     arena, None if they are not known. `accuracy` is that on the model's samples; without it, `why_unevaluated` may say why. `declared`: by params.yaml, whose settings remedies name; else those of a command.
     """
 
@@ -45,6 +47,7 @@ class Result:
     search: Json | None = None
     front: Json | None = None
     kernels: Json | None = None
+    cycles: RunCycles | None = None
     levers: LeversFound | None = None
     accuracy: AccuracyReport | None = None
     why_unevaluated: str = ""
@@ -83,6 +86,10 @@ class Result:
     def remedies(self) -> list[str]:
         """Say which settings of the search lower ram."""
         return remedy_lines(self.search if self.levers else None, self.footprint.best, self.declared)
+
+    def nodes(self) -> NodesExplained | None:
+        """Explain a run node by node, if the plan is there."""
+        return None if self.saved is None else explain_nodes(self.saved, self.before, self.cycles)
 
     def flash(self) -> FlashExplained | None:
         """Explain flash, if the plan is there."""

@@ -52,6 +52,15 @@ def format_bytes(nbytes: int) -> str:
     return f"{sign}{size / _UNITS['GiB']:.1f} GiB"
 
 
+def format_count(count: int) -> str:
+    """Format a count as `999`, `14.7 k`, `691 k` or `2.95 M`: three digits from 1,000 on."""
+    for unit, scale in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= 0.9995 * scale:  # 999,500 would round to 1000 k
+            value = count / scale
+            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
+    return str(count)
+
+
 def format_milliseconds(value: float) -> str:
     """Format a time as `0.042 ms`, `12.3 ms` or `1,180 ms`: three digits, or whole milliseconds."""
     return f"{value:.3g} ms" if value < 100 else f"{value:,.0f} ms"

@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from ..memory import ArenaPlan
     from ..passes.program.layout import Layout
     from ..passes.sequence.sequence import Sequence
-    from ..program import Program
 
 
 @dataclass(frozen=True)
 class BuiltPlan:
     """Library of one plan that verified; `workspace` is in bytes.
 
-    `before` is the program of the same kernels in the order given, with their workspaces: nothing is shared or split.
+    `before` has the same kernels in the order given, with their workspaces: nothing is shared, split or scheduled.
     """
 
-    before: Program
+    before: Lowered
     lowered: Lowered
     plan: ArenaPlan
     workspace: int
@@ -76,4 +75,4 @@ def build_plan(
         wait_for_others=lambda: None if results is None else results.all(),
         background_cases=lambda: results.of(1) if results is not None and checked == verify else None,
     )  # fmt: skip
-    return BuiltPlan(plain.program, lowered, plan, workspace, measured, library)
+    return BuiltPlan(plain, lowered, plan, workspace, measured, library)

@@ -1,4 +1,4 @@
-"""Products of tensors are told without a schedule: reductions of one tensor never count as such."""
+"""Products of tensors are told and counted without a schedule: reductions of one tensor never count as such."""
 
 import pytest
 
@@ -7,13 +7,20 @@ pytest.importorskip("tvm")
 from tvm import relax
 
 from passfit.kernels.rules.vector_reduction import vector_reduction
-from passfit.tir.counts.product_operands import multiplies_tensors
+from passfit.tir.counts.product_operands import multiplies_tensors, multiply_adds
 
 from ..kernels.programs import lowered, weight
 
 pytestmark = pytest.mark.tvm
 op = relax.op
 
+_COUNTS = {
+    "convolution": 4 * 14 * 14 * 8 * 3 * 3,
+    "padded convolution": 4 * 16 * 16 * 8 * 3 * 3,
+    "depthwise convolution": 8 * 16 * 16 * 3 * 3,
+    "matrix product": 8 * 16 * 32 * 16,
+    "product of a maximum": 8 * 16 * 32 * 16,
+}
 _PRODUCTS = {
     "convolution": lambda x: op.nn.conv2d(x, weight(4, 8, 3, 3)),
     "padded convolution": lambda x: op.nn.conv2d(x, weight(4, 8, 3, 3), padding=1),
@@ -37,5 +44,7 @@ def test_a_product_is_no_reduction_of_one_tensor(name: str) -> None:
     program = lowered([(1, 8, 16, 16)], (_PRODUCTS | _OTHERS)[name])
     found = [multiplies_tensors(kernel) for kernel in program.kernels.values()]
     assert any(found) == (name in _PRODUCTS)
+    if name != "sum of a tensor and its maximum":  # a multiply-add, of one tensor
+        assert sum(map(multiply_adds, program.kernels.values())) == _COUNTS.get(name, 0)
     for kernel, product in zip(program.kernels.values(), found, strict=True):
         assert not (product and vector_reduction(kernel, one_operand=True))

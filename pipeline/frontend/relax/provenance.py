@@ -10,6 +10,7 @@ Imports TVM lazily; a graph made by other means has no names, hence no nodes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import tvm
     from tvm import relax
 
+#: elements up to which constants are compared
+_SMALL = 64
 _NAMED = re.compile(r"onnx(\d+)_\d*")
 
 #: a value: ("input", position), ("constant", tensor) or (callee, arguments …), each interned to a number
@@ -125,8 +128,7 @@ def _number(
     if isinstance(expr, ir.GlobalVar):
         return _intern(numbers, ("function", expr.name_hint))
     if isinstance(expr, ir.GenericConst):
-        # Passes hand the same tensor on; a handle is equal to another one of the same tensor.
-        return _intern(numbers, ("constant", expr.value))
+        return _intern(numbers, ("constant", *_content(expr.value)))
     return _intern(numbers, ("other", str(expr)))
 
 
@@ -145,6 +147,16 @@ def _callee(call: relax.Call) -> str:
     """Return the callee and its attributes, equal for equal calls before and after fusion."""
     name = getattr(call.op, "name", None) or getattr(call.op, "name_hint", None) or "function"
     return f"{name} {call.attrs} {[str(ty) for ty in call.ty_args]}"
+
+
+def _content(tensor: tvm.runtime.Tensor) -> Key:
+    """Return the content of a small tensor, else its handle, which equals another one of the same tensor.
+
+    Passes hand tensors on, but functions that look alike become one, with the constants of the first.
+    """
+    if math.prod(tensor.shape) > _SMALL:
+        return (tensor,)
+    return str(tensor.dtype), tuple(tensor.shape), tensor.numpy().tobytes()
 
 
 def _intern(numbers: dict[Key, int], key: Key) -> int:

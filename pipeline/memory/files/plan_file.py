@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ...errors import ConfigError, PlanError
@@ -33,20 +34,24 @@ class CodePart:
 class SavedPlan:
     """Content of plan.json; `alignment` is in bytes.
 
-    `code` are the kernels of the library, largest first; none where nothing was built.
+    `code` are the kernels of the library, largest first; none where nothing was built. `macs` are the multiply-adds of one
+    call of each kernel, as far as they were counted.
     """
 
     program: Program
     plan: ArenaPlan
     alignment: int
     code: tuple[CodePart, ...] = ()
+    macs: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_plan(saved: SavedPlan, path: Path) -> None:
     """Write plan.json, the same bytes for the same plan. Raises OutputError."""
     head = {"version": VERSION, "alignment": saved.alignment, "plan": asdict(saved.plan)}
     code = [asdict(part) for part in saved.code]
-    write_text(path, json_lines(head | {"code": code, "program": program_to_json(saved.program)}))
+    write_text(
+        path, json_lines(head | {"code": code, "macs": dict(saved.macs), "program": program_to_json(saved.program)})
+    )
 
 
 def read_plan(path: Path) -> SavedPlan:
@@ -69,4 +74,5 @@ def parse_plan(text: str, path: str) -> SavedPlan:
     except PlanError as error:
         raise ConfigError(f"'{path}' was changed: {error}", _HINT) from error
     code = decode(tuple[CodePart, ...], json.dumps(data.get("code", [])), path, _HINT)
-    return SavedPlan(program, plan, alignment, code)
+    macs = decode(dict[str, int], json.dumps(data.get("macs", {})), path, _HINT)
+    return SavedPlan(program, plan, alignment, code, macs)

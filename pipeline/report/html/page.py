@@ -28,7 +28,7 @@ from .sections import (
     error_text,
     footprint_section,
     history_section,
-    kernels_section,
+    nodes_section,
     sequence_section,
     time_section,
 )
@@ -71,7 +71,7 @@ def _articles(results: Results) -> Iterator[Article]:
     for number, result in enumerate(results.results, 1):
         sections = [
             footprint_section(result), arena_section(result), sequence_section(result), time_section(result),
-            kernels_section(result), accuracy_section(result), samples_section(result), changes_section(result, results),
+            nodes_section(result), accuracy_section(result), samples_section(result), changes_section(result, results),
             history_section(result, results.history),
         ]  # fmt: skip
         good = result.footprint.fits

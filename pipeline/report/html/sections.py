@@ -13,6 +13,7 @@ from ..arena.blocks import blocks_of, body_blocks, highest
 from ..arena.explain import peak_step
 from ..arena.explain_bodies import explain_bodies
 from ..arena.explain_flash import ALIGNMENT, REST
+from ..arena.explain_nodes import CYCLES_ARE, title_of
 from ..effects_table import signed
 from ..fit import nodes_in
 from ..footprint_table import footprint_rows, measured_phrase, verdict_phrase
@@ -223,28 +224,38 @@ def time_section(result: Result) -> Section:
     return Section("Ram against time", [*shown, *lines, table])
 
 
-def kernels_section(result: Result) -> Section:
-    """Show kernels by time beside their roofline."""
+def nodes_section(result: Result) -> Section:
+    """Show the nodes of a run, and kernels by time beside their roofline."""
+    nodes = result.nodes()
+    parts: list[Part] = []
+    if nodes is not None and nodes.parts:
+        rows = [
+            (title_of(part) if part else f"{len(nodes.parts) - _ROWS} more", *cells)
+            for part, cells in nodes.rows(_ROWS)
+        ]
+        parts += [Text(f"{nodes.summary}.")] if nodes.summary else []
+        parts += [Text(f"{CYCLES_ARE}.")] if nodes.mhz else []
+        parts.append(Table(nodes.columns, rows, fold=f"Nodes ({len(nodes.parts)})"))
+    return Section("Nodes and their time", [*parts, *_timed_kernels(result)])
+
+
+def _timed_kernels(result: Result) -> Iterator[Part]:
+    """Yield the kernels as timed, or why they were not."""
     if result.kernels is None or result.why_untimed:
         slow, why = result.footprint.slow_summary, result.why_untimed
-        return Section(
-            "Kernels by time", [Text(f"The kernels were not timed: {why}."), *([Text(slow)] if slow else [])]
-        )
+        if result.cycles is None:
+            yield Text(f"The kernels were not timed: {why}.")
+        if slow:
+            yield Text(slow)
+        return
     rows = [
         (each["name"], each["nodes"], f"{each['µs']:,.1f}", f"{each['at least µs']:,.1f}", f"{each['roofline']:.2f}")
         for each in kernel_rows(result.kernels)
     ]
     total = result.kernels["run_ns"] / 1e6
-    table = Table(
-        ("kernel", "ONNX nodes", ">µs", ">at least µs", ">roofline"), rows[:_ROWS], fold=f"All kernels ({len(rows)})"
-    )
-    return Section(
-        "Kernels by time",
-        [
-            Chart(f"{total:,.3f} ms a run; the mark is the least time by the roofline", kernels_chart(result.kernels)),
-            table,
-        ],
-    )
+    yield Chart(f"{total:,.3f} ms a run; the mark is the least time by the roofline", kernels_chart(result.kernels))
+    columns = ("kernel", "ONNX nodes", ">µs", ">at least µs", ">roofline")
+    yield Table(columns, rows[:_ROWS], fold=f"All kernels ({len(rows)})")
 
 
 def accuracy_section(result: Result) -> Section:

@@ -1,9 +1,11 @@
-"""Distinguish products of tensors from other reductions without a schedule: most kernels that reduce are convolutions."""
+"""Count products of tensors, and distinguish them from other reductions, without a schedule: most kernels that reduce are convolutions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+import tvm_ffi
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
@@ -28,15 +30,30 @@ def multiplies_tensors(kernel: PrimFunc) -> bool:
     return any(block.init is not None and len(_walked_tensors(block, writers)) > 1 for block in blocks)
 
 
+def multiply_adds(kernel: PrimFunc) -> int:
+    """Count the multiply-adds of one call of an unscheduled kernel: those of padding, too."""
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(kernel.body, (SBlock, found.append))
+    sums = (block for block in found if block.init is not None and isinstance(block.body, BufferStore))
+    return sum(
+        math.prod(extent_of(axis.dom.extent) for axis in block.iter_vars)
+        for block in sums
+        if len({load.source for load in _walking(block)} - {block.body.buffer}) > 1
+    )
+
+
 def _walked_tensors(block: SBlock, writers: Mapping[Var, SBlock]) -> set[Var]:
     """Return the tensors of which a reduction walks other elements with each iteration."""
-    summed = [axis.var for axis in block.iter_vars if int(axis.iter_type) == _REDUCE]
-    found = (_origin(load.source, writers) for load in loads(block.body.value) if _walks(load, summed))
+    found = (_origin(load.source, writers) for load in _walking(block))
     return {each for each in found if each is not None and not each.same_as(block.body.buffer)}
 
 
-def _walks(load: TensorLoad, axes: list[Var]) -> bool:
-    return any(uses(index, var) for index in _long(load) for var in axes)
+def _walking(block: SBlock) -> list[TensorLoad]:
+    """List the loads of a reduction that walk other elements with each iteration."""
+    summed = [axis.var for axis in block.iter_vars if int(axis.iter_type) == _REDUCE]
+    return [
+        load for load in loads(block.body.value) if any(uses(index, var) for index in _long(load) for var in summed)
+    ]
 
 
 def _origin(tensor: Var, writers: Mapping[Var, SBlock]) -> Var | None:

@@ -5,11 +5,12 @@ The file cycles.json next to a library holds the functions, the slowest first: i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from ...codegen.elf import functions_of
 from ...memory.measured import EstimatedTime
-from ...support.text_files import json_lines, write_text
+from ...support.text_files import decode, json_lines, read_text, write_text
 from ...targets.core_timings import Block, Cycles, by_function, core_timings, cycles_of
 from ...targets.memory import first_of
 from ..linked.image import LinkedImage
@@ -28,6 +29,20 @@ class FunctionCycles:
     function: str
     instructions: int
     cycles: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class RunCycles:
+    """Content of cycles.json: the clock of the board, and the functions of one run."""
+
+    mhz: int
+    functions: tuple[FunctionCycles, ...]
+
+
+def read_cycles(folder: Path) -> RunCycles | None:
+    """Read the cycles.json of a result folder; None without one. Raises ConfigError for a malformed file."""
+    place, hint = folder / CYCLES, "Run the compilation that writes it again."
+    return decode(RunCycles, read_text(place, hint), str(place), hint) if place.is_file() else None
 
 
 def counting(linked: LinkedImage) -> LinkedImage:
@@ -58,13 +73,13 @@ def estimate_time(linked: LinkedImage, runs: int, instructions: int) -> Estimate
         return None
     waits = first_of(board.memories, "flash").wait_states or 0
     cycles = {name: cycles_of(own, core, waits).times(1 / runs) for name, own in found.items()}
-    rows = [
+    rows = tuple(
         FunctionCycles(name.removeprefix(f"{linked.library.name}_"), round(counts[name]), _whole(each))
         for name, each in sorted(cycles.items(), key=lambda item: (-item[1].likely, item[0]))
-    ]
+    )
     total = EstimatedTime(_whole(sum(cycles.values(), Cycles(0, 0, 0))), board.mhz)
     place = linked.library.archive.with_name(CYCLES)
-    write_text(place, json_lines({"mhz": board.mhz, "functions": [vars(each) for each in rows]}))
+    write_text(place, json_lines(asdict(RunCycles(board.mhz, rows))))
     return total
 
 

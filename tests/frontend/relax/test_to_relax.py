@@ -16,6 +16,8 @@ from passfit.frontend.canonicalise import import_model
 from passfit.frontend.refuse.operators import OPERATORS
 from passfit.frontend.relax.provenance import provenance
 from passfit.frontend.relax.to_relax import to_relax
+from passfit.passes.sequence.replay import lower_by_sequence
+from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 
 from ...models import model_of, save
 
@@ -41,17 +43,36 @@ def convolutions(tmp_path: Path):
 
 
 def test_every_kernel_names_its_nodes_though_functions_are_shared(tmp_path: Path) -> None:
+    model = convolutions(tmp_path)
+    assert list(nodes_of_kernels(model)) == [("conv1", "norm1", "relu1"), ("conv2", "norm2", "relu2"), ("pool",)]
+
+
+def test_kernels_name_their_nodes_though_shared_functions_hold_constants_of_the_first(tmp_path: Path) -> None:
+    nodes, source = [], "x"
+    for number in (1, 2):
+        names = [f"{name}{number}" for name in ("q", "scale", "zero")]
+        nodes += [
+            node("DynamicQuantizeLinear", [source], names, name=f"quantise{number}"),
+            node("DequantizeLinear", names, [f"d{number}"], name=f"dequantise{number}"),
+            node("Relu", [f"d{number}"], [source := f"r{number}"], name=f"relu{number}"),
+        ]
+    model = import_model(save(model_of(nodes, {"x": [1, 4, 8, 8]}, [source]), tmp_path))
+    lowered = lower_by_sequence(Sequence.parse(TVM_DEFAULT), to_relax(model), model, "m")
+    found = [step.nodes for step in lowered.program.steps]
+    assert all(found) and {"quantise1", "quantise2", "relu2"} <= {name for each in found for name in each}
+
+
+def nodes_of_kernels(model):
+    """Return the nodes of each kernel after TVM's fusion."""
     from tvm.relax import transform as T
 
-    model = convolutions(tmp_path)
     before = to_relax(model)
     for each in (
         T.DecomposeOpsForInference(), T.CanonicalizeBindings(), T.FoldConstant(), T.LegalizeOps(),
         T.AnnotateTIROpPattern(), T.FoldConstant(), T.DeadCodeElimination(),
     ):  # fmt: skip
         before = each(before)
-    found = provenance(model, before, T.FuseOps()(before))
-    assert list(found.values()) == [("conv1", "norm1", "relu1"), ("conv2", "norm2", "relu2"), ("pool",)]
+    return list(provenance(model, before, T.FuseOps()(before)).values())
 
 
 def test_ports_keep_their_order(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def place(tmp_path_factory):
 
 @given(program=programs())
 def test_a_plan_survives_its_file(place, program):
-    saved = SavedPlan(program, plan_arena(program, 32), 32)
+    saved = SavedPlan(program, plan_arena(program, 32), 32, macs={"k0": 7})
     write_plan(saved, place)
     first = place.read_bytes()
     assert read_plan(place) == saved
@@ -36,6 +36,7 @@ def test_a_plan_survives_its_file(place, program):
         (lambda d: d["plan"].update(offsets=[0, 0, 0]), "was changed: Buffers 'b0'"),
         (lambda d: d.pop("program"), "plan.json"),
         (lambda d: d.update(code=[{"name": "k"}]), "nbytes is missing"),
+        (lambda d: d.update(macs={"k": "7"}), "k should be a valid integer"),
         (lambda d: d["program"]["steps"][0].update(reads=[9]), "uses tensor 9"),
     ],
 )

@@ -20,7 +20,7 @@ from ...strategies import NAMES, chain, programs
 from ..results import EVIL, accuracy, bare, result, results, saved
 
 SECTIONS = (
-    "Footprint", "Arena", "Sequence", "Ram against time", "Kernels by time", "Accuracy", "Accuracy on samples", "Changes", "History",
+    "Footprint", "Arena", "Sequence", "Ram against time", "Nodes and their time", "Accuracy", "Accuracy on samples", "Changes", "History",
 )  # fmt: skip
 
 
