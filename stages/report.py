@@ -1,10 +1,10 @@
-"""Stage `report`: write one HTML file with everything about the results, and the data of DVC's plots."""
+"""Stage `report`: write a page with everything about the results, one of the passes, and the data of DVC's plots."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from passfit.artifacts.html_report import REPORT, page_of, write_page
+from passfit.artifacts.html_report import REPORT, pages_of, write_pages
 from passfit.artifacts.plots import PLOTS, write_plots
 from passfit.artifacts.read_results import read_repo
 from passfit.params.params import Params
@@ -13,12 +13,12 @@ from passfit.support.sizes import format_bytes
 
 
 def report(params: Params) -> str:
-    """Write out/report/index.html and out/report/plots/."""
+    """Write out/report/index.html, index-passes.html and plots/."""
     results = read_repo(Path(), params)
-    text = page_of(results)
+    pages = pages_of(results, REPORT)
     write_plots(results, PLOTS)
-    write_page(text, REPORT)
-    return f"{REPORT}: {format_bytes(len(text.encode()))}"
+    write_pages(pages)
+    return f"{REPORT}: {format_bytes(len(pages[REPORT].encode()))}"
 
 
 if __name__ == "__main__":

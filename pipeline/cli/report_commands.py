@@ -25,8 +25,11 @@ def report(
         str | None, typer.Option("--against", help="compare with this git revision; default: the last that differs")
     ] = None,
 ) -> None:
-    """Write one HTML file with everything about the results; it needs no network."""
-    from ..artifacts.html_report import REPORT, folders_page, repo_page, write_page
+    """Write an HTML file with everything about the results; it needs no network.
+
+    That of a repo has one of its passes next to it.
+    """
+    from ..artifacts.html_report import REPORT, folders_page, repo_pages, write_pages
     from ..errors import ConfigError
     from ..params.params import load_params
 
@@ -34,9 +37,13 @@ def report(
         raise ConfigError(
             "--against compares the results of a repo, not of folders.", "Omit it, or run `passfit compare`."
         )
-    text = folders_page(folders) if folders else repo_page(Path(), load_params(Path("params.yaml")), against)
-    write_page(text, out or REPORT)
-    typer.echo(f"wrote {out or REPORT}")
+    path = out or REPORT
+    if folders:
+        pages = {path: folders_page(folders)}
+    else:
+        pages = repo_pages(Path(), load_params(Path("params.yaml")), path, against)
+    write_pages(pages)
+    typer.echo(f"wrote {path}")
 
 
 def compare(

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from passfit.artifacts.git import git_files
-from passfit.artifacts.html_report import repo_page
+from passfit.artifacts.html_report import repo_pages
 from passfit.artifacts.read_results import read_repo, results_in
 from passfit.artifacts.revision import earlier_results, history, results_at_revision
 from passfit.errors import ConfigError
@@ -113,7 +113,9 @@ def test_a_report_compares_with_the_plan_of_the_last_result_that_differs(repo: R
     write_plan(saved(chain(64, 512, 64, 64)), repo.footprint(ram=640).with_name("plan.json"))
     name, found = earlier_results(repo.path, read_repo(repo.path, load_params(repo.path / "params.yaml")))[PAIR]
     assert name.endswith(" (then)") and found.saved is not None and found.saved.plan.arena == 768
-    assert "no plan.json of the result before" not in repo_page(repo.path, load_params(repo.path / "params.yaml"))
+    assert "no plan.json of the result before" not in "".join(
+        repo_pages(repo.path, load_params(repo.path / "params.yaml"), repo.path / "r.html").values()
+    )
 
 
 def test_times_and_errors_are_those_of_the_library_where_it_can_be_read(repo: Repo):

@@ -10,7 +10,7 @@ import pytest
 from passfit import api
 from passfit.artifacts.places import kernels_file
 from passfit.params.params import Params, load_params
-from passfit.report.html.sections import kernels_section
+from passfit.report.html.sections import nodes_section
 from passfit.stages.kernels import kernels
 from passfit.targets import Runner
 
@@ -28,7 +28,7 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def said(found: dict) -> str:
-    return kernels_section(result().__class__(result().footprint, kernels=found)).parts[0].words
+    return nodes_section(result().__class__(result().footprint, kernels=found)).parts[0].words
 
 
 def test_by_default_nothing_is_built_and_the_file_says_why(params):

@@ -23,8 +23,11 @@ def test_the_page_of_all_results_is_written_the_same_each_time(tmp_path, monkeyp
         and b"a @ rpi4" in written
         and b"a @ x86-64: there is no result" in written
     )
+    passes = (tmp_path / "out" / "report" / "index-passes.html").read_bytes()
+    assert b"index-passes.html" in written and b"Effects of passes on each other: b" in passes
     report(repo.params)
     assert (tmp_path / "out" / "report" / "index.html").read_bytes() == written
+    assert (tmp_path / "out" / "report" / "index-passes.html").read_bytes() == passes
 
 
 def test_the_data_of_the_plots_is_that_of_the_results(tmp_path, monkeypatch):

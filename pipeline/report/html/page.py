@@ -1,4 +1,4 @@
-"""Put the page together: sections in a template, with the plotting library inside, in one file of the same bytes each time.
+"""Put a page together: sections in a template, with the plotting library inside, in one file of the same bytes each time.
 
 The page asks for nothing from any network, and may not: its content security policy allows only its own two scripts, by
 their digests. So a name in a model that looks like a script is text, and would not run if it were not.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,8 +37,21 @@ from .sections import (
 _ROOM = 64
 
 
-def page(results: Results) -> str:
-    """Return the page of all results as HTML."""
+def page(results: Results, passes: str = "") -> str:
+    """Return the page of all results as HTML; `passes` is the address of the page of passes, empty without one."""
+    link = (passes, "For compiler engineers: the effects of passes on each other") if passes else None
+    return _page(results, results.title, [_overview(results)], list(_articles(results)), link)
+
+
+def passes_page(results: Results, report: str) -> str:
+    """Return the page of the effects of passes on each other as HTML; `report` is the address of that of all results."""
+    sections = [_effects(model, effects) for model, effects in results.effects.items()] or [_NO_EFFECTS]
+    return _page(results, f"Passes of {results.title}", sections, [], (report, "All results"))
+
+
+def _page(
+    results: Results, title: str, sections: Sequence[Section], articles: Sequence[Article], link: tuple[str, str] | None
+) -> str:
     import jinja2
 
     folder = Path(__file__).parent
@@ -56,11 +69,11 @@ def page(results: Results) -> str:
     environment.tests["sentence"] = lambda part: isinstance(part, Text)
     draw = (folder / "draw.js").read_text(encoding="utf-8")
     return environment.get_template("page.html.j2").render(
-        title=results.title,
+        title=title,
         versions=results.versions,
-        overview=_overview(results),
-        articles=list(_articles(results)),
-        passes=[_effects(model, effects) for model, effects in results.effects.items()] or [_NO_EFFECTS],
+        sections=sections,
+        articles=articles,
+        link=link,
         style=_safe((folder / "style.css").read_text(encoding="utf-8")),
         scripts=[_safe(_library()), _safe(draw)],
         digests=[_digest(_library()), _digest(draw)],

@@ -12,7 +12,7 @@ from passfit.data.accuracy import Score
 from passfit.memory import lifetimes, plan_arena
 from passfit.memory.footprint import Budget
 from passfit.report.arena.blocks import blocks_of
-from passfit.report.html import page
+from passfit.report.html import page, passes_page
 from passfit.report.results import Result, Results
 
 from ...profiles import examples
@@ -60,9 +60,9 @@ def test_the_same_results_are_the_same_bytes(full: str):
 
 def test_every_section_is_there_and_charts_show_the_figures(full: str):
     read = Elements(full)
-    assert all(title in read.text for title in (*SECTIONS, "All results", "Effects of passes on each other"))
+    assert all(title in read.text for title in (*SECTIONS, "All results"))
     charts = [json.loads(text) for kind, text in read.scripts if kind == "application/json"]
-    assert len(charts) == full.count('class="chart"') == 2 * 7 + 2
+    assert len(charts) == full.count('class="chart"') == 2 * 7 + 1
     assert all(chart["data"]["values"] for chart in charts)
     assert "n @ t: there is no result" in read.text
 
@@ -107,9 +107,18 @@ def test_a_section_without_anything_to_show_says_so():
     text = " ".join(Elements(page(Results("r", [bare()]))).text.split())
     for said in (
         "no plan.json", "no sequence.json", "no search left its search.json", "The kernels were not timed", "did not run",
-        "Git has no other footprint", "The passes were not profiled",
+        "Git has no other footprint",
     ):  # fmt: skip
         assert said in text
+
+
+def test_passes_have_a_page_of_their_own_and_the_pages_link_to_each_other():
+    report, passes = page(results(), "p.html"), passes_page(results(), "r.html")
+    assert "legalize" in passes and "Effects of passes on each other: m, on t" in Elements(passes).text
+    assert "Effects of passes on each other" not in Elements(report).text and "Footprint" not in Elements(passes).text
+    for one, other in ((report, "p.html"), (passes, "r.html")):
+        assert [each["href"] for _, each in Elements(one).tags if each.get("href", "").endswith(".html")] == [other]
+    assert "The passes were not profiled" in Elements(passes_page(Results("r", [bare()]), "r.html")).text
 
 
 def test_the_page_may_run_its_own_two_scripts_alone_and_load_nothing(full: str):
