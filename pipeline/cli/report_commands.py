@@ -38,11 +38,11 @@ def report(
             "--against compares the results of a repo, not of folders.", "Omit it, or run `passfit compare`."
         )
     path = out or REPORT
-    if folders:
-        pages = {path: folders_page(folders)}
-    else:
-        pages = repo_pages(Path(), load_params(Path("params.yaml")), path, against)
-    write_pages(pages)
+    write_pages(
+        {path: folders_page(folders)}
+        if folders
+        else repo_pages(Path(), load_params(Path("params.yaml")), path, against)
+    )
     typer.echo(f"wrote {path}")
 
 
