@@ -27,7 +27,7 @@ _FAR = 4
 #: characters of a name beside a chart
 _ROOM = 26
 #: width of a cell of the effects, in pixels: the matrix may be wider than the page, and scrolls
-_CELL = 58
+_CELL = 78
 #: kernels drawn
 KERNELS = 25
 
@@ -79,11 +79,11 @@ def overview_chart(results: Sequence[Result]) -> Spec:
     encoding = {
         "x": x,
         "x2": {"field": "to"},
-        "y": _rows("row", 150),
+        "y": _rows("row", 150, "split(datum.label, ' @ ')"),  # the target below the model
         "color": coloured("part", colours),
         "tooltip": tips("row", "part", "size"),
     }
-    return chart(bars, 26 * len(results), {"mark": {"type": "bar", "cornerRadius": 2}, "encoding": encoding})
+    return chart(bars, 36 * len(results), {"mark": {"type": "bar", "cornerRadius": 2}, "encoding": encoding})
 
 
 def _bars(row: str, of: Footprint | Baseline, quantity: str) -> Iterator[dict[str, Any]]:
@@ -100,13 +100,13 @@ def _bars(row: str, of: Footprint | Baseline, quantity: str) -> Iterator[dict[st
             end += nbytes
 
 
-def _rows(field: str, room: int = 90) -> Spec:
+def _rows(field: str, room: int = 90, label: str = "datum.label") -> Spec:
     return {
         "field": field,
         "type": "nominal",
         "sort": None,
         "title": None,
-        "axis": {"labelLimit": room, "ticks": False, "domain": False},
+        "axis": {"labelExpr": label, "labelLimit": room, "ticks": False, "domain": False},
     }
 
 

@@ -39,19 +39,23 @@ _ROOM = 64
 
 def page(results: Results, passes: str = "") -> str:
     """Return the page of all results as HTML; `passes` is the address of the page of passes, empty without one."""
+    articles = list(_articles(results))
+    opened = next((each.place for each in articles if not each.good), articles[0].place if articles else "")
     link = (passes, "For compiler engineers: the effects of passes on each other") if passes else None
-    return _page(results, results.title, [_overview(results)], list(_articles(results)), link)
+    return _page(results, results.title, [_overview(results)], link, articles, opened)
 
 
 def passes_page(results: Results, report: str) -> str:
     """Return the page of the effects of passes on each other as HTML; `report` is the address of that of all results."""
     sections = [_effects(model, effects) for model, effects in results.effects.items()] or [_NO_EFFECTS]
-    return _page(results, f"Passes of {results.title}", sections, [], (report, "All results"))
+    return _page(results, f"Passes of {results.title}", sections, (report, "All results"))
 
 
 def _page(
-    results: Results, title: str, sections: Sequence[Section], articles: Sequence[Article], link: tuple[str, str] | None
-) -> str:
+    results: Results, title: str, sections: Sequence[Section], link: tuple[str, str] | None,
+    articles: Sequence[Article] = (), opened: str = "",
+) -> str:  # fmt: skip
+    """Fill the template; the article `opened` is unfolded."""
     import jinja2
 
     folder = Path(__file__).parent
@@ -73,6 +77,7 @@ def _page(
         versions=results.versions,
         sections=sections,
         articles=articles,
+        opened=opened,
         link=link,
         style=_safe((folder / "style.css").read_text(encoding="utf-8")),
         scripts=[_safe(_library()), _safe(draw)],
@@ -96,7 +101,9 @@ def _articles(results: Results) -> Iterator[Article]:
 
 def _overview(results: Results) -> Section:
     """Open with the answer: how many results fit, and each with its limits, the tightest first."""
-    tightest_first = sorted(enumerate(results.results, 1), key=lambda each: (-_fullness(each[1]), each[0]))
+    tightest_first = sorted(
+        enumerate(results.results, 1), key=lambda each: (-max(_use(each[1]).values(), default=0.0), each[0])
+    )
     evaluated = any(result.accuracy for result in results.results)
     columns = ["model @ target", "", ">ram", ">limit", ">left", ">flash", ">limit", ">left", ">time"]
     columns += [*([">accuracy"] if evaluated else []), ">max error", ">ram ÷ tvm-default"]
@@ -128,8 +135,8 @@ def _answer(results: Results, tightest_first: list[tuple[int, Result]]) -> Itera
     total = len(tightest_first) + len(results.missing)
     if total:
         yield Text(f"{len(fitting)} of {total} fit.", loud=len(fitting) < total)
-    if fitting and (used := [_left(fitting[0], name) for name in ("ram", "flash")]) and any(used):
-        yield Text(f"The tightest is {fitting[0].name}: {', '.join(filter(None, used))}.")
+    if fitting and (left := _left(fitting[0])):
+        yield Text(f"The tightest is {fitting[0].name}: {left}.")
 
 
 def _limit(result: Result, quantity: str) -> int | None:
@@ -138,16 +145,19 @@ def _limit(result: Result, quantity: str) -> int | None:
     return budget if budget is not None or result.capacity is None else getattr(result.capacity, quantity)
 
 
-def _fullness(result: Result) -> float:
-    """Return the largest part of a limit in use."""
-    used = ((getattr(result.footprint.best, name), _limit(result, name)) for name in ("ram", "flash"))
-    return max((nbytes / limit for nbytes, limit in used if limit), default=0.0)
+def _use(result: Result) -> dict[str, float]:
+    """Return the parts of the limits in use, by memory."""
+    limits = ((name, _limit(result, name)) for name in ("ram", "flash"))
+    return {name: getattr(result.footprint.best, name) / limit for name, limit in limits if limit}
 
 
-def _left(result: Result, quantity: str) -> str:
-    """Say how much of a limit is left; empty without a limit."""
-    used, limit = getattr(result.footprint.best, quantity), _limit(result, quantity)
-    return "" if limit is None else f"{format_bytes(limit - used)} of {format_bytes(limit)} of {quantity} left"
+def _left(result: Result) -> str:
+    """Say how much is left of the fuller memory; empty without a limit."""
+    fuller = max(used, key=lambda name: used[name]) if (used := _use(result)) else ""
+    limit = _limit(result, fuller) if fuller else None
+    if limit is None:
+        return ""
+    return f"{format_bytes(limit - getattr(result.footprint.best, fuller))} of {format_bytes(limit)} of {fuller} left"
 
 
 def _memories(result: Result) -> Iterator[str]:

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium is not installed"),
 ]
-NARROW, WIDE = 360, 1600
+NARROW, HALF, WIDE = 360, 500, 1600
 INTERACTIVE = "a[href], summary, [tabindex='0']"
 
 
@@ -72,7 +72,7 @@ def show(browser, file: Path, width: int, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("width", [NARROW, HALF, WIDE])
 def test_the_page_is_drawn_without_errors_requests_or_overflow(browser, file: Path, width: int, scheme: str):
     show(browser, file, width, scheme)
     assert [entry["message"] for entry in browser.get_log("browser")] == []
@@ -93,7 +93,38 @@ def test_the_page_is_drawn_without_errors_requests_or_overflow(browser, file: Pa
         _screenshot(browser, Path(folder) / f"report-{width}-{scheme}.png", width)
 
 
-@pytest.mark.parametrize("width", [NARROW, 500, WIDE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [NARROW, HALF, WIDE])
+def test_the_verdict_of_each_result_is_in_the_first_screen_beside_its_name(
+    browser, file: Path, width: int, scheme: str
+):
+    show(browser, file, width, scheme)
+    browser.execute_script("window.scrollTo(0, 0)")
+    places = browser.execute_script(
+        """
+        const box = (each) => { const b = each.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; };
+        const rows = [...document.querySelectorAll("#main > section:first-of-type tbody tr")];
+        return [box(document.querySelector("#main p")), ...rows.flatMap(r => [box(r.cells[0]), box(r.querySelector(".good, .bad"))])];
+        """
+    )
+    assert len(places) == 1 + 2 * 2
+    assert all(left >= 0 and right <= width and top >= 0 and bottom <= 900 for left, right, top, bottom in places)
+    for name, verdict in zip(places[1::2], places[2::2], strict=True):
+        assert name[1] <= verdict[0] and name[2] <= verdict[2] < name[3]
+
+
+def test_names_of_results_are_whole_beside_their_bars(browser, tmp_path: Path):
+    model, targets = "causal-conv-of-speech", ("mps2-an386", "x86-64")
+    path = tmp_path / "report.html"
+    path.write_text(page(results(*(result(model=model, target=each) for each in targets))), encoding="utf-8")
+    show(browser, path, NARROW, "light")
+    words = browser.execute_script(
+        "return [...document.querySelectorAll('#main > section:first-of-type svg .role-axis-label text')].map(t => t.textContent)"
+    )
+    assert all(f"{model}{target}" in words for target in targets)
+
+
+@pytest.mark.parametrize("width", [NARROW, HALF, WIDE])
 def test_the_picture_of_the_readme_has_room_for_its_words(browser, width: int):
     size = {"width": width - 32, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

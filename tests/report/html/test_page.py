@@ -75,8 +75,17 @@ def test_the_page_opens_with_the_answer_and_the_tightest_result():
 
     opened = Elements(page(results(limited("m", 1 << 20), limited("k", 1)))).text
     assert opened.index("2 of 3 fit.") < opened.index("The tightest is k @ t: 1 B of") < opened.index("tvm-default:")
+    assert "of flash left" not in opened
     table = opened[opened.index("limit") :]
     assert table.index("k @ t") < table.index("m @ t")
+
+
+def test_the_first_result_that_does_not_fit_is_unfolded_else_the_first():
+    fine, other = result(), result(target="u")
+    fails = replace(other, footprint=replace(other.footprint, fits=False))
+    for shown, opened in (([fine, fails], "result-2"), ([fine, other], "result-1")):
+        tags = Elements(page(results(*shown))).tags
+        assert [each["id"] for tag, each in tags if tag == "details" and "open" in each] == [opened]
 
 
 def cells(html: str) -> str:
