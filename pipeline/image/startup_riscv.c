@@ -14,7 +14,9 @@ __attribute__((section(".vectors"), naked, used)) void reset(void);
 __attribute__((section(".vectors"), naked, used)) void reset(void) {
   __asm__ volatile(
       ".option push\n .option norelax\n la gp, __global_pointer$\n .option pop\n"
-      "la sp, stack_top\n la t0, fault\n csrw mtvec, t0\n j begin");
+      "la sp, stack_top\n la t0, fault\n"
+      ".option push\n .option arch, +zicsr\n csrw mtvec, t0\n .option pop\n"
+      "j begin");
 }
 
 __attribute__((aligned(4))) void fault(void) {
