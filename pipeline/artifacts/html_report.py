@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..errors import PassfitError
+from ..fit.answer import int8_answer
+from ..fit.verdict import FitVerdict, Sizes, TargetLimits, smallest_that_fits
 from ..params.params import Params
-from ..report.results import Pair, Results
+from ..report.results import Pair, Result, Results
+from ..search.settings import SearchSettings
 from ..support.text_files import write_text
+from ..targets import Target
+from ..targets.catalogue import load_catalogue
+from .places import canonical_model, given_model
 from .read_results import read_folders, read_repo
 from .revision import earlier_results, results_at_revision
 
 #: where the stage, and the command without --out, write it, relative to the repo
 REPORT = Path("out") / "report" / "index.html"
+#: effort of a quick search, in seconds of processor time, as that of `passfit fit`
+_QUICK = SearchSettings(seconds=1.0)
 
 
 def repo_pages(repo: Path, params: Params, path: Path, against: str | None = None) -> Mapping[Path, str]:
@@ -33,7 +42,7 @@ def pages_of(results: Results, path: Path, repo: Path = Path(), against: str | N
     """Return the page of `results`, at `path`, and next to it that of their passes, each with a link to the other."""
     from ..report.html import passes_page
 
-    passes = path.with_name(f"{path.stem}-passes.html")
+    results, passes = _add_advice(results, repo), path.with_name(f"{path.stem}-passes.html")
     return {path: _page(results, repo, against, passes.name), passes: passes_page(results, path.name)}
 
 
@@ -57,3 +66,44 @@ def write_pages(pages: Mapping[Path, str]) -> None:
     for path, text in pages.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
+
+
+def _add_advice(results: Results, repo: Path) -> Results:
+    """Add advice to the results of a repo that do not fit: the smallest board that would hold them, and int8."""
+    catalogue = load_catalogue(repo)
+
+    def advised(result: Result) -> Result:
+        device = catalogue[result.pair[1]]
+        boards = [each for each in catalogue.readable().values() if each.bare]
+        return replace(result, advice=(*_larger(result, device, boards), *_int8(result, device, repo)))
+
+    return replace(results, results=[each if each.footprint.fits else advised(each) for each in results.results])
+
+
+def _larger(result: Result, device: Target, boards: Sequence[Target]) -> Iterator[str]:
+    """Yield the smallest of `boards` that holds a result which is too large for its own, if that is one."""
+    best = result.footprint.best
+    sizes = Sizes(best.ram, 0, best.weights, best.code)
+    verdicts = {each.name: FitVerdict(each.name, sizes, TargetLimits(each.ram, each.flash)) for each in boards}
+    found = smallest_that_fits(verdicts.values())
+    if device.name in verdicts and not verdicts[device.name].fits and found is not None:
+        yield f"{found.target} is the smallest board of `passfit targets` with room for these sizes."
+
+
+def _int8(result: Result, device: Target, repo: Path) -> Iterator[str]:
+    """Yield that the model would fit in int8, if it does."""
+    model, target = result.pair
+    file, given = repo / canonical_model(model), repo / given_model(model)
+    if not file.is_file():
+        return
+    from ..fit.predicted_remedies import int8_reach
+    from ..frontend.imported_model import load
+
+    try:
+        imported = load(file, model, given=given if given.is_file() else None)
+    except PassfitError:
+        return
+    limits = TargetLimits.of(device, result.footprint.budget)
+    reach = int8_reach(imported, [device], {target: limits}, _QUICK)
+    if reach is not None:
+        yield f"{int8_answer(reach)}."

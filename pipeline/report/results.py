@@ -37,7 +37,7 @@ class Result:
 
     `saved` is the plan of the library, `before` that of the same kernels in the order given, with nothing shared.
     `search`, `front`, `kernels` and `cycles` are the contents of the files of those names. `levers` are those that led to the
-    arena, None if they are not known. `accuracy` is that on the model's samples; without it, `why_unevaluated` may say why. `declared`: by params.yaml, whose settings remedies name; else those of a command.
+    arena, None if they are not known. `accuracy` is that on the model's samples; without it, `why_unevaluated` may say why. `declared`: by params.yaml, whose settings remedies name; else those of a command. `advice` are sentences on a result that does not fit.
     """
 
     footprint: FootprintReport
@@ -53,6 +53,7 @@ class Result:
     why_unevaluated: str = ""
     capacity: Capacity | None = None
     declared: bool = False
+    advice: Sequence[str] = ()
 
     @property
     def pair(self) -> Pair:

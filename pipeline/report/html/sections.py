@@ -43,6 +43,7 @@ _ROWS = 200
 def footprint_section(result: Result) -> Section:
     """Show the parts of ram and flash against budget and capacity, and the measurements."""
     parts: list[Part] = [Text(verdict_phrase(result.footprint), loud=not result.footprint.fits)]
+    parts += [Text(each) for each in result.advice]
     charts = []
     for quantity in ("ram", "flash"):
         limits = _limits(result, quantity)
