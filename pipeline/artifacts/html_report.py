@@ -96,7 +96,7 @@ def _int8(result: Result, device: Target, repo: Path) -> Iterator[str]:
     file, given = repo / canonical_model(model), repo / given_model(model)
     if not file.is_file():
         return
-    from ..fit.predicted_remedies import int8_reach
+    from ..fit.predicted_remedies import in_int8, int8_reach
     from ..frontend.imported_model import load
 
     try:
@@ -104,6 +104,6 @@ def _int8(result: Result, device: Target, repo: Path) -> Iterator[str]:
     except PassfitError:
         return
     limits = TargetLimits.of(device, result.footprint.budget)
-    reach = int8_reach(imported, [device], {target: limits}, _QUICK)
+    reach = int8_reach(imported, in_int8(imported), [device], {target: limits}, _QUICK)
     if reach is not None:
         yield f"{int8_answer(reach)}."
