@@ -5,7 +5,8 @@
 Sources, by core. M4: Arm Cortex-M4 TRM (DDI 0439), tables 3-1 and 7-1. M0+: Cortex-M0+ TRM (DDI 0484), table 3-1, with the fast
 multiplier. M33: no table is published; that of the M4, at least a tenth less, as some pairs of short instructions issue
 together. M7 and M55: no table is published either; M7 by measured pairs (M. Owen, Cortex-M7 instruction cycle counts,
-quinapalus.com), M55 by its pipeline of four stages, single issue, low-overhead loops as branches. rv32imc: ESP32-C3 TRM, ch. 1, a
+quinapalus.com), M55 by its pipeline of four stages, single issue, low-overhead loops as branches; its vectors take two cycles, one of which
+the next one overlaps if it is of another kind (Arm, Helium Programmer's Guide, 'Beats': two of four a cycle). rv32imc: ESP32-C3 TRM, ch. 1, a
 core of four stages and single issue; its manual has no table.
 
 At least: perfect pairing, shortest division, no wait. At most: no pairing, longest division, every line of code waits for flash.
@@ -23,6 +24,7 @@ from typing import NamedTuple
 #: bytes that flash delivers at once, on the boards of the catalogue: 128 bits
 _LINE = 16
 _REGISTER = re.compile(r"\b(?:[rsdq]\d+|sb|sl|fp|ip|sp|lr|[ast]\d+|zero|ra|gp|tp)\b")
+_VECTOR = re.compile(r"\bq\d")
 _RANGE = re.compile(r"\{([^}]*)\}")
 
 
@@ -99,6 +101,8 @@ _M7 = _rows(
     (r"", _ONE, 0),
 )
 _M55 = _rows(
+    # QEMU reads loads and stores of vectors as those of coprocessors, and some other instructions not at all
+    (r".*\.q$|ldc|stc|\.byte", (1, 1.5, 2), 0),
     (r"it[te]*$", (0, 0, 1), 0),
     (r"v(div|sqrt)", (14, 15, 16), 0),
     (r"v?(ldm|stm|push|pop|ldrd|strd)", _ONE, 0.5),
@@ -174,7 +178,7 @@ class _Instruction(NamedTuple):
 def _instruction(line: str) -> _Instruction:
     """Parse an instruction as QEMU disassembles it: `vmla.f32 s0, s1, s2`, `ldm.w r3!, {r1, r2}`, `lw a0, 4(sp)`."""
     mnemonic, _, operands = line.partition(" ")
-    mnemonic = mnemonic.removesuffix(".w")
+    mnemonic = mnemonic.removesuffix(".w") + (".q" if _VECTOR.search(operands) else "")
     listed = _RANGE.search(operands)
     registers = len(listed[1].split(",")) if listed else 2 if mnemonic in ("ldrd", "strd") else 0
     names = _REGISTER.findall(operands)

@@ -30,7 +30,8 @@ class Machine:
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
     summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
-    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `rolled`
+    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `vmlava` says that
+    one instruction adds up sixteen products of bytes in one int32, as Helium's of that name: its vectors are for integers alone. `rolled`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
     before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
     to tile. `soft_floats` says that floats are computed by functions. Buffers of up to `stack` bytes are on the stack, where LLVM may keep them in registers.
@@ -45,6 +46,7 @@ class Machine:
     pairs: bool = False
     quads: bool = False
     dots: bool = False
+    vmlava: bool = False
     rolled: bool = False
     transposes: bool = False
     near: int = 16384
@@ -82,7 +84,8 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
     """
     if architecture in ("riscv32", "thumb"):
         floats = any(re.match(r"\+(f$|fp|vfp)", word) for word in features)
-        return replace(_SCALAR, dots="+dsp" in features, soft_floats=not floats)
+        vmlava = any(word.startswith("+mve") for word in features)
+        return replace(_SCALAR, dots="+dsp" in features, vmlava=vmlava, soft_floats=not floats)
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR

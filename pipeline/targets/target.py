@@ -93,9 +93,9 @@ class Target:
 
     @property
     def zig_cpu(self) -> str:
-        """Return cpu and features in words of zig, such as `cortex_m4+vfp4d16sp`."""
+        """Return cpu and features in words of zig, such as `cortex_m4+vfp4d16sp`: MVE is for kernels (codegen/bare/helium.py)."""
         features = "".join(each[0] + each[1:].replace("-", "_").replace(".", "_") for each in self.features)
-        return self.cpu.replace("-", "_") + features
+        return self.cpu.replace("-", "_") + re.sub(r"\+mve(_fp)?", "-mve_fp-mve", features)
 
     @property
     def bare(self) -> bool:

@@ -47,6 +47,13 @@ def test_requantised_sums_saturate_by_instructions(dtype, zero, last, lanes):
     assert all(name in text for name in (*INSTRUCTIONS, last)) and "fmin" not in text
 
 
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype, zero", [("int8", -5), ("uint8", 3)])
+def test_helium_rounds_and_clamps_integers(dtype, zero, lanes):
+    text = assembly(kernel(scaled, zero, dtype, lanes), "mps3-an547")
+    assert all(name in text for name in ("vcvtn.s32.f32", "vmax.s32", "vmin.s32")) and "vpsel" not in text
+
+
 @pytest.mark.parametrize("lanes", [8, 16, 32])
 @pytest.mark.parametrize(
     "dtype, zero, last", [("int8", -5, "vpacksswb"), ("int8", -128, "vpacksswb"), ("uint8", 3, "vpackuswb")]

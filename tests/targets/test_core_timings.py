@@ -82,3 +82,11 @@ def test_blocks_belong_to_the_function_before_them():
     blocks = [Block(at, at + 2, 1, 0, ("nop",)) for at in (0x8, 0x10, 0x1E, 0x20)]
     found = by_function(blocks, {0x10: "one", 0x20: "two"})
     assert {name: [each.first for each in own] for name, own in found.items()} == {"one": [0x10, 0x1E], "two": [0x20]}
+
+
+def test_vectors_of_the_m55_take_up_to_two_cycles():
+    scalar, load, product, loop = (
+        run(line, cpu="cortex-m55")
+        for line in ("vadd.f32 s0, s1, s2", "ldc p8, c7, [r1]", "vadd.i32 q0, q1, q2", ".byte 0xf0, 0x0f")
+    )
+    assert scalar == Cycles(1, 1, 1) and load == product == loop == Cycles(1, 1.5, 2)

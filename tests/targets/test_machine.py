@@ -19,6 +19,8 @@ from passfit.targets import Machine, get_target
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
         ("mps2-an386", Machine(1, 20, compact=True, dots=True)),
+        ("mps3-an547", Machine(1, 20, compact=True, dots=True, vmlava=True)),
+        ("stm32u585", Machine(1, 20, compact=True, dots=True)),
         ("rv32-virt", Machine(1, 20, compact=True, soft_floats=True)),
         ("rp2040", Machine(1, 20, compact=True, soft_floats=True)),
         ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
@@ -40,6 +42,11 @@ def test_vectors_are_those_llvm_may_use(name, machine):
 )
 def test_vnni_is_a_feature_or_a_processors_beside_pairs(cpu, features, dots):
     assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.dots is dots
+
+
+@pytest.mark.parametrize(("features", "vmlava"), [(("+mve",), True), (("-mve.fp", "-mve"), False), ((), False)])
+def test_vectors_of_bytes_are_a_feature(features, vmlava):
+    assert replace(get_target("mps3-an547"), features=("+dsp", *features)).machine.vmlava is vmlava
 
 
 @pytest.mark.parametrize("machine", [Machine(16, 32), Machine(32, 8), Machine(64, 8), Machine(8, 16)])

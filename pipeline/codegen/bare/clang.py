@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...targets import Target, zig_cc
 from .arm_dsp import add_definitions
+from .helium import choose_vectors
 
 if TYPE_CHECKING:
     import tvm
@@ -39,5 +40,5 @@ def compile_by_clang(module: tvm.runtime.Module, target: Target, path: Path, kin
     """
     source = path.with_suffix(".ll")
     code = _ATTRIBUTES.sub(r"\1 nounwind", module.inspect_source("ll"))
-    source.write_text(add_definitions(code), encoding="utf-8")
+    source.write_text(choose_vectors(add_definitions(code)), encoding="utf-8")
     zig_cc([*_FLAGS, f"-O{target.llvm_config()['opt-level']}", kind, source.name, "-o", path.name], target, path.parent)

@@ -6,6 +6,7 @@
     AVX2        vminps, vcvtps2dq       the same; too large a number would become the least, so its bound stays
                 vpackssdw, vpaddsw      as sqxtn and sqadd
                 vpacksswb, vpackuswb    as sqxtn and sqxtun
+    MVE         vcvtn, vmin, vmax           the same; narrowed as they are stored
 
 The same numbers as frontend/relax/integer/requantize.py gives: its bounds are those of the dtype, less the zero point.
 """
@@ -19,6 +20,7 @@ from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 
 from ...tir.switches import switchable
+from ..bare.helium import has_vectors
 from .neon import intrinsics_of
 from .shuffle import take
 
@@ -48,7 +50,7 @@ def expand_narrow_results(kernel: PrimFunc) -> PrimFunc:
 
 
 def _instructions_of(kernel: PrimFunc) -> str | None:
-    found = intrinsics_of(kernel)
+    found = "mve" if has_vectors(kernel, floats=True) else intrinsics_of(kernel)
     return found or ("avx2" if target_has_features("avx2", kernel.attrs["target"]) else None)
 
 
@@ -134,5 +136,18 @@ def _add_zero(numbers: Expr, zero: int) -> Expr:
     )
 
 
+def _narrow_by_mve(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
+    lanes = bounded.ty.dtype.lanes
+    parts = []
+    for first in range(0, lanes, _LANES):
+        part = bounded.a if lanes == _LANES else take([bounded.a], range(first, first + _LANES))
+        nearest = tirx.const(0, "int32")  # of signed numbers
+        whole = tirx.call_llvm_pure_intrin("int32x4", "llvm.arm.mve.vcvtn.v4i32.v4f32", nearest, part)
+        least, most = (Broadcast(tirx.const(bound - zero, "int32"), _LANES) for bound in _BOUNDS[dtype])
+        whole = tirx.min(tirx.max(whole, least), most) + Broadcast(tirx.const(zero, "int32"), _LANES)
+        parts.append(whole.astype(f"{dtype}x{_LANES}"))
+    return parts[0] if len(parts) == 1 else take(parts, range(lanes))
+
+
 #: lanes of the vectors that each set of instructions takes, and how
-_NARROW = {"aarch64": (_LANES, _narrow_by_neon), "avx2": (2 * _LANES, _narrow_by_avx2)}
+_NARROW = {"aarch64": (_LANES, _narrow_by_neon), "mve": (_LANES, _narrow_by_mve), "avx2": (2 * _LANES, _narrow_by_avx2)}

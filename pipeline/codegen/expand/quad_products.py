@@ -19,6 +19,7 @@ from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from ..bare.arm_dsp import has_smlad, smlad_products
+from ..bare.helium import has_vectors
 from .neon import add_neighbours, intrinsics_of, less_products, neighbour_sums
 from .shuffle import expand_operators, take
 
@@ -30,7 +31,14 @@ def expand_quad_products(kernel: PrimFunc) -> PrimFunc:
     """Expand the operators of tir/operators/quads.py in a lowered, vectorised kernel, by its attribute `target`."""
     neon = intrinsics_of(kernel)
     dots = smlad_products if has_smlad(kernel) else partial(_dots, native=neon == "aarch64")
-    sums = {QUADS: lambda call: _sum(*call.args, neon=neon), DOTS: lambda call: dots(*call.args)}
+    sums = {
+        QUADS: lambda call: _sum(*call.args, neon=neon),
+        DOTS: lambda call: (
+            partial(_vector_dots, mve=has_vectors(kernel))
+            if call.args[1].ty.dtype.lanes > call.ty.dtype.lanes
+            else dots
+        )(*call.args),
+    }
     bytes_ = {COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
     return expand_operators(kernel, sums | bytes_)
 
@@ -82,11 +90,11 @@ def _interleave(low: Expr, high: Expr) -> Expr | None:
 def _neighbours(call: Call) -> Expr:
     first, lanes = call.args[0], call.ty.dtype.lanes
     assert isinstance(first, TensorLoad)
-    start = first.indices[-1]
-    if lanes > 1:
-        assert isinstance(start, Ramp) and int(start.stride) == len(call.args), "neighbours leave gaps"
+    start, size = first.indices[-1], call.ty.dtype.bits * lanes // first.ty.dtype.bits
+    if isinstance(start, Ramp):
+        assert int(start.stride) == len(call.args), "neighbours leave gaps"
         start = start.base
-    indices = [*first.indices[:-1], Ramp(start, tirx.const(1, start.ty.dtype), lanes * len(call.args))]
+    indices = [*first.indices[:-1], Ramp(start, tirx.const(1, start.ty.dtype), size)]
     return tirx.reinterpret(call.ty.dtype, tirx.BufferLoad(first.source, indices))
 
 
@@ -143,6 +151,17 @@ def _dots(total: Expr, weights: Expr, values: Expr, *, native: bool) -> Expr:
             )
         )
     return _concat(parts)
+
+
+def _vector_dots(total: Expr, weights: Expr, values: Expr, *, mve: bool) -> Expr:
+    """Add the products of two vectors of bytes, by vmlava if the target has `mve`."""
+    lanes = weights.ty.dtype.lanes
+    bits = 128 // lanes if mve else 32
+    factors = [each.astype(f"int{bits}x{lanes}") for each in (weights, values)]
+    if mve:
+        plain = [tirx.const(0, "int32")] * 3  # signed, added, not exchanged
+        return tirx.call_llvm_pure_intrin("int32", f"llvm.arm.mve.vmldava.v{lanes}i{bits}", *plain, total, *factors)
+    return total + tirx.call_llvm_pure_intrin("int32", f"llvm.vector.reduce.add.v{lanes}i32", factors[0] * factors[1])
 
 
 def _part(total: Expr, first: int) -> Expr:

@@ -20,6 +20,8 @@ _DROPPED_SECTIONS = re.compile(r"\.(debug|stack_sizes|llvm_addrsig|comment|note)
 _DROPPED = re.compile(
     r"\s*(\.(loc|file|ident|addrsig|cfi_\w+|fnstart|fnend|cantunwind|save|vsave|pad|setfp|cpu|fpu|arch|arch_extension|attribute\s+5)\b|@|#|//).*"
 )
+#: registers of Helium
+_VECTOR = re.compile(r"^\tv\w+(\.\w+)*\tq\d", re.MULTILINE)
 
 
 def assemble(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> str:
@@ -31,7 +33,9 @@ def assemble(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> s
         compile_by_clang(build_module(kernels, target.llvm_config() | {"opt-level": 0}, RAW), target, path, "-S")
         text = path.read_text(encoding="latin-1")  # numbers of debug information are bytes
     stack = "" if target.bare else '\t.section\t.note.GNU-stack,"",%progbits\n'  # not a segment on a bare target
-    return "\n".join(_kept(text)) + "\n" + stack
+    # vectors are not among the options, which are those of functions without
+    vectors = "\t.arch_extension\tmve.fp\n" if target.machine.vmlava and _VECTOR.search(text) else ""
+    return vectors + "\n".join(_kept(text)) + "\n" + stack
 
 
 def _kept(assembly: str) -> Iterator[str]:

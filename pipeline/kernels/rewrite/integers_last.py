@@ -21,9 +21,11 @@ from ..rules.integer.byte_runs import byte_runs
 from ..rules.integer.channel_taps import channel_taps
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.quad_products import quad_products
+from ..rules.integer.runs.channel_lines import channel_lines
 from ..rules.integer.runs.dot_runs import dot_runs
 from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
+from ..rules.integer.runs.vector_runs import vector_runs
 from ..rules.integer.runs.word_runs import word_runs
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
@@ -41,7 +43,9 @@ _DTYPES = ("int8", "uint8")
 #: rules for products of integers
 _PRODUCTS: tuple[Rule, ...] = (
     channel_windows,
+    channel_lines,
     channel_taps,
+    vector_runs,
     word_runs,
     dot_runs,
     long_runs,

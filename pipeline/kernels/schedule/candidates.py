@@ -34,9 +34,11 @@ from ..rules.integer.channel_taps import channel_taps
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.pair_products import pair_products
 from ..rules.integer.quad_products import quad_products
+from ..rules.integer.runs.channel_lines import channel_lines
 from ..rules.integer.runs.dot_runs import dot_runs
 from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
+from ..rules.integer.runs.vector_runs import vector_runs
 from ..rules.integer.runs.word_runs import word_runs
 from ..rules.narrow.narrow_window import narrow_windows
 from ..rules.narrow.small_plane import small_planes
@@ -54,8 +56,8 @@ from ..weights.repack import Repack
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_taps,
-    word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, nt_matmul, register_tiles, vector_sums, vector_columns,
+    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
+    vector_runs, word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2

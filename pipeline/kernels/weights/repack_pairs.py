@@ -1,9 +1,9 @@
-"""Repack integer weights for sums of two or four products: neighbours of a run side by side, filters in between.
+"""Repack integer weights for sums of 2, 4 or 16 products: neighbours of a run side by side, filters in between.
 
     weight[f, …, run] ─► weight[f / width, …, run / group, f % width, group]      a run that is not whole groups ends with zeros
 
-Groups of four end with a row more: the start of each filter's sum, int32. If they are `spread`, the inner two change places: even
-and odd bytes, as one instruction widens them, are neighbours then.
+Groups of four and more end with a row more: the start of each filter's sum, int32. A group of sixteen is four rows. If fours are
+`spread`, the inner two change places: even and odd bytes, as one instruction widens them, are neighbours then.
 """
 
 from __future__ import annotations
@@ -40,13 +40,22 @@ class RepackPairs(Repack):
         inner = at % self.group
         if self.spread:
             inner = inner * 2 - inner // 2 * 3
-        return [f // self.width, rest * self.steps + at // self.group, f % self.width * self.group + inner]
+        row, place = rest * self.steps + at // self.group, f % self.width * self.group + inner
+        if self.group <= _FOUR:
+            return [f // self.width, row, place]
+        return [f // self.width, row * self.lines + place // (_FOUR * self.width), place % (_FOUR * self.width)]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
         assert shape == self.extents
         rest = prod(self.extents[place] for place in self.rest)
-        return (shape[self.dimension] // self.width, rest * self.steps + (self.group == _FOUR), self.group * self.width)
+        rows = rest * self.steps * self.lines + (self.group >= _FOUR)
+        return (shape[self.dimension] // self.width, rows, min(self.group, _FOUR) * self.width)
+
+    @property
+    def lines(self) -> int:
+        """Count the rows of a group of each filter."""
+        return max(self.group // _FOUR, 1)
 
     @property
     def steps(self) -> int:
@@ -61,8 +70,8 @@ class RepackPairs(Repack):
         split = moved.reshape(-1, self.width, moved.shape[1], self.steps, self.group).transpose(0, 2, 3, 1, 4)
         if self.spread:
             split = split[..., [0, 2, 1, 3]]
-        packed = np.ascontiguousarray(split).reshape(split.shape[0], -1, self.group * self.width)
-        if self.group != _FOUR:
+        packed = np.ascontiguousarray(split).reshape(split.shape[0], -1, min(self.group, _FOUR) * self.width)
+        if self.group < _FOUR:
             return packed
         starts = -moved.astype(np.int64).sum((1, 2)) * self.zero
         ends = starts.astype("<i4").reshape(-1, 1, self.width).view(np.int8)

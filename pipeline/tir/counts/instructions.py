@@ -11,6 +11,7 @@ from tvm.ir import Call, Expr, StringImm, TensorLoad, Var
 from tvm.tirx import Add, Div, FloatImm, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub
 
 from ..expressions import dtype_bytes, parts, values_by_position
+from ..operators.quads import NEIGHBOURS
 
 #: instructions of a quotient or remainder of integers by a constant: multiply, shift, multiply, subtract
 DIVISION = 4
@@ -76,6 +77,8 @@ def _own(value: Expr) -> float:
     name = getattr(value.op, "name", "") if isinstance(value, Call) else ""
     if name in _LIBRARY:
         return _CALL
+    if name == NEIGHBOURS and value.ty.dtype.lanes > 1:  # a load
+        return 0
     return _SLOW if name in ("tirx.sqrt", "tirx.rsqrt") else _POLYNOMIALS.get(name, 1)
 
 

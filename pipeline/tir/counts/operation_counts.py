@@ -59,6 +59,8 @@ from .strides import Strides, depends
 BY_ELEMENT = Machine(lanes=1)
 #: iterations over which a condition is evaluated; it is taken to hold beyond
 _CONDITIONS = 1 << 12
+#: lanes of Helium's vectors of int32
+_LANES = 4
 #: kind of a block's axis that is summed over
 _REDUCE = 2
 
@@ -195,7 +197,10 @@ class _Counter:
         return found
 
     def _store(self, store: BufferStore, place: _Place) -> _Counted:
-        lanes = max(1, self._machine.lanes * 4 // max(element_bytes(store.buffer), widest(store.value)))
+        # vectors for integers alone are those of rules: LLVM makes none by itself
+        own = self._machine.vmlava and any(loop.kind == VECTORIZED for loop in place.loops)
+        nbytes = 4 * (_LANES if own else self._machine.lanes)
+        lanes = max(1, nbytes // max(element_bytes(store.buffer), widest(store.value)))
         read = loads(store.value)
         strides = Strides(place.loops, place.bound)
         target, _ = strides.of(store.buffer, store.indices)

@@ -1,4 +1,4 @@
-"""Declare the operators for sums of four products of bytes; codegen/expand/quad_products.py writes them for a target."""
+"""Declare the operators for sums of four products of bytes, and of vectors of these; codegen/expand/quad_products.py writes them for a target."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def quads(total: Expr, weights: tuple[Expr, Expr], values: tuple[Expr, Expr]) ->
 
 
 def dots(total: Expr, weights: Expr, values: Expr) -> Call:
-    """Add the products of four int8 each: both factors are int32 of four bytes."""
+    """Add the products of four int8 each, both factors int32 of four bytes; or of all int8 of two vectors."""
     return Call(Op.get(DOTS), [total, weights, values], ret_ty=PrimType("int32"))
 
 
@@ -46,6 +46,11 @@ def neighbours(*loads: Expr) -> Call:
     In a vectorised loop the bytes have to fill the vector without gaps.
     """
     return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType(f"int{loads[0].ty.dtype.bits * len(loads)}"))
+
+
+def vector_of(*loads: Expr) -> Call:
+    """Return loads, neighbours in memory, as one vector: not in a vectorised loop."""
+    return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType(f"{loads[0].ty.dtype}x{len(loads)}"))
 
 
 def joined_loads(value: object) -> dict[int, int]:

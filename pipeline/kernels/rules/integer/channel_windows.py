@@ -55,6 +55,9 @@ def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Mach
 class ChannelWindows(PaddedData):
     """Build the kernel; `f` is the axis of channels. Raises Unknown for other forms."""
 
+    #: windows at the edges of a line at most
+    edges = _MOST_EDGES
+
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel, frozenset(range(len(kernel.params) - 1)))
         self.lanes = self._lanes(machine)
@@ -78,7 +81,7 @@ class ChannelWindows(PaddedData):
         most = max((n for n in range(1, places + 1) if self._bytes(n) <= _LINES), default=1)
         self.size = -(-places // -(-places // most))
         self.lines = buffer_of("lines", self._extents(self.size), "int32")
-        if not self.pairs and places - len(self._whole_windows()) > _MOST_EDGES:
+        if not self.pairs and places - len(self._whole_windows()) > self.edges:
             raise Unknown("the padding is wider than a few windows")
 
     def _lanes(self, machine: Machine) -> int:

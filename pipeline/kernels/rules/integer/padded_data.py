@@ -138,5 +138,5 @@ def overlapped(var: Var, whole: int, size: int, made: Callable[[Expr], Stmt]) ->
     """
     count, rest = divmod(whole, size)
     if not rest:
-        return loop_of(var, count, made(var * size))
+        return loop_of(var, count, made(var * size)) if count > 1 else made(int64(0))
     return loop_of(var, count + 1, made(var * size - tirx.floordiv(var, count) * (size - rest)))

@@ -19,19 +19,19 @@ from functools import partial
 from math import prod
 
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from .....targets import Machine
-from .....tir.expressions import loads
 from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64, sequence
 from .....tir.operators.pairs import fours
-from .....tir.operators.quads import neighbours
+from .....tir.operators.quads import neighbours, vector_of
 from ....weights.repack_pairs import RepackPairs
 from ...rule import RuleResult
 from ..padded_data import guarded, in_vectors
 from ..product_schedule import product_schedule
+from .byte_lines import ByteLines
 from .run_products import RunProducts
 
 #: values of a group
@@ -46,15 +46,16 @@ def dot_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> 
     yield from product_schedule(DotRuns, kernel, repackable, machine)
 
 
-class DotRuns(RunProducts):
+class DotRuns(ByteLines, RunProducts):
     """Build the kernel; `in_place` if data is read from memory. Raises Unknown for other forms."""
 
     #: a value: sums take in the products
     beside = 1
-    #: added to int8, whose products need one unsigned factor; lanes of a vector that fills the lines
-    offset, filled = 128, 32
-    #: least values of a run
-    least = GROUP
+    wanted: str | None = "uint8"
+    #: lanes of a vector that fills the lines
+    filled = 32
+    #: values of a group, whether they are a vector, and the least of a run
+    grouped, vectors, least = GROUP, False, GROUP
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
@@ -64,29 +65,28 @@ class DotRuns(RunProducts):
         """Read the zero point, and whether data is read in place. Raises Unknown for a run of few values."""
         if self.run < self.least:
             raise Unknown("no run of fours")
-        zero, value = _zero(self.inside)
-        if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
-            raise Unknown("the data is not a number less its zero point")
-        self.dtype = str(value.value.ty.dtype)
-        if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
-            raise Unknown("the factors are not bytes")
-        offset = self.offset if self.dtype == "int8" else 0
-        #: the zero point of the unsigned data: its number, or an expression
-        self.zero = int(zero) + offset if isinstance(zero, IntImm) else zero.astype("int32") + offset
-        self.in_place = self.padding is None and self.run % GROUP == 0 and (self.dtype == "uint8" or not self.offset)
+        self.read_bytes()
+        contiguous = self.run == self.channels or not self.chosen
+        self.in_place = self.padding is None and self.run % self.grouped == 0 and contiguous and not self.flipped
 
     def _repacked(self, in_run: list[Var]) -> RepackPairs:
         plain = super()._repacked(in_run)
         zero = self.zero if isinstance(self.zero, int) else 1
         return RepackPairs(
-            plain.parameter, plain.dimension, plain.width, run=plain.run, extents=plain.extents, group=GROUP, zero=zero
+            plain.parameter,
+            plain.dimension,
+            plain.width,
+            run=plain.run,
+            extents=plain.extents,
+            group=self.grouped,
+            zero=zero,
         )
 
     def _extents(self, places: int) -> list[int]:
         return [*(self.axes[var] for var in self.rows), self._values_of(self.span(places))]
 
     def _values_of(self, columns: int) -> int:
-        return columns * self.channels + -self.run % GROUP
+        return columns * self.channels + -self.run % self.grouped
 
     def _bytes(self, places: int) -> int:
         return 0 if self.in_place else prod(self._extents(places))
@@ -101,7 +101,7 @@ class DotRuns(RunProducts):
         first, end = (each * self.channels for each in inside)
 
         def stored(at: Expr, empty: bool = False) -> BufferStore:
-            value = self._padding() if empty else self._unsigned({**outer, **rows}, start * self.stride, at)
+            value = self.padding_value() if empty else self.lined({**outer, **rows}, start * self.stride, at)
             return BufferStore(self.lines, value, [*rows.values(), at])
 
         filled, nothings = in_vectors(first, end, self.filled, stored), partial(stored, empty=True)
@@ -116,26 +116,6 @@ class DotRuns(RunProducts):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
         return [body]
 
-    def _padding(self) -> Expr:
-        dtype = str(self.lines.ty.dtype)
-        return tirx.const(self.zero, dtype) if isinstance(self.zero, int) else self.zero.astype(dtype)
-
-    def _unsigned(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
-        """Return the value `at` so many from a column, as uint8."""
-        load = self._raw_at(values, column, at)
-        keeps = self.dtype == "uint8" or not self.offset
-        return load if keeps else tirx.reinterpret("uint8", load) ^ tirx.const(self.offset, "uint8")
-
-    def _raw_at(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
-        channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}
-        moved = at if self.c is None else tirx.floordiv(at, self.channels)
-        (load,) = (
-            each
-            for each in loads(self.element({**values, **channel}, column + moved))
-            if each.source.same_as(self.raw().source)
-        )
-        return load
-
     def start(self, block: Expr, lane: Expr) -> Expr:
         ends = self.repack.shape(self.repack.extents)[1] - 1
         held = neighbours(*(tirx.BufferLoad(self.packed, [block, int64(ends), lane * GROUP + n]) for n in range(GROUP)))
@@ -144,21 +124,16 @@ class DotRuns(RunProducts):
     def group(self, values: dict[Var, Expr], start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
         if not self.in_place:
             lines = [values[var] for var in self.rows]
-            return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * GROUP + n)]) for n in range(GROUP)))
+            return self._neighbours(self.lines, lines, at + group * self.grouped)
         # neighbours in memory: of the first place's indices, only the last one grows
-        first = self._raw_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
+        first = self.raw_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
         *rest, last = first.indices
-        return neighbours(*(tirx.BufferLoad(first.source, [*rest, last + (group * GROUP + n)]) for n in range(GROUP)))
+        return self._neighbours(first.source, rest, last + group * self.grouped)
+
+    def _neighbours(self, buffer: Var, row: list[Expr], first: Expr) -> Expr:
+        found = (tirx.BufferLoad(buffer, [*row, first + n]) for n in range(self.grouped))
+        return (vector_of if self.vectors else neighbours)(*found)
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
         weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
         return fours(sum_, weights, values)
-
-
-def _zero(value: Expr) -> tuple[Expr, Expr]:
-    """Return the zero point taken from an expression, and the expression."""
-    if isinstance(value, tirx.Sub):
-        return value.b, value.a
-    if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
-        return tirx.const(-int(value.b), "int16"), value.a
-    return tirx.const(0, "int16"), value

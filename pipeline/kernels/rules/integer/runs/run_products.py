@@ -43,8 +43,8 @@ _NARROWED = 16
 _LINES, _MOST_LINES = 1536, 3072
 #: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
 ALONE = 192
-#: most tiles of a band, and most pairs of an unrolled step
-_MOST_TILES, _UNROLLED = 64, 2
+#: most tiles of a band
+_MOST_TILES = 64
 
 
 def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -59,6 +59,8 @@ class RunProducts(PaddedData):
 
     #: registers beside those of sums and a row of weights: a value and a product
     beside = 2
+    #: most groups of an unrolled step, and the kind of loops around the steps
+    unrolled, kind = 2, _SERIAL
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
@@ -224,8 +226,6 @@ class RunProducts(PaddedData):
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
         loops = {var: Var(var.name, "int64") for var in self.others}
-        # results are narrowed by whole vectors of bytes
-        together = self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
 
         def each(made: Callable[[int, Expr], Stmt], lanes: int = self.lanes) -> list[Stmt]:
             found = []
@@ -254,16 +254,26 @@ class RunProducts(PaddedData):
             )
             return BufferStore(self.acc, sum_, [int64(row), lane])
 
+        moved, sums = self._moved_sums()
+
         def stored(row: int, lane: Expr) -> Stmt:
             own = {**outer, self.x: start + offset + row, self.f: block * self.width + lane}
-            return BufferStore(*self.result(tirx.BufferLoad(self.acc, [int64(row), lane]), own))
+            return BufferStore(*self.result(tirx.BufferLoad(sums, [int64(row), lane]), own))
 
         body = self.in_parts(
             lambda group: sequence(each(lambda row, lane: product(group, row, lane))), outer, start + offset, rows
         )
         for var, loop in reversed(loops.items()):
-            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        return sequence([*each(zero), body, *each(stored, together)])
+            body = For(loop, int64(0), int64(self.axes[var]), self.kind, body)
+        return sequence([*each(zero), body, *moved, *each(stored, self._together())])
+
+    def _moved_sums(self) -> tuple[list[Stmt], Var]:
+        """Return the statements that move the sums of a tile, if any, and the buffer of results."""
+        return [], self.acc
+
+    def _together(self) -> int:
+        """Return the lanes of results: they are narrowed by whole vectors of bytes."""
+        return self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
 
     def in_parts(self, made: Callable[[Expr], Stmt], _outer: dict[Var, Expr], _start: Expr, _rows: int) -> Stmt:
         """Build the sum along a run by `made`, from the number of a group of values."""
@@ -272,7 +282,7 @@ class RunProducts(PaddedData):
     def in_steps(self, made: Callable[[Expr], Stmt], steps: int) -> Stmt:
         """Loop over `steps` groups of values, unrolled by a factor that divides them."""
         step = Var("step", "int64")
-        unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
+        unrolled = max(n for n in range(1, self.unrolled + 1) if steps % n == 0)
         return loop_of(
             step, steps // unrolled, sequence([made(step * unrolled + number) for number in range(unrolled)])
         )

@@ -19,20 +19,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import prod
 
-from tvm import sym, tirx
+from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+from tvm.tirx import IntImm, PrimFunc, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.index_grid import Unknown
-from .....tir.loop_nests import buffer_of, int64, sequence
+from .....tir.loop_nests import buffer_of, sequence
 from .....tir.operators.pairs import fours, halves
 from .....tir.operators.quads import dots, neighbours
 from ....weights.repack_pairs import RepackPairs
 from ...line_buffer import loop_of
 from ...rule import RuleResult
-from ..padded_data import guarded, overlapped
+from ..padded_data import overlapped
 from ..product_schedule import product_schedule
 from .dot_runs import GROUP, DotRuns
 from .run_products import ALONE, RunProducts
@@ -41,11 +41,9 @@ _SERIAL, _VECTORIZED = 0, 2
 #: sums of a tile at most: of 14 registers, two hold the spread word, two the other one, two addresses, and some counters
 _SUMS = 6
 #: bytes of the lines: preferred, at most
-_LINES, _MOST_LINES = 1024, 3072
+_LINES, LONGEST = 1024, 3072
 #: instructions of a word that is spread, of its products for one sum, and those of a step and a tile beside
 _SPREAD, _PLACE, _FILTER, _STEP, _TILE = 3, 3, 5, 1.5, 16
-#: lanes that fill the lines, the most that divide the channels
-_FILLED = (8, 4, 2, 1)
 
 
 def word_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -57,13 +55,17 @@ def word_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) ->
 class WordRuns(DotRuns):
     """Build the kernel; `widened` if lines hold int16, else data keeps its dtype. Raises Unknown for other forms."""
 
-    offset = 0
+    wanted: str | None = None
     least = 3
     widened = False
+    #: whether windows that share no column are copied one by one, into registers
+    alone = True
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         RunProducts.__init__(self, kernel, repackable, machine)
-        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int16" if self.widened else self.dtype)
+        self.lines = buffer_of(
+            "lines", self._extents(self.tiles * self.high), "int16" if self.widened else self.wanted or self.dtype
+        )
 
     def _repacked(self, in_run: list[Var]) -> RepackPairs:
         return replace(super()._repacked(in_run), spread=self.widened)
@@ -73,10 +75,10 @@ class WordRuns(DotRuns):
         places, steps = self.axes[self.x], self.repack.shape(self.repack.extents)[1] - 1
         found: list[tuple[float, bool, int, int]] = []
         for high in range(2, min(places, _SUMS) + 1):
-            if 2 * prod(self._extents(high)) <= _MOST_LINES:
+            if 2 * prod(self._extents(high)) <= LONGEST:
                 again = -(-places // high) * high / places
                 found.append((again * _cost(steps, high, _PLACE), True, high, 1))
-        if self.in_place or self._bytes(1) <= (ALONE if places == 1 else _MOST_LINES):
+        if self.in_place or self._bytes(1) <= (ALONE if places == 1 else LONGEST):
             found += [(_cost(steps, width, _FILTER), False, 1, width) for width in divisors(self.axes[self.f], _SUMS)]
         if not found:
             raise Unknown("a tile's lines are too long")
@@ -93,67 +95,30 @@ class WordRuns(DotRuns):
 
     def _tiles_of_a_band(self) -> int:
         tiles = -(-self.axes[self.x] // self.high)
-        if self.span(1) <= self.stride:  # windows share no column
-            return tiles if self.in_place else 1
+        if self.in_place:
+            return tiles
+        if self.alone and self.span(1) <= self.stride:  # windows share no column
+            return 1
         most = max((n for n in range(1, tiles) if self._bytes(n * self.high) <= _LINES), default=1)
         return tiles if self._bytes(self.axes[self.x]) <= _LINES else -(-tiles // -(-tiles // most))
 
     def kernel(self) -> PrimFunc:
-        outer, tile, block = self.outer(), Var("tile", "int64"), Var("block", "int64")
+        outer = self.outer()
 
         def band(start: Expr, count: int) -> Stmt:
-            tiles = overlapped(tile, count, self.high, lambda at: self._tile(outer, start, at, block, self.high))
-            return sequence([*self._lines(outer, start, count), loop_of(block, self.axes[self.f] // self.width, tiles)])
+            filled = [] if self.in_place else [self.fill_lines(self.rows, outer, start, count)]
+            tiles = self._tiles(count, lambda at, block: self._tile(outer, start, at, block, self.high))
+            return sequence([*filled, tiles])
 
         size = min(self.tiles * self.high, self.axes[self.x])
         stmt = overlapped(Var("band", "int64"), self.axes[self.x], size, lambda at: band(at, size))
         return self.in_rows(stmt, outer, self.buffers(), self.packed)
 
-    def _lines(self, outer: dict[Var, Expr], start: Expr, count: int) -> list[Stmt]:
-        """Fill the lines of a band."""
-        if self.in_place:
-            return []
-        rows = {var: Var(var.name, "int64") for var in self.rows}
-        span, (low, high) = self.span(count), self.columns()
-        inside = [tirx.min(tirx.max(int64(edge) - start * self.stride, 0), int64(span)) for edge in (low, high)]
-        lanes = next(each for each in _FILLED if self.channels % each == 0)
-        dtype = str(self.lines.ty.dtype)
-
-        def part(first: Expr, end: Expr, lanes: int, value: Callable[[Expr], Expr]) -> list[Stmt]:
-            count = sym.Analyzer().simplify(tirx.floordiv(end - first, lanes))
-            if isinstance(count, IntImm) and not int(count):
-                return []
-            place, lane = Var("place", "int64"), Var("lane", "int64") if lanes > 1 else int64(0)
-            at = first + place * lanes + lane
-            stored: Stmt = BufferStore(self.lines, value(at), [*rows.values(), at])
-            return [
-                For(
-                    place,
-                    int64(0),
-                    count,
-                    _SERIAL,
-                    For(lane, int64(0), int64(lanes), _VECTORIZED, stored) if lanes > 1 else stored,
-                )
-            ]
-
-        def copied(at: Expr) -> Expr:
-            return self._unsigned({**outer, **rows}, start * self.stride, at).astype(dtype)
-
-        def empty(_at: Expr) -> Expr:
-            return self._padding()
-
-        first, end = (each * self.channels for each in inside)
-        used, whole = int64(span * self.channels), int64(self._values_of(span))
-        filled = [
-            *part(int64(0), first, lanes, empty),
-            *part(first, end, lanes, copied),
-            *part(end, used, lanes, empty),
-        ]
-        body = guarded(self.row_inside({**outer, **rows}), filled, part(int64(0), used, lanes, empty))
-        body = sequence([body, *part(used, whole, 1, empty)])
-        for var, loop in reversed(rows.items()):
-            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        return [body]
+    def _tiles(self, count: int, made: Callable[[Expr, Var], Stmt]) -> Stmt:
+        """Loop over blocks of filters, and tiles of places in each."""
+        block = Var("block", "int64")
+        tiles = overlapped(Var("tile", "int64"), count, self.high, lambda at: made(at, block))
+        return loop_of(block, self.axes[self.f] // self.width, tiles)
 
     def group(self, values: dict[Var, Expr], start: Expr, row: int, at: Expr, group: Expr) -> Expr:
         if not self.widened:

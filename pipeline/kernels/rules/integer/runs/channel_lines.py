@@ -1,0 +1,97 @@
+"""Schedule depthwise sums of integer products on a core with vectors for integers alone, Arm's MVE: lines with padding.
+
+    for … rows of the result, bands of places along them, blocks of sixteen channels:
+        lines[i, column, 0:16] = x as int8, or its zero point as padding
+        for four channels of these, places of the band:
+            result[place, 0:4] = epilogue(Σ weight[i, j, 0:4] · lines[i, place · stride + j, 0:4] − zero point · Σ weight[i, j, 0:4])
+
+The last band and the last block overlap the ones before, and padding is in
+lines, so that code is for one size only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from math import prod
+
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, PrimFunc, Stmt
+
+from .....targets import Machine
+from .....tir.index_grid import Unknown
+from .....tir.inlining import inlined
+from .....tir.loop_nests import buffer_of, sequence
+from .....tir.workspace import held_bytes
+from ...line_buffer import loop_of
+from ...rule import RuleResult
+from ..channel_windows import ChannelWindows
+from ..padded_data import overlapped
+from .byte_lines import ByteLines
+
+#: channels of a vector of sums, and of the lines at most
+_FOUR, _CHANNELS = 4, 16
+
+
+def channel_lines(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of a depthwise sum with channels last: a Rule."""
+    if machine.vmlava:
+        with suppress(Unknown):
+            made = ChannelLines(inlined(kernel), machine).kernel()
+            yield RuleResult(made, workspace=held_bytes(made))
+
+
+class ChannelLines(ByteLines, ChannelWindows):
+    """Build the kernel. Raises Unknown for other forms."""
+
+    wanted: str | None = "int8"
+    vectors = True
+
+    def __init__(self, kernel: PrimFunc, machine: Machine):
+        super().__init__(kernel, machine)
+        self.read_bytes()
+        if not isinstance(self.zero, int):
+            raise Unknown("the zero point is computed")
+        self.c = self.f
+        self.lines = buffer_of("lines", self._extents(self.size), "int8")
+
+    def _lanes(self, machine: Machine) -> int:
+        self.edges = self.axes[self.x]
+        self.channels = min(self.axes[self.f], _CHANNELS)
+        return super()._lanes(replace(machine, lanes=_FOUR))
+
+    def _extents(self, places: int) -> list[int]:
+        return [*(self.axes[var] for var in self.rows[0]), self._values_of(self.span(places))]
+
+    def _bytes(self, places: int) -> int:
+        return prod(self._extents(places))
+
+    def kernel(self) -> PrimFunc:
+        outer = self.outer()
+
+        def stored(start: Expr, first: Expr, moved: Expr) -> Stmt:
+            """Store the results of four channels, `moved` from the first one of a block."""
+            place, lane = Var("place", "int64"), Var("lane", "int64")
+            nothing, total = tirx.const(0, "int32"), tirx.const(0, "int32")
+            for row in self.rows:
+                for tap in range(self.taps):
+                    at = (place * self.stride + tap * self.step) * self.channels + moved + lane
+                    value = tirx.BufferLoad(self.lines, [*row.values(), at]).astype("int32")
+                    weight = self._weight(row, tap, outer, first + moved + lane).astype("int32")
+                    nothing, total = nothing + weight, total + weight * value
+            own = {**outer, self.x: start + place, self.f: first + moved + lane}
+            result = self.result(total - nothing * self.zero, own)
+            return loop_of(place, self.size, self._vector(BufferStore(*result), lane))
+
+        def block(start: Expr, first: Expr) -> Stmt:
+            filled = self.fill_lines(list(self.rows[0]), {**outer, self.f: first}, start, self.size)
+            four = overlapped(Var("four", "int64"), self.channels, _FOUR, lambda moved: stored(start, first, moved))
+            return sequence([filled, four])
+
+        def band(start: Expr) -> Stmt:
+            return overlapped(Var("block", "int64"), self.axes[self.f], self.channels, lambda at: block(start, at))
+
+        stmt = overlapped(Var("band", "int64"), self.axes[self.x], self.size, band)
+        return self.in_rows(stmt, outer, [self.lines])
