@@ -34,8 +34,8 @@ from .run_products import ALONE
 from .word_runs import LONGEST, WordRuns
 
 _SERIAL, _UNROLLED = 0, 3
-#: most groups of a tile without loops
-_GROUPS = 10
+#: most groups of a tile without loops, and of one whose filters are read once for all places
+_GROUPS, _FEW = 10, 3
 #: sums of a tile at most: one instruction adds to even registers only, of which three hold addresses and the count of steps
 _SUMS = 5
 #: lanes of vectors of results, and of bytes: short runs are widened as they are loaded
@@ -58,8 +58,8 @@ class VectorRuns(WordRuns):
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
-        groups = self.repack.steps * prod(self.axes[var] for var in self.others)
-        self.kind = _UNROLLED if self.repack.steps <= self.unrolled and groups <= _GROUPS else _SERIAL
+        self.groups = self.repack.steps * prod(self.axes[var] for var in self.others)
+        self.kind = _UNROLLED if self.repack.steps <= self.unrolled and self.groups <= _GROUPS else _SERIAL
         #: the sums as a vector: in one from the start, LLVM would take them out and put them back at each step
         self.sums = buffer_of("sums", [1, self.width], "int32")
 
@@ -77,7 +77,9 @@ class VectorRuns(WordRuns):
         return 1, max(divisors(self.axes[self.f], _SUMS), key=lambda width: (width % _FOUR == 0, width))
 
     def _tiles(self, count: int, made: Callable[[Expr, Var], Stmt]) -> Stmt:
-        """Loop over places, and blocks of filters in each: else LLVM keeps the weights of a block on the stack."""
+        """Loop over places, and blocks of filters in each, unless they are small: LLVM keeps the weights of a block on the stack."""
+        if self.groups <= _FEW:
+            return super()._tiles(count, made)
         block, blocks = Var("block", "int64"), self.axes[self.f] // self.width
         return overlapped(Var("tile", "int64"), count, self.high, lambda at: loop_of(block, blocks, made(at, block)))
 
