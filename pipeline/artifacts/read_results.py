@@ -15,7 +15,7 @@ from ..report.fit import shorten
 from ..report.levers import read_levers
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
-from ..verify.measure.board_time import read_cycles
+from ..verify.measure.run_cycles import read_cycles
 from .evaluated import Evaluated, read_evaluated
 from .failures import why_failed
 from .locked import Lock, read_lock

@@ -43,7 +43,7 @@ def explain(
     from ..report.front_table import remedy_lines, tradeoff_table
     from ..report.levers import read_levers
     from ..support.text_files import decode, json_lines, read_text
-    from ..verify.measure.board_time import read_cycles
+    from ..verify.measure.run_cycles import read_cycles
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:

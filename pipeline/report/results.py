@@ -11,7 +11,7 @@ from ..memory.files.plan_file import SavedPlan
 from ..memory.footprint import FootprintReport
 from ..memory.placement.plan_arena import ArenaPlan
 from ..program import Program
-from ..verify.measure.board_time import RunCycles
+from ..verify.measure.run_cycles import RunCycles
 from .arena.explain import Explanation, explain
 from .arena.explain_flash import FlashExplained, explain_flash
 from .arena.explain_nodes import NodesExplained, explain_nodes

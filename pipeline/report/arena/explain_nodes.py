@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from ...memory.files.plan_file import SavedPlan
 from ...program.program import Call
 from ...support.sizes import format_bytes, format_count, format_milliseconds
-from ...verify.measure.board_time import RunCycles
+from ...verify.measure.run_cycles import RunCycles
 from ..fit import Name, Nodes, fitted, nodes_in, table
 
 #: rows listed; the others are summed up in one

@@ -1,48 +1,21 @@
-"""Estimate the time of a run on a board, by function, from the blocks of instructions that its emulator ran.
-
-The file cycles.json next to a library holds the functions, the slowest first: instructions, and cycles at least, likely and at most.
-"""
+"""Estimate the time of a run on a board, by function, from the blocks of instructions that its emulator ran."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 
 from ...codegen.elf import functions_of
 from ...memory.measured import EstimatedTime
-from ...support.text_files import decode, json_lines, read_text, write_text
+from ...support.text_files import json_lines, write_text
 from ...targets.core_timings import Block, Cycles, by_function, core_timings, cycles_of
 from ...targets.memory import first_of
 from ..linked.image import LinkedImage
 from .executed_blocks import counting_options, read_blocks
+from .run_cycles import CYCLES, FunctionCycles, RunCycles
 
-CYCLES = "cycles.json"
 #: largest difference of the instructions by block and by clock: blocks count every run, the clock the first, and arithmetic in software
 #: takes as long as its numbers ask
 _AGREEMENT = 0.25
-
-
-@dataclass(frozen=True)
-class FunctionCycles:
-    """Function of a library in one run: its name, without the library's, its instructions and cycles."""
-
-    function: str
-    instructions: int
-    cycles: tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class RunCycles:
-    """Content of cycles.json: the clock of the board, and the functions of one run."""
-
-    mhz: int
-    functions: tuple[FunctionCycles, ...]
-
-
-def read_cycles(folder: Path) -> RunCycles | None:
-    """Read the cycles.json of a result folder; None without one. Raises ConfigError for a malformed file."""
-    place, hint = folder / CYCLES, "Run the compilation that writes it again."
-    return decode(RunCycles, read_text(place, hint), str(place), hint) if place.is_file() else None
 
 
 def counting(linked: LinkedImage) -> LinkedImage:

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from passfit.program import Program, Weight
 from passfit.report.arena.explain_nodes import explain_nodes, nodes_table
-from passfit.verify.measure.board_time import FunctionCycles, RunCycles
+from passfit.verify.measure.run_cycles import FunctionCycles, RunCycles
 
 from ...memory.loops import with_loop
 from ...strategies import chain, programs
