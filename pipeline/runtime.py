@@ -27,11 +27,15 @@ _PROVIDER = "CPUExecutionProvider"
 
 
 class NodeArg(NamedTuple):
-    """Input or output of a session: `type` as in `tensor(float)`; `shape` holds a name, or None, for an open size."""
+    """Input or output of a session: `type` as in `tensor(float)`; `shape` holds a name, or None, for an open size.
+
+    It is empty, too, for one that is not `ranked`.
+    """
 
     name: str
     type: str
     shape: list[int | str | None]
+    ranked: bool = True
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -109,7 +113,7 @@ class InferenceSession:
         if missing or unknown:
             what = f"misses {', '.join(missing)}" if missing else f"has no input '{unknown[0]}'"
             raise ModelError(f"The model {what}.", f"Its inputs are {', '.join(names)}.")
-        results = self._of.run({name: np.asarray(input_feed[name]) for name in names})
+        results = self._of.run({each.name: _value(each, input_feed[each.name]) for each in self._of.inputs})
         return [results[name] for name in output_names or known]
 
     def get_inputs(self) -> list[NodeArg]:
@@ -144,10 +148,9 @@ class _Model:
         from .frontend.canonical.read_onnx import read_model
 
         if isinstance(source, bytes):
-            with tempfile.NamedTemporaryFile(prefix="passfit-", suffix=".onnx") as file:
-                file.write(source)
-                file.flush()
-                model = read_model(Path(file.name))
+            with tempfile.TemporaryDirectory(prefix="passfit-") as folder:
+                (file := Path(folder) / "bytes").write_bytes(source)
+                model = read_model(file)
         else:
             model = read_model(Path(source))
         constants = {tensor.name for tensor in model.graph.initializer}
@@ -183,6 +186,22 @@ class _Library:
 _WORDS = {"float32": "float", "float64": "double"}
 
 
+def _value(port: NodeArg, given: Any) -> np.ndarray:
+    """Return the value of an input; lists take its dtype. Raises ModelError for another dtype, rank or size."""
+    word = port.type[len("tensor(") : -1]
+    dtype = {word: name for name, word in _WORDS.items()}.get(word, word)
+    value = given if isinstance(given, np.ndarray) or dtype not in np.sctypeDict else np.array(given, dtype)
+    sizes = [size if isinstance(size, int) else None for size in port.shape]
+    fits = len(sizes) == value.ndim and all(size in (None, own) for size, own in zip(sizes, value.shape))
+    if value.dtype.name != dtype or not (fits or not port.ranked):
+        shape = ", ".join("?" if size is None else str(size) for size in sizes)
+        raise ModelError(
+            f"The input '{port.name}' is {value.dtype}{list(value.shape)}; the model takes {dtype}[{shape}].",
+            "Convert it, or reshape it.",
+        )
+    return value
+
+
 def _node_arg(value: onnx.ValueInfoProto) -> NodeArg:
     import onnx
 
@@ -191,7 +210,7 @@ def _node_arg(value: onnx.ValueInfoProto) -> NodeArg:
     sizes: list[int | str | None] = [
         dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim
     ]
-    return NodeArg(value.name, f"tensor({_WORDS.get(dtype, dtype)})", sizes)
+    return NodeArg(value.name, f"tensor({_WORDS.get(dtype, dtype)})", sizes, tensor.HasField("shape"))
 
 
 def _metadata(model: onnx.ModelProto) -> SimpleNamespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,30 @@ def test_settings_of_execution_are_accepted():
     session.set_providers(["CUDAExecutionProvider"])
     assert session.get_providers() == ["CPUExecutionProvider"]
     ours.set_default_logger_severity(3)
+
+
+@pytest.mark.parametrize("value", [1.0, [1.0], np.ones(1, np.float32), np.ones((1, 5), np.float32), np.ones((2, 4))])
+def test_an_open_shape_takes_no_other_rank_size_or_dtype(value: object):
+    session = passfit.runtime.InferenceSession(network("batch").SerializeToString())
+    with pytest.raises(ModelError, match=r"the model takes float32\[\?, 4\]"):
+        session.run(None, feed() | {"x": value})
+
+
+def test_a_list_takes_the_dtype_of_its_input():
+    ours = passfit.runtime.InferenceSession(network().SerializeToString())
+    theirs = onnxruntime.InferenceSession(network().SerializeToString())
+    given = {name: value.tolist() for name, value in feed().items()}
+    assert np.allclose(ours.run(["y"], given)[0], theirs.run(["y"], feed())[0], rtol=1e-6, atol=1e-6)
+
+
+def test_threads_share_sessions():
+    """Each session answers for itself, whoever asks at once."""
+    sessions = [passfit.runtime.InferenceSession(network("batch").SerializeToString()) for _ in range(2)]
+    expected = {batch: sessions[0].run(["y"], feed(batch))[0] for batch in (1, 2, 3)}
+
+    def ask(number: int) -> bool:
+        batch = 1 + number % 3
+        return np.array_equal(sessions[number % 2].run(["y"], feed(batch))[0], expected[batch])
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(ask, range(60)))

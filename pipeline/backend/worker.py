@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from functools import lru_cache
@@ -50,15 +51,17 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen | None = None
+        self._asking = threading.Lock()
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of a module in the worker; it takes the scratch folder first, then `arguments`.
+        """Call a function of a module in the worker; it takes the scratch folder first, then `arguments`. Threads take turns.
 
         Raises the PassfitError it raises; BackendCrash for any other exception, and for the death of the process.
         """
-        given, results = _pipes(self._start())
-        _send(given.fileno(), pickle.dumps((function, arguments)))
-        kind, value = pickle.loads(_receive(results.fileno()))
+        with self._asking:
+            given, results = _pipes(self._start())
+            _send(given.fileno(), pickle.dumps((function, arguments)))
+            kind, value = pickle.loads(_receive(results.fileno()))
         if kind == "refused":
             raise value
         if kind == "crashed":
