@@ -10,7 +10,7 @@ from ..errors import PassfitError
 from ..fit.answer import int8_answer
 from ..fit.verdict import FitVerdict, Sizes, TargetLimits, smallest_that_fits
 from ..params.params import Params
-from ..report.results import Pair, Result, Results
+from ..report.results import Judgement, Pair, Result, Results
 from ..search.settings import SearchSettings
 from ..support.text_files import write_text
 from ..targets import Target
@@ -25,12 +25,14 @@ REPORT = Path("out") / "report" / "index.html"
 _QUICK = SearchSettings(seconds=1.0)
 
 
-def repo_pages(repo: Path, params: Params, path: Path, against: str | None = None) -> Mapping[Path, str]:
+def repo_pages(
+    repo: Path, params: Params, path: Path, against: str | None = None, judged: Mapping[Pair, Judgement] | None = None
+) -> Mapping[Path, str]:
     """Return the pages of a repo by their files, that of its results at `path`.
 
-    `against` is a revision to compare with, else the last commit that differs.
+    `against` is a revision to compare with, else the last commit that differs; `judged` are the gate's verdicts.
     """
-    return pages_of(read_repo(repo, params), path, repo, against)
+    return pages_of(replace(read_repo(repo, params), judged=judged or {}), path, repo, against)
 
 
 def folders_page(folders: Sequence[Path]) -> str:

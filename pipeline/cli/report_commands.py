@@ -38,11 +38,14 @@ def report(
             "--against compares the results of a repo, not of folders.", "Omit it, or run `passfit compare`."
         )
     path = out or REPORT
-    write_pages(
-        {path: folders_page(folders)}
-        if folders
-        else repo_pages(Path(), load_params(Path("params.yaml")), path, against)
-    )
+    if folders:
+        pages = {path: folders_page(folders)}
+    else:
+        from ..gate import judge_repo
+
+        params = load_params(Path("params.yaml"))
+        pages = dict(repo_pages(Path(), params, path, against, judge_repo(Path(), params)))
+    write_pages(pages)
     typer.echo(f"wrote {path}")
 
 

@@ -1,5 +1,5 @@
-"""Judge footprints by budgets, capacities and growth. Public faces: `run_gate`, `GateResult`, `why_refused`."""
+"""Judge footprints by budgets, capacities and growth. Public faces: `run_gate`, `GateResult`, `judge_repo`, `why_refused`."""
 
-from .run import GateResult, run_gate, why_refused
+from .run import GateResult, judge_repo, run_gate, why_refused
 
-__all__ = ["GateResult", "run_gate", "why_refused"]
+__all__ = ["GateResult", "judge_repo", "run_gate", "why_refused"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,10 @@ from ..artifacts.places import how_to_get, read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
+from ..report.results import Judgement
 from .accuracy import Accuracies, accuracy_information
 from .altered import why_altered
+from .amounts import format_amounts
 from .explanations import explanations
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
@@ -90,18 +93,38 @@ def run_gate(
 
 
 def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
-    """Return the failed checks of every declared model × target in one line each; empty where all hold.
+    """Return the failed checks of every declared model × target in one line each; empty where all hold. Errors: see `run_gate`."""
+    return {pair: each.why for pair, each in judge_repo(repo, params).items()}
+
+
+def judge_repo(repo: Path, params: Params) -> dict[Pair, Judgement]:
+    """Return the failed checks, and the limit most in use, of every declared model × target.
 
     The sum of all models on its target is among them; growth, which is relative to a revision, is not. Errors: see `run_gate`.
     """
     catalogue, results, broken, evaluated = _judged(repo, params)
     verdicts = judge(params, results, catalogue, broken=broken, accuracies=Accuracies(evaluated))
     return {
-        pair: "; ".join(
-            each.why for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1])) and not each.ok
-        )
+        pair: _judgement([each for each in verdicts if (each.model, each.target) in (pair, (TOGETHER, pair[1]))])
         for pair in declared(params)
     }
+
+
+def _judgement(verdicts: Sequence[Verdict]) -> Judgement:
+    known = [each for each in verdicts if each.used is not None and each.limit is not None]
+    tightest = max(known, key=lambda each: each.strain, default=None)
+    return Judgement(
+        "; ".join(each.why for each in verdicts if not each.ok),
+        "" if tightest is None else _in_use(tightest),
+        0.0 if tightest is None else tightest.strain,
+    )
+
+
+def _in_use(verdict: Verdict) -> str:
+    """Say how much of a limit is in use."""
+    assert verdict.used is not None and verdict.limit is not None
+    used, limit = format_amounts(verdict.quantity, verdict.used, verdict.limit)
+    return f"{verdict.quantity} {used} of {'at least ' if verdict.least else ''}{limit}"
 
 
 def _judged(

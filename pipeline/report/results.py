@@ -98,6 +98,15 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """Verdict of the gate on a model and a target: why it fails, empty if all limits hold; the limit most in use, and its part in use."""
+
+    why: str
+    tightest: str
+    strain: float
+
+
+@dataclass(frozen=True)
 class Commit:
     """Commit that changed footprints or accuracies: its short hash, the first line of its message, and those it has."""
 
@@ -113,6 +122,7 @@ class Results:
 
     `effects` are the objects of effects.json by model. `versions` are those of the tools that made the results.
     `before` are results to compare with, each after its name; `since` is the revision asked for, if any. `missing` says what is missing, with the reason and the next step.
+    `judged` are the gate's verdicts on the results of a repo.
     """
 
     title: str
@@ -123,3 +133,9 @@ class Results:
     before: Mapping[Pair, tuple[str, Result]] = field(default_factory=dict)
     since: str = ""
     missing: Sequence[str] = ()
+    judged: Mapping[Pair, Judgement] = field(default_factory=dict)
+
+    def holds(self, result: Result) -> bool:
+        """Return whether a result keeps its limits: all that the gate knows, else its memories."""
+        judged = self.judged.get(result.pair)
+        return result.footprint.fits if judged is None else not judged.why

@@ -9,7 +9,7 @@ import pytest
 from passfit.artifacts.failures import record_failure
 from passfit.artifacts.git import check_revision
 from passfit.errors import ConfigError
-from passfit.gate import run_gate, why_refused
+from passfit.gate import judge_repo, run_gate, why_refused
 from passfit.gate.formats import FORMATS
 from passfit.params.params import load_params
 from passfit.targets.catalogue import get_target
@@ -160,6 +160,17 @@ def test_a_sum_over_capacity_refuses_every_model_of_the_target(repo):
     )
     refused = why_refused(repo.path, load_params(repo.path / "params.yaml"))
     assert [pair for pair, why in refused.items() if why] == [("a", "rpi4"), ("b", "rpi4")]
+
+
+def test_the_limit_most_in_use_may_be_any(repo):
+    repo.params("models: {a: {source: a}}\ntargets: {x86-64: {budget: {ram: 600KiB, latency: 2ms}}}")
+    repo.footprint(ram=400 * KIB)
+    params = load_params(repo.path / "params.yaml")
+    found = judge_repo(repo.path, params)["a", "x86-64"]
+    assert (found.why, found.tightest, found.strain) == ("", "latency 1.50 ms of 2.00 ms", 0.75)
+    repo.footprint(ram=700 * KIB)
+    found = judge_repo(repo.path, params)["a", "x86-64"]
+    assert found.tightest == "ram 700.0 KiB of 600.0 KiB" and found.why.startswith("ram over budget by 100.0 KiB")
 
 
 class TestAgainst:

@@ -92,24 +92,27 @@ def _articles(results: Results) -> Iterator[Article]:
             nodes_section(result), accuracy_section(result), samples_section(result), changes_section(result, results),
             history_section(result, results.history),
         ]  # fmt: skip
-        good = result.footprint.fits
         ram = format_bytes(result.footprint.best.ram)
         yield Article(
-            f"result-{number}", result.name, f"ram {ram}, {'fits' if good else 'does NOT fit'}", good, sections
+            f"result-{number}", result.name, f"ram {ram}, {_verdict(results, result)}", results.holds(result), sections
         )
+
+
+def _verdict(results: Results, result: Result) -> str:
+    if not result.footprint.fits:
+        return "does NOT fit"
+    return "fits" if results.holds(result) else "FAILS"
 
 
 def _overview(results: Results) -> Section:
     """Open with the answer: how many results fit, and each with its limits, the tightest first."""
-    tightest_first = sorted(
-        enumerate(results.results, 1), key=lambda each: (-max(_use(each[1]).values(), default=0.0), each[0])
-    )
+    tightest_first = sorted(enumerate(results.results, 1), key=lambda each: (-_strain(results, each[1]), each[0]))
     evaluated = any(result.accuracy for result in results.results)
     columns = ["model @ target", "", ">ram", ">limit", ">left", ">flash", ">limit", ">left", ">time"]
     columns += [*([">accuracy"] if evaluated else []), ">max error", ">ram ÷ tvm-default"]
     rows, links = [], []
     for number, result in tightest_first:
-        row = [result.name, "fits" if result.footprint.fits else "does NOT fit", *_memories(result), _time(result)]
+        row = [result.name, _verdict(results, result), *_memories(result), _time(result)]
         rows.append([*row, *([_accuracy(result)] if evaluated else []), *_others(result)])
         links.append(f"#result-{number}")
     parts: list[Part] = [*_answer(results, tightest_first), Table(columns, rows, links=links)]
@@ -130,13 +133,23 @@ def _accuracy(result: Result) -> str:
 
 
 def _answer(results: Results, tightest_first: list[tuple[int, Result]]) -> Iterator[Text]:
-    """Yield how many results fit, and the tightest of these."""
-    fitting = [result for _, result in tightest_first if result.footprint.fits]
+    """Yield how many results keep their limits, why others do not, and the tightest that does."""
+    good = [result for _, result in tightest_first if results.holds(result)]
     total = len(tightest_first) + len(results.missing)
+    alone = all(results.holds(result) for _, result in tightest_first if result.footprint.fits)
     if total:
-        yield Text(f"{len(fitting)} of {total} fit.", loud=len(fitting) < total)
-    if fitting and (left := _left(fitting[0])):
-        yield Text(f"The tightest is {fitting[0].name}: {left}.")
+        yield Text(f"{len(good)} of {total} {'fit' if alone else 'keep their limits'}.", loud=len(good) < total)
+    for _, result in tightest_first:
+        if result.pair in results.judged and not results.holds(result):
+            yield Text(f"{result.name}: {results.judged[result.pair].why}", loud=True)
+    if good and (left := _left(results, good[0])):
+        yield Text(f"The tightest{' of the others' if len(good) < total else ''} is {good[0].name}: {left}.")
+
+
+def _strain(results: Results, result: Result) -> float:
+    """Return the part of the limit most in use."""
+    judged = results.judged.get(result.pair)
+    return max(_use(result).values(), default=0.0) if judged is None else judged.strain
 
 
 def _limit(result: Result, quantity: str) -> int | None:
@@ -151,8 +164,10 @@ def _use(result: Result) -> dict[str, float]:
     return {name: getattr(result.footprint.best, name) / limit for name, limit in limits if limit}
 
 
-def _left(result: Result) -> str:
-    """Say how much is left of the fuller memory; empty without a limit."""
+def _left(results: Results, result: Result) -> str:
+    """Say how much of the limit most in use is, or how much is left of the fuller memory; empty without a limit."""
+    if result.pair in results.judged:
+        return results.judged[result.pair].tightest
     fuller = max(used, key=lambda name: used[name]) if (used := _use(result)) else ""
     limit = _limit(result, fuller) if fuller else None
     if limit is None:

@@ -13,7 +13,7 @@ from passfit.memory import lifetimes, plan_arena
 from passfit.memory.footprint import Budget
 from passfit.report.arena.blocks import blocks_of
 from passfit.report.html import page, passes_page
-from passfit.report.results import Result, Results
+from passfit.report.results import Judgement, Result, Results
 
 from ...profiles import examples
 from ...strategies import NAMES, chain, programs
@@ -67,6 +67,23 @@ def test_every_section_is_there_and_charts_show_the_figures(full: str):
     assert "n @ t: there is no result" in read.text
 
 
+def test_the_page_opens_with_the_verdicts_of_the_gate():
+    """Two that fit their memories, of which one is too slow: the tightest is that of the gate, of any limit."""
+    slow, good = result(model="slow"), result(model="good")
+    judged = {
+        slow.pair: Judgement(
+            "latency over budget by 3.75 ms (18.75 ms of 15.00 ms)", "latency 18.75 ms of 15.00 ms", 1.25
+        ),
+        good.pair: Judgement("", "accuracy 0.93 of at least 0.92", 0.875),
+    }
+    alone = Results("title", [good, slow])
+    assert "2 of 2 fit." in Elements(page(alone)).text
+    opened = Elements(page(replace(alone, judged=judged))).text
+    assert "1 of 2 keep their limits." in opened and "FAILS" in opened
+    assert "slow @ t: latency over budget by 3.75 ms (18.75 ms of 15.00 ms)" in opened
+    assert "The tightest of the others is good @ t: accuracy 0.93 of at least 0.92." in opened
+
+
 def test_the_page_opens_with_the_answer_and_the_tightest_result():
     def limited(model: str, left: int) -> Result:
         made = result(model=model)
@@ -74,7 +91,11 @@ def test_the_page_opens_with_the_answer_and_the_tightest_result():
         return replace(made, footprint=replace(made.footprint, budget=limit))
 
     opened = Elements(page(results(limited("m", 1 << 20), limited("k", 1)))).text
-    assert opened.index("2 of 3 fit.") < opened.index("The tightest is k @ t: 1 B of") < opened.index("tvm-default:")
+    assert (
+        opened.index("2 of 3 fit.")
+        < opened.index("The tightest of the others is k @ t: 1 B of")
+        < opened.index("tvm-default:")
+    )
     assert "of flash left" not in opened
     table = opened[opened.index("limit") :]
     assert table.index("k @ t") < table.index("m @ t")
