@@ -31,7 +31,7 @@ def lacked(lacking: Mapping[str, int]) -> str:
 def int8_answer(int8: Int8Reach) -> str:
     """Say which target a model quantised to int8 would fit, and what that costs, as far as samples tell."""
     ports = f", with --io {int8.io}," if int8.io else ""
-    cost = "these are sizes only: accuracy needs samples, --data"
+    cost = "these are sizes only: `passfit quantize` measures the accuracy, on samples"
     if int8.loss is not None:
         cost = f"{int8.loss:.4f} of {int8.metric} lost on {int8.samples} samples; `passfit quantize` leaves layers in float"
     return f"quantised to int8{ports} it would fit {int8.target}: ram {format_bytes(int8.ram)}, flash {format_bytes(int8.flash)}; {cost}"

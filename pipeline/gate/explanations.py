@@ -123,7 +123,12 @@ def _largest(result: Result, quantity: str) -> str:
 
 
 def _slowest(result: Result) -> str:
-    """Name the kernels that take the most time, or the reason if none is timed."""
+    """Name the nodes of most cycles on a board, else the kernels that take the most time, or the reason if none is timed."""
+    nodes = result.nodes()
+    if nodes is not None and nodes.cycles:
+        most = ((each.name, each.cycles[1]) for each in nodes.parts[:_NAMED] if each.cycles)
+        shares = (f"{shorten(name, _ROOM)} {cycles / nodes.cycles:.0%}" for name, cycles in most)
+        return f"the nodes of most cycles, estimated: {', '.join(shares)}"
     if result.kernels is None or result.why_untimed:
         return f"its kernels are not timed: {result.why_untimed}"
     total = max(1, result.kernels["run_ns"])

@@ -75,8 +75,11 @@ class Result:
         """Return why kernels have no times, or how to time them; empty if they have."""
         if self.kernels and self.kernels["kernels"]:
             return ""
-        how = f"`profile: {{kernels: true}}` in params.yaml, then `passfit add --target {self.pair[1]}`, lets `dvc repro` time them"
-        return (self.kernels or {}).get("why") or how
+        if why := (self.kernels or {}).get("why"):
+            return why
+        if self.footprint.measured.how != "native":
+            return f"kernels are timed where the library runs natively, this one: {self.footprint.measured.how}"
+        return f"`profile: {{kernels: true}}` in params.yaml, then `passfit add --target {self.pair[1]}`, lets `dvc repro` time them"
 
     def explanation(self) -> Explanation | None:
         """Explain the arena, if its plan is there."""

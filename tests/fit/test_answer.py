@@ -19,7 +19,7 @@ LOSSY = Int8Reach("t", 1024, 2048, "accuracy", 0.0125, 200, "int8")
         (
             ("b", "s", {"ram": 1}, Int8Reach("t", 1024, 2048)),
             "b is the smallest that fits; s lacks 1 B of ram; quantised to int8 it would fit t: ram 1.0 KiB, flash 2.0 KiB; "
-            "these are sizes only: accuracy needs samples, --data",
+            "these are sizes only: `passfit quantize` measures the accuracy, on samples",
         ),
         (
             (None, "s", {"ram": 1}, LOSSY),

@@ -5,11 +5,13 @@ import pytest
 
 from passfit.artifacts.places import kernels_file
 from passfit.gate import run_gate
-from passfit.gate.explanations import growth_cause
+from passfit.gate.explanations import _slowest, growth_cause
 from passfit.memory import write_plan
 from passfit.memory.files.plan_file import CodePart
+from passfit.memory.measured import Measured
 from passfit.program import Weight
 from passfit.report.compare import compare
+from passfit.verify.measure.run_cycles import FunctionCycles, RunCycles
 
 from ..report.results import result, saved
 from ..strategies import chain
@@ -130,3 +132,18 @@ def test_without_failures_there_is_nothing_to_explain(over):
     assert json.loads(run_gate(repo.path, format="json", explain=True).text)["causes"] == []
     assert "causes" not in json.loads(run_gate(repo.path, format="json").text)
     assert run_gate(repo.path, explain=True).text == run_gate(repo.path).text
+
+
+def test_boards_name_the_nodes_of_most_cycles_and_no_timing_of_kernels():
+    """Kernels are timed natively only: where an emulator runs the library, `profile: kernels` gives nothing."""
+    emulated = result()
+    emulated = replace(
+        emulated, kernels=None, footprint=replace(emulated.footprint, measured=Measured(True, "mps2-an386"))
+    )
+    assert "profile: {kernels" not in emulated.why_untimed and "mps2-an386" in _slowest(emulated)
+    assert "profile: {kernels" in replace(emulated, footprint=result().footprint).why_untimed
+    kernels = [call.step.kernel for call in emulated.saved.program.calls()]
+    counted = RunCycles(
+        100, (FunctionCycles(kernels[0], 10, (60, 75, 90)), FunctionCycles("__aeabi_memcpy", 3, (20, 25, 30)))
+    )
+    assert _slowest(replace(emulated, cycles=counted)).startswith("the nodes of most cycles, estimated: ")
