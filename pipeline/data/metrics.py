@@ -125,12 +125,18 @@ def _users_metric(source: str) -> Metric:
     def compute(outputs: Tensors, labels: Sequence[Any]) -> float:
         with users_errors(Path(file)):
             # copies: it may write into them
-            found = float(function({name: value.copy() for name, value in outputs.items()}, list(labels)))
+            given = {name: _without_batch(value).copy() for name, value in outputs.items()}
+            found = float(function(given, list(labels)))
         if not np.isfinite(found):
             raise ConfigError(f"'{source}' returned {found}.", "Return a finite number.")
         return found
 
     return Metric(source, not word.endswith(("error", "loss")), compute)
+
+
+def _without_batch(value: np.ndarray) -> np.ndarray:
+    """Return outputs stacked by sample without their own batch axis of 1, which would broadcast against labels."""
+    return value[:, 0] if value.ndim > 2 and value.shape[1] == 1 else value
 
 
 def pick(outputs: Mapping[str, np.ndarray], numbers: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:

@@ -217,3 +217,12 @@ def test_ranks_of_classes_decide_by_the_first():
     for name in ("top-4", "auc"):
         with pytest.raises(ConfigError, match="needs scores of classes"):
             value(name, outputs, labels)
+
+
+def test_a_function_sees_no_batch_axis_of_one(tmp_path):
+    """[samples, 1, classes] against labels would broadcast to a wrong number."""
+    file = tmp_path / "mine.py"
+    file.write_text("def score(outputs, labels):\n    return float((outputs['y'].argmax(-1) == labels).mean())\n")
+    outputs = {"y": np.eye(4, dtype=np.float32)[:, None, :]}
+    metric = find_metric(f"{file}:score", Task("class", "y"))
+    assert metric.compute(outputs, [0, 1, 2, 0]) == 0.75

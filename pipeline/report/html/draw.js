@@ -44,6 +44,10 @@
       place.querySelector("summary").focus();
     }
   }
+  // the file's own date: the page itself is the same bytes whenever it is written
+  const date = new Date(document.lastModified);
+  document.getElementById("written").textContent = `written ${[date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => `${part}`.padStart(2, "0")).join("-")}`;
+
   addEventListener("hashchange", open);
   open();
 })();

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,8 @@ def test_the_page_is_drawn_without_errors_requests_or_overflow(browser, file: Pa
     assert [url for url in asked if not url.startswith(("data:", file.as_uri()))] == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.title.startswith("repo")
+    written = datetime.fromtimestamp(file.stat().st_mtime).strftime("written %Y-%m-%d")
+    assert browser.execute_script("return document.getElementById('written').textContent") == written
     marks = browser.execute_script(
         "return [...document.querySelectorAll('figure')].map(f => f.querySelectorAll('svg path').length)"
     )
