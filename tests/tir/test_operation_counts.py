@@ -10,7 +10,7 @@ from tvm import te
 from tvm.script import tirx as T
 
 from passfit.frontend.relax.checked import checked
-from passfit.kernels.rules.tiles.hoist_guards import hoist_places
+from passfit.kernels.rules.tiles.hoist_places import hoist_places
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
 from passfit.tir.counts.instructions import DIVISION, SOFT

@@ -18,7 +18,7 @@ from ...tir.arena_workspace import add_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
-from ..rules.tiles.hoist_guards import hoist_places
+from ..rules.tiles.hoist_places import hoist_places
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule

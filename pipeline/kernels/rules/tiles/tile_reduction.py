@@ -31,7 +31,6 @@ from ..axes.split_groups import split_groups
 from ..loop_peeling import has_skippable_padding, peel_loops, skips_products
 from ..rule import RuleResult, Speed
 from ..vector_reduction import vector_sums
-from .hoist_guards import hoist_guards
 from .sum_chains import sum_chains
 from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, plain_axes, tilings
 from .tile_roles import Parts, parts_of
@@ -189,8 +188,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     tiled = scheduled_kernel(schedule, kernel)
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
     compact = parts.reduced.machine.compact
-    tiled = hoist_guards(tiled if compact else unswitch_choices(tiled))
-    tiled = tiled if compact else unswitch_guards(tiled)
+    tiled = tiled if compact else unswitch_guards(unswitch_choices(tiled))
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 

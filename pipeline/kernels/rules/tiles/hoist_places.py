@@ -1,16 +1,14 @@
-"""Interchange the loops of a tile's sums: hoist guards and wrapped rows out of the innermost one.
+"""Interchange the loops of a tile's sums: hoist rows wrapped by a ring out of the innermost one.
 
-    for c in 128, k in 3:                            for k in 3, c in 128:
-        if 2 ≤ t + 2k + i:                    ─►         if 2 ≤ t + 2k + i:
-            acc[i] += data[c, (t + 2k + i) % 18] · …         acc[i] += data[c, (t + 2k + i) % 18] · …
+    for c in 128, k in 9:                            for k in 9, c in 128:
+        acc[i] += data[c, (t + k + i) % 18] · …  ─►      acc[i] += data[c, (t + k + i) % 18] · …
 
-LLVM moves what `c` does not change out of the inner loop. Padding of a streamed row, and the row of a ring, are such guards
-and places. Sums add the same products in another order.
+LLVM moves what `c` does not change out of the inner loop. Sums add the same products in another order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import tvm_ffi
 from tvm.ir import Expr, TensorLoad, Var
@@ -27,28 +25,11 @@ _UNROLLED = 3
 
 
 @switchable
-def hoist_guards(kernel: PrimFunc) -> PrimFunc:
-    """Interchange serial loops around sums: loops that guards or remainders depend on go outside, and are not unrolled.
-
-    Unrolled by LLVM, the guards of all steps wait in registers (measured: 1.18 × the time).
-    """
-    return _interchanged(kernel, 0, lambda _: {})
-
-
-@switchable
 def hoist_places(kernel: PrimFunc) -> PrimFunc:
-    """Do as `hoist_guards` for a kernel bound to its rows, in blocks too: rings make remainders of places.
+    """Interchange serial loops around sums in a kernel bound to its rows: loops that guards or remainders depend on go outside.
 
-    Loops that LLVM unrolls are left, as it moves their remainders by itself (measured: 0.45 × the time of 7 taps of 4 rows,
-    1.02 × that of 2 taps of 6).
-    """
-    return _interchanged(kernel, MOST_PLACES, _axes)
-
-
-def _interchanged(kernel: PrimFunc, most: int, axes: Callable[[Stmt], Mapping[Var, Expr]]) -> PrimFunc:
-    """Interchange the loops of nests with more than `most` guards or places in the innermost loop.
-
-    `axes` returns the values of the axes of the blocks in a statement.
+    They are not unrolled. Loops that LLVM unrolls are left, as it moves their remainders by itself (measured: 0.45 × the time of 7
+    taps of 4 rows, 1.02 × that of 2 taps of 6).
     """
 
     def ordered(loop: For) -> For:
@@ -56,13 +37,13 @@ def _interchanged(kernel: PrimFunc, most: int, axes: Callable[[Stmt], Mapping[Va
         if len(nest) < 2 or has_serial_loop(body):
             return loop
         try:
-            bound = axes(body)
+            bound = _axes(body)
         except Unknown:
             return loop
         if not _only_sums(body, nest, bound):
             return loop
         used = [_used(each, bound) for each in _deciding(body)]
-        if max((_count(nest, each) for each in used), default=0) <= most:
+        if max((_count(nest, each) for each in used), default=0) <= MOST_PLACES:
             return loop
         deciding = set().union(*used)
         outside = [each for each in nest if each.loop_var in deciding]
