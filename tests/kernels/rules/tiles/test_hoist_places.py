@@ -132,7 +132,7 @@ def test_the_loop_that_guards_depend_on_goes_outside():
 @settings(max_examples=examples(20))
 @given(
     st.integers(1, 9),
-    st.integers(1, 5),
+    st.integers(1, 12),
     st.integers(1, 4),
     st.integers(1, 20),
     st.integers(0, 6),
@@ -145,7 +145,7 @@ def test_the_sum_is_the_same(channels, taps, dilation, ring, start, seed):
 
 @pytest.mark.parametrize(
     "kernel",
-    [plain(8, 3), chosen_by_a_loop(8, 3), overwritten(8, 3)],
+    [plain(8, 20), chosen_by_a_loop(8, 20), overwritten(8, 20)],
     ids=["no guard", "results chosen by a loop", "overwritten"],
 )
 def test_other_loops_stay(kernel: PrimFunc):
