@@ -145,6 +145,7 @@ class _Model:
 
     def __init__(self, source: str | bytes | PathLike[str]):
         from .backend.adapter import PreparedModel
+        from .frontend.canonical.clean_names import free_inputs
         from .frontend.canonical.read_onnx import read_model
 
         if isinstance(source, bytes):
@@ -153,8 +154,7 @@ class _Model:
                 model = read_model(file)
         else:
             model = read_model(Path(source))
-        constants = {tensor.name for tensor in model.graph.initializer}
-        self.inputs = [_node_arg(value) for value in model.graph.input if value.name not in constants]
+        self.inputs = [_node_arg(value) for value in free_inputs(model)]
         self.outputs = [_node_arg(value) for value in model.graph.output]
         self.metadata = _metadata(model)
         self._prepared = PreparedModel(model)

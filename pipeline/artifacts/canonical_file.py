@@ -6,14 +6,15 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import PassfitError
 from ..frontend.given_model import given_bytes
-from ..frontend.imported_model import import_onnx
+from ..frontend.imported_model import ImportedModel, import_onnx, load
 from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
 from ..support.result_folder import result_folder
 from ..support.text_files import json_lines, write_text
-from .places import GIVEN, ORIGIN
+from .places import GIVEN, ORIGIN, canonical_model, given_model
 
 if TYPE_CHECKING:
     import onnx
@@ -39,3 +40,14 @@ def import_model_file(
         origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
         write_text(folder / ORIGIN, json_lines(origin))
     return canonical
+
+
+def load_imported(repo: Path, model: str) -> ImportedModel | None:
+    """Load a model of a repo from the files of its import; None if they are not there, or cannot be read."""
+    file, given = repo / canonical_model(model), repo / given_model(model)
+    if not file.is_file():
+        return None
+    try:
+        return load(file, model, given=given if given.is_file() else None)
+    except PassfitError:
+        return None

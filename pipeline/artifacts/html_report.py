@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import PassfitError
 from ..fit.answer import int8_answer
 from ..fit.verdict import FitVerdict, Sizes, TargetLimits, smallest_that_fits
 from ..params.params import Params
@@ -15,7 +14,6 @@ from ..search.settings import SearchSettings
 from ..support.text_files import write_text
 from ..targets import Target
 from ..targets.catalogue import load_catalogue
-from .places import canonical_model, given_model
 from .read_results import read_folders, read_repo
 from .revision import earlier_results, results_at_revision
 
@@ -94,16 +92,12 @@ def _larger(result: Result, device: Target, boards: Sequence[Target]) -> Iterato
 
 def _int8(result: Result, device: Target, repo: Path) -> Iterator[str]:
     """Yield that the model would fit in int8, if it does."""
-    model, target = result.pair
-    file, given = repo / canonical_model(model), repo / given_model(model)
-    if not file.is_file():
-        return
     from ..fit.predicted_remedies import in_int8, int8_reach
-    from ..frontend.imported_model import load
+    from .canonical_file import load_imported
 
-    try:
-        imported = load(file, model, given=given if given.is_file() else None)
-    except PassfitError:
+    model, target = result.pair
+    imported = load_imported(repo, model)
+    if imported is None:
         return
     limits = TargetLimits.of(device, result.footprint.budget)
     reach = int8_reach(imported, in_int8(imported), [device], {target: limits}, _QUICK)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..artifacts.origin import search_settings
-from ..artifacts.places import canonical_model, compile_dir, given_model
+from ..artifacts.places import compile_dir
 from ..artifacts.read_results import add_kernel_times, read_folder
 from ..artifacts.revision import results_at_revision
 from ..errors import PassfitError
@@ -205,15 +205,13 @@ def _remedies(
     best, budget, settings = result.footprint.best, params.budget(model, target), search_settings(params)
     if quantity == "ram":
         yield from remedies_of_search(search, best)
-    file, given = repo / canonical_model(model), repo / given_model(model)
-    if result.passes is None or not file.is_file():
+    if result.passes is None:
         return
+    from ..artifacts.canonical_file import load_imported
     from ..fit.predicted_remedies import in_int8, int8_remedy, smaller_code, timed_remedies
-    from ..frontend.imported_model import load
 
-    try:
-        imported = load(file, model, given=given if given.is_file() else None)
-    except PassfitError:
+    imported = load_imported(repo, model)
+    if imported is None:
         return
     if quantity == "flash":
         yield from smaller_code(imported, device, result.passes, best)

@@ -29,6 +29,15 @@ PROCESSORS = [
 MACHINES = [get_target(name).machine for name in ("x86-64", "x86-64-v4")]
 
 
+def fit_pads(
+    size: tuple[int, int], taps: tuple[int, int], dilations: tuple[int, int], pads: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Return pads less than the reach of the taps; None where no window fits the padded data."""
+    reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations)]
+    pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
+    return pads if all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)) else None
+
+
 def conv(
     channels: int, filters: int, size: tuple[int, int], taps: tuple[int, int], *, strides: tuple[int, int] = (1, 1),
     dilations: tuple[int, int] = (1, 1), pads: tuple[int, int, int, int] = (0, 0, 0, 0), zero: int = 3, dtype: str = "int8",

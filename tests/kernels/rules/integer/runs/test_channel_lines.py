@@ -11,7 +11,7 @@ from passfit.kernels.rules.integer.runs.channel_lines import channel_lines
 from passfit.targets import get_target
 
 from .....profiles import examples
-from ..channels import PROCESSORS, assert_exact, row_of
+from ..channels import PROCESSORS, assert_exact, fit_pads, row_of
 from ..test_channel_taps import depthwise
 
 pytestmark = pytest.mark.tvm
@@ -29,9 +29,8 @@ def scheduled(kernel, machine=MACHINE):
     st.sampled_from([(-128, "int8"), (0, "int8"), (3, "int8"), (0, "uint8"), (131, "uint8")]), st.integers(0, 9),
 )  # fmt: skip
 def test_windows_are_exact(channels, size, taps, strides, dilations, pads, zero, seed):
-    reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations)]
-    pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
-    if taps == (1, 1) or not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
+    pads = fit_pads(size, taps, dilations, pads)
+    if taps == (1, 1) or pads is None:
         return
     kernel = depthwise(
         channels,

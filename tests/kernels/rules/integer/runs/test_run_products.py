@@ -15,7 +15,7 @@ from passfit.targets import get_target
 
 from .....profiles import examples
 from .. import test_computed_zero_points as computed
-from ..channels import MACHINES, assert_exact, conv, row_of
+from ..channels import MACHINES, assert_exact, conv, fit_pads, row_of
 
 pytestmark = pytest.mark.tvm
 PAIRS, WIDE = MACHINES
@@ -35,9 +35,8 @@ def scheduled(kernel, machine=PAIRS):
     st.sampled_from([(0, 4), (4,), (0,)]),
 )  # fmt: skip
 def test_convolutions_are_exact(channels, filters, size, taps, strides, dilations, pads, zero, machine, seed, last):
-    reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations)]
-    pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
-    if not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
+    pads = fit_pads(size, taps, dilations, pads)
+    if pads is None:
         return
     kernel = conv(
         channels,

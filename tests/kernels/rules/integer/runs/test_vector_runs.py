@@ -13,7 +13,7 @@ from passfit.targets import get_target
 
 from .....profiles import examples
 from .. import test_computed_zero_points as computed
-from ..channels import PROCESSORS, assert_exact, conv, row_of
+from ..channels import PROCESSORS, assert_exact, conv, fit_pads, row_of
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("mps3-an547").machine
@@ -32,9 +32,8 @@ def scheduled(kernel, machine=MACHINE):
     st.sampled_from([(-128, "int8"), (127, "int8"), (3, "int8"), (131, "uint8"), (0, "uint8")]), st.integers(0, 9),
 )  # fmt: skip
 def test_convolutions_are_exact(channels, filters, size, taps, strides, dilations, pads, zero, seed):
-    reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations)]
-    pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
-    if not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
+    pads = fit_pads(size, taps, dilations, pads)
+    if pads is None:
         return
     kernel = conv(
         channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1]
