@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,24 +13,18 @@ from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
 from .artifacts.quantised_file import build_within as build_within
 from .artifacts.quantised_file import quantize as quantize
-from .artifacts.write import (
-    comparison_kept,
-    earlier_removed,
-    write_footprint,
-    write_library,
-    write_manifest,
-    write_search,
-)
+from .artifacts.write import write_footprint, write_search
+from .compilation import compile_imported as compile_imported
 from .data.accuracy import AccuracyReport
 from .errors import ConfigError
 from .evaluate.settings import EvaluateSettings
 from .fit.fit_model import fit as fit
-from .frontend.imported_model import ImportedModel, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
+from .frontend.imported_model import load, port_names
 from .frontend.source.import_options import ImportKeywords, ImportOptions
 from .frontend.source.provenance import Provenance
 from .frontend.source.source import resolve_source as resolve_source
-from .memory.footprint import Budget, Defect, FootprintReport, Measured
+from .memory.footprint import Budget, FootprintReport, Measured
 from .quantise.quantise_model import QuantiseSettings as QuantiseSettings
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
@@ -44,15 +37,13 @@ from .support.text_files import json_lines, write_text
 from .targets import Target
 from .tuning.settings import TuneSettings
 from .tuning.tune_model import check_measurable, find_tuning
-from .verify.blame_import import blame_import
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
-    from .tuning.database import AdoptedTuning, Database
+    from .tuning.database import Database
 
 #: seconds after Ctrl-C to end a measurement and write the results found so far
 _SAVING_SECONDS = 30.0
@@ -185,80 +176,6 @@ def compile_model(
         imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify,
         progress=progress,
     )  # fmt: skip
-
-
-def compile_imported(
-    imported: ImportedModel,
-    target: Target,
-    budget: Budget | None = None,
-    *,
-    out: Path,
-    sequence: PassSequence | None = None,
-    tuning: AdoptedTuning | None = None,
-    search: SearchSettings = SearchSettings(),
-    verify: VerifySettings = VerifySettings(),
-    progress: Progress = silent,
-) -> FootprintReport:
-    """Compile a model already imported; see `compile_model`."""
-    from .artifacts.write import deliver_first
-    from .search.deliver import check_as_searched, deliver
-    from .search.evaluate.tvm_default import tvm_default
-    from .search.evaluate.tvm_default_code import default_code_task
-    from .search.first_library import first_library
-    from .tuning.database import AdoptedTuning
-    from .verify.build_plan import BuiltPlan, build_plan
-    from .verify.stored_cases import cases_of
-
-    chosen, untuned, tuned = sequence, AdoptedTuning(), tuning or AdoptedTuning()
-    started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
-    baseline = None if chosen is None else tvm_default(graph, target, *ports)
-    default_code = default_code_task(graph, target, *ports)
-    cases = partial(cases_of, imported, verify)
-    with (
-        earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
-        comparison_kept(out),
-    ):  # fmt: skip
-
-        def write(
-            built: BuiltPlan, plan: PassSequence, place: Path, defects: tuple[Defect, ...] = (), code: int | None = None
-        ) -> FootprintReport:
-            measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
-            compared_with = baseline or tvm_default(graph, target, *ports)
-            return write_library(
-                imported, built, plan, target, budget, compared_with.compiled(code), measured, defects, place
-            )
-
-        def first(plan: PassSequence) -> str:
-            (place := folder.with_name("first")).mkdir()  # next to the files of the library that is built at last
-            report = write(
-                built := build_plan(imported, plan, untuned.schedules, None, target, place, verify), plan, place
-            )
-            write_manifest(imported, built.lowered, target, plan, untuned, verify, place)
-            return deliver_first(place, out, report)
-
-        def build(plan: PassSequence) -> BuiltPlan:
-            tuning = tuned if plan is asked else untuned  # its layout is that of one sequence
-            return build_plan(
-                imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results
-            )
-
-        result = front = None
-        if chosen is None or baseline is None:
-            with first_library(first, started) as early:
-                result, front = find_sequence(imported, target, budget, search, progress, results.all, early)
-            chosen, baseline = result.sequence, result.baseline
-        asked = chosen
-        chosen, built, defects = deliver(
-            asked, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed), result is not None
-        )
-        if result is not None:
-            write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
-        report = write(built, chosen, folder, defects, results.of(0))
-        if result is not None and chosen is asked:
-            check_as_searched(result.best, report.best)
-        applied, instead = (tuned, None) if chosen is asked else (untuned, (asked, tuned))
-        write_manifest(imported, built.lowered, target, chosen, applied, verify, folder, instead)
-    return report
 
 
 def tune(

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from passfit import api
+from passfit import api, compilation
 from passfit.errors import ModelError, NumericError, PlanError
 from passfit.memory import ArenaPlan, Budget, plan_arena, read_plan, read_report, validate_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence, read_sequence, write_sequence
@@ -290,7 +290,7 @@ def test_a_search_that_is_interrupted_leaves_a_verified_library(
         while True:
             found(*arguments)
 
-    monkeypatch.setattr(api, "find_sequence", again_and_again)
+    monkeypatch.setattr(compilation, "find_sequence", again_and_again)
     with pytest.raises(KeyboardInterrupt):
         api.compile_imported(imported, HOST, out=tmp_path / "out", progress=stop)
     report = read_report(tmp_path / "out" / "footprint.json")
