@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,8 @@ from .errors import ModelError, did_you_mean
 if TYPE_CHECKING:
     import onnx
 
+#: version of onnxruntime whose names these are
+__version__ = version("onnxruntime")
 _PROVIDER = "CPUExecutionProvider"
 
 
