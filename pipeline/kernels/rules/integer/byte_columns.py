@@ -13,7 +13,7 @@ from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64, sequence
 from ....tir.operators.quads import neighbours
 from ....tir.operators.runs import RUN, SUMS
-from ...weights.repack_runs import RepackRuns
+from ...weights.repack_sums import RepackSums
 from ..line_buffer import loop_of
 from .quad_windows import Tile
 from .tile_results import TileResults
@@ -26,12 +26,12 @@ _MOST_EDGES = 4
 class ByteColumns(TileResults):
     """Hold the columns of a tile in `values`, runs of bytes; the second halves are complemented if `complemented`.
 
-    Filters are read from `packed`, repacked by `repack`, in blocks numbered `block`. Raises Unknown for other forms.
+    Filters are read in blocks numbered `block`. Raises Unknown for other forms.
     """
 
     values: Var
     packed: Var
-    repack: RepackRuns
+    repack: RepackSums
     complemented = True
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int]):

@@ -71,7 +71,7 @@ class _Groups(ByteColumns):
             var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)
         ]
         self.repack = self._repacked()
-        self.packed = buffer_of(self.weight.source.name, self.repack.shape(self.repack.extents), "int8")
+        self.packed = self.packed_by(self.repack)
         self.groupings = groupings(2 * self.repack.size)
         self.acc = buffer_of("acc", [self.width, SUMS], "uint32")
         self.parts = buffer_of("parts", [SUMS, SUMS], "uint32")
@@ -109,7 +109,6 @@ class _Groups(ByteColumns):
 
     def _repacked(self) -> RepackGroups:
         """Return the layout of the weight."""
-        extents = tuple(map(int, self.weight.source.ty.shape))
         taps = [self.tap] if self.tap is not None and self.taps > 1 else []
         found = []
         for var in (*self.within, *taps):
@@ -117,16 +116,10 @@ class _Groups(ByteColumns):
             if len(places) != 1:
                 raise Unknown("the weight is not indexed by axes")
             found.append(places[0])
-        return RepackGroups(
-            self.number,
-            self.filters,
-            self.width,
-            channels=self.inner,
-            zero=self.zero,
-            extents=extents,
-            unrolled=tuple(found),
-            runs=self.runs,
-        )
+        unit = RUN * self.runs
+        order = f"r k/{unit} f u k%{unit}/16 k%16"
+        plain = self.sums_repack(self.width, order, [self.inner], unit, zero=self.zero, unrolled=tuple(found))
+        return RepackGroups(**vars(plain))
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
@@ -150,8 +143,9 @@ class _Groups(ByteColumns):
         loops = {var: Var(var.name, "int64") for var in self.around}
         chunk, filter_ = Var("chunk", "int64"), Var("filter", "int64")
         chunks = self.axes[self.c] // (RUN * self.runs)
-        indices = [replaced(index, {**outer, **loops}) for index in self.weight.indices]
-        unit = self.repack.linear(indices, self.repack.looped) * chunks + chunk
+        units: dict[Var, Expr] = {var: int64(0) for var in self.summed if self.axes[var] == 1}
+        indices = [replaced(index, {**units, **outer, **loops}) for index in self.weight.indices]
+        unit = self.repack.linear(indices, self.repack.rest) * chunks + chunk
         read = self._read_unit(Tile(outer, loops, chunk * self.runs, start, starts, rows))
         summed = For(filter_, int64(0), int64(self.width), _SERIAL, self._products(unit, filter_, rows))
         stored = self.stored(outer, start, self.block, rows)

@@ -29,7 +29,6 @@ from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.quads import neighbours
 from ....tir.operators.runs import RUN, SUMS, runs, totals
-from ...weights.repack_runs import RepackRuns
 from ..line_buffer import loop_of
 from ..rule import RuleResult
 from .byte_columns import ByteColumns, in_vector
@@ -64,11 +63,8 @@ class _Runs(ByteColumns):
         if self.taps > _MOST_TAPS:
             raise Unknown("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
-        extents = tuple(map(int, self.weight.source.ty.shape))
-        self.repack = RepackRuns(
-            self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents
-        )
-        self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
+        self.repack = self.sums_repack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
+        self.packed = self.packed_by(self.repack)
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
         self.alone = (
@@ -134,7 +130,7 @@ class _Runs(ByteColumns):
 
         def product(run: Expr, tap: int, row: int, filter_: int, first: bool = False, own: int = 0) -> Stmt:
             values = {**outer, **loops, **({} if self.tap is None else {self.tap: int64(tap)})}
-            linear = self.repack.linear([replaced(index, values) for index in self.weight.indices], self.repack.others)
+            linear = self.repack.linear([replaced(index, values) for index in self.weight.indices], self.repack.rest)
             at = ((linear * (self.axes[self.c] // RUN) + run) * self.width + filter_) * RUN
             column = columns.index(row * self.stride + tap * self.step)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from tvm import sym, tirx
@@ -12,7 +13,9 @@ from tvm.tirx import For, IntImm, PrimFunc, Stmt
 
 from ....tir.expressions import conjuncts, is_choice, loads, replaced, uses, with_loads
 from ....tir.index_grid import Unknown, holds_along
-from ....tir.loop_nests import blocks_of, int64, kernel_of, simple
+from ....tir.loop_nests import blocks_of, buffer_of, int64, kernel_of, simple
+from ...weights.repack import Repack
+from ...weights.repack_sums import RepackSums
 
 _SERIAL, _REDUCE = 0, 2
 #: most taps along a row, since they are unrolled
@@ -109,6 +112,18 @@ class IntegerSum:
             packed if packed is not None and n == self.number else each for n, each in enumerate(self.original.params)
         ]
         return kernel_of(params, [body], list(own), self.original.attrs)
+
+    def packed_by(self, repack: Repack) -> Var:
+        """Return the buffer of the weight in the layout `repack`."""
+        shape = repack.shape(tuple(map(int, self.weight.source.ty.shape)))
+        return buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
+
+    def sums_repack(self, width: int, order: str, run: Sequence[int], group: int, **others: Any) -> RepackSums:
+        """Return the layout of the weight for blocks of `width` filters: see RepackSums."""
+        extents = tuple(map(int, self.weight.source.ty.shape))
+        return RepackSums(
+            self.number, self.filters, width, order=order, run=tuple(run), extents=extents, group=group, **others
+        )
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
         """Return the load of the weight, and the other factor in int16."""

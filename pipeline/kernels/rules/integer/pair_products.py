@@ -62,8 +62,7 @@ class _Dots(IntegerSum):
         if not self.width:
             raise Unknown("the filters are not whole vectors")
         self.repack = Repack(self.number, self.filters, self.width)
-        shape = self.repack.shape(tuple(map(int, self.weight.source.ty.shape)))
-        self.packed = buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
+        self.packed = self.packed_by(self.repack)
         even = [var for var in self.pairable() if self.axes[var] % 2 == 0]
         if not even:
             raise Unknown("no summed axis in pairs")

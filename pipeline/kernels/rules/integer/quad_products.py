@@ -24,7 +24,6 @@ from ....targets import Machine
 from ....tir.expressions import replaced
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.quads import dots, neighbours, quads
-from ...weights.repack_quads import RepackQuads
 from ..line_buffer import loop_of
 from ..rule import RuleResult
 from .product_schedule import product_schedule
@@ -54,18 +53,11 @@ class _Quads(TileResults):
             self.read_memory()
         sums = _SUMS if self.dense or machine.dots else _SUMS - 1
         self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.dots)
-        extents = tuple(map(int, self.weight.source.ty.shape))
-        self.repack = RepackQuads(
-            self.number,
-            self.filters,
-            self.width,
-            channels=self.inner,
-            chunk=self.chunk,
-            zero=self.zero,
-            extents=extents,
-            dots=machine.dots,
-        )
-        self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
+        half = self.chunk // 2
+        order = "r k/4 f k%4" if machine.dots else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
+        halves = 0 if machine.dots else self.chunk
+        self.repack = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
+        self.packed = self.packed_by(self.repack)
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
         self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
@@ -115,10 +107,7 @@ class _Quads(TileResults):
 
         def product(number: Expr, tap: Expr, step: int, row: int, first: int) -> Stmt:
             values = {**outer, **loops, **({} if self.tap is None else {self.tap: tap})}
-            linear: Expr = int64(0)
-            for place, index in enumerate(self.weight.indices):
-                if place not in (self.filters, self.inner):
-                    linear = linear * self.repack.extents[place] + replaced(index, values)
+            linear = self.repack.linear([replaced(index, values) for index in self.weight.indices], self.repack.rest)
             size = 4 // self.halves
             at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width)
             at = at + first // LANES * (4 * LANES) + first % LANES * size

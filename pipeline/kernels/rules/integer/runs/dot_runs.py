@@ -15,6 +15,7 @@ integers are exact in any order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -27,7 +28,7 @@ from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64, sequence
 from .....tir.operators.pairs import fours
 from .....tir.operators.quads import neighbours, vector_of
-from ....weights.repack_pairs import RepackPairs
+from ....weights.repack_sums import RepackSums
 from ...rule import RuleResult
 from ..padded_data import guarded, in_vectors
 from ..product_schedule import product_schedule
@@ -69,18 +70,10 @@ class DotRuns(ByteLines, RunProducts):
         contiguous = self.run == self.channels or not self.chosen
         self.in_place = self.padding is None and self.run % self.grouped == 0 and contiguous and not self.flipped
 
-    def _repacked(self, in_run: list[Var]) -> RepackPairs:
-        plain = super()._repacked(in_run)
+    def _repacked(self, in_run: list[Var]) -> RepackSums:
         zero = self.zero if isinstance(self.zero, int) else 1
-        return RepackPairs(
-            plain.parameter,
-            plain.dimension,
-            plain.width,
-            run=plain.run,
-            extents=plain.extents,
-            group=self.grouped,
-            zero=zero,
-        )
+        order = f"r k/{self.grouped} f k%{self.grouped}"
+        return replace(super()._repacked(in_run), order=order, group=self.grouped, row=GROUP, zero=zero)
 
     def _extents(self, places: int) -> list[int]:
         return [*(self.axes[var] for var in self.rows), self._values_of(self.span(places))]

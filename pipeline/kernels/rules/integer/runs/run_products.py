@@ -14,6 +14,7 @@ A run of taps and channels may be odd: its last weight is 0 then. Sums of intege
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -28,7 +29,7 @@ from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64, sequence
 from .....tir.operators.pairs import pairs
 from .....tir.operators.quads import couple, neighbours
-from ....weights.repack_pairs import RepackPairs
+from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
 from ...rule import RuleResult
 from ..padded_data import PaddedData, guarded, in_vectors
@@ -83,9 +84,8 @@ class RunProducts(PaddedData):
             raise Unknown("the filters are not whole vectors")
         self.repack = self._repacked(in_run)
         self.high, self.width = self._tile_shape(machine)
-        self.repack = self._repacked(in_run)
-        extents = self.repack.shape(self.repack.extents)
-        self.packed = buffer_of(self.weight.source.name, extents, str(self.weight.source.ty.dtype))
+        self.repack = replace(self._repacked(in_run), width=self.width)
+        self.packed = self.packed_by(self.repack)
         self.tiles = self._tiles_of_a_band()
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
@@ -118,7 +118,7 @@ class RunProducts(PaddedData):
             raise Unknown("pixels are not neighbours")
         return found
 
-    def _repacked(self, in_run: list[Var]) -> RepackPairs:
+    def _repacked(self, in_run: list[Var]) -> RepackSums:
         """Return the layout of the weight."""
         indices = list(self.weight.indices)
         known = [var for var in self.summed if self.axes[var] > 1]
@@ -127,9 +127,8 @@ class RunProducts(PaddedData):
             raise Unknown("the weight is not indexed by axes")
         if any(uses(index, var) and not index.same_as(var) for index in indices for var in self.axes):
             raise Unknown("the weight is not indexed by axes")
-        run = tuple(places[var][0] for var in in_run if self.axes[var] > 1)
-        extents = tuple(int(extent) for extent in self.weight.source.ty.shape)
-        return RepackPairs(self.number, self.filters, getattr(self, "width", self.lanes), run=run, extents=extents)
+        run = [places[var][0] for var in in_run if self.axes[var] > 1]
+        return self.sums_repack(self.lanes, "r k/2 f k%2", run, 2, row=2)
 
     def _tile_shape(self, machine: Machine) -> tuple[int, int]:
         """Choose places and filters of a tile with the fewest instructions."""
@@ -238,11 +237,8 @@ class RunProducts(PaddedData):
         def zero(row: int, lane: Expr) -> Stmt:
             return BufferStore(self.acc, self.start(block, lane), [int64(row), lane])
 
-        rest: Expr = int64(0)
-        for place in self.repack.rest:
-            rest = rest * self.repack.extents[place] + replaced(
-                self.weight.indices[place], {**self.units, **outer, **loops}
-            )
+        weights = [replaced(index, {**self.units, **outer, **loops}) for index in self.weight.indices]
+        rest = int64(0) + self.repack.linear(weights, self.repack.rest)
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
 
         def product(group: Expr, row: int, lane: Expr) -> Stmt:

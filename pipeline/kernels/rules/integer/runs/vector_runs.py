@@ -98,6 +98,6 @@ class VectorRuns(WordRuns):
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
         place = lane * self.grouped
-        line = row * self.repack.lines + tirx.floordiv(place, _FOUR * self.width)
+        line = row * (self.grouped // _FOUR) + tirx.floordiv(place, _FOUR * self.width)
         weights = self._neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))
         return dots(sum_, weights, values)

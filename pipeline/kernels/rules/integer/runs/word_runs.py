@@ -29,7 +29,7 @@ from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, sequence
 from .....tir.operators.pairs import fours, halves
 from .....tir.operators.quads import dots, neighbours
-from ....weights.repack_pairs import RepackPairs
+from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
 from ...rule import RuleResult
 from ..padded_data import overlapped
@@ -67,8 +67,9 @@ class WordRuns(DotRuns):
             "lines", self._extents(self.tiles * self.high), "int16" if self.widened else self.wanted or self.dtype
         )
 
-    def _repacked(self, in_run: list[Var]) -> RepackPairs:
-        return replace(super()._repacked(in_run), spread=self.widened)
+    def _repacked(self, in_run: list[Var]) -> RepackSums:
+        plain = super()._repacked(in_run)
+        return replace(plain, order="r k/4 f k%2 k%4/2") if self.widened else plain
 
     def _tile_shape(self, _machine: Machine) -> tuple[int, int]:
         """Choose places of a filter, or filters of a place, with the fewest instructions."""
