@@ -18,12 +18,9 @@ from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipelin
 from ..tir.workspace import flattening_passes
 from .bare.integer_clamps import clamp_as_integers
 from .checks.guard_kernel import drop_checks
-from .expand.byte_runs import expand_byte_runs
 from .expand.half_conversions import expand_half_conversions
-from .expand.moved_lanes import expand_moved_lanes
 from .expand.narrow_results import expand_narrow_results
-from .expand.pair_products import expand_pair_products
-from .expand.quad_products import expand_quad_products
+from .expand.products import expand_products
 from .expand.rolled_loops import hide_trip_counts
 from .expand.row_elements import expand_row_elements
 from .expand.separate_products import separate_products
@@ -37,8 +34,8 @@ from .vector_math import expand_vector_math, ready_for_vectors
 RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
-    expand_pair_products, expand_quad_products, expand_byte_runs, separate_products, expand_narrow_results, transpose_stores,
-    expand_moved_lanes, expand_row_elements, shuffle_strided_loads, keep_on_stack, clamp_as_integers, order_extremes,
+    expand_products, separate_products, expand_narrow_results, transpose_stores, expand_row_elements, shuffle_strided_loads,
+    keep_on_stack, clamp_as_integers, order_extremes,
 )  # fmt: skip
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tvm import tirx
 from tvm.ir import Expr
 from tvm.tirx import PrimFunc
@@ -22,20 +20,6 @@ def intrinsics_of(kernel: PrimFunc) -> str | None:
     return architecture if architecture in _SUMS else None
 
 
-def less_products(one: Expr, x: Expr, other: Expr, y: Expr, neon: str | None) -> Expr:
-    """Return one · x − other · y in int16, of vectors of eight int8."""
-    return _product(one, x, neon) - _product(other, y, neon)
-
-
-def products_of(factors: Sequence[tuple[Expr, Expr]], neon: str | None) -> Expr:
-    """Add up products in int16 of vectors of eight int8."""
-    (one, x), *rest = factors
-    total = _product(one, x, neon)
-    for other, y in rest:
-        total = total + _product(other, y, neon)
-    return total
-
-
 def add_neighbours(total: Expr, products: Expr, neon: str | None) -> Expr:
     """Add neighbours of eight int16 to four int32."""
     if neon == "arm":  # adds to its first operand
@@ -51,7 +35,8 @@ def neighbour_sums(products: Expr, neon: str | None) -> Expr:
     return even.astype("int32x4") + odd.astype("int32x4")
 
 
-def _product(one: Expr, other: Expr, neon: str | None) -> Expr:
+def product(one: Expr, other: Expr, neon: str | None) -> Expr:
+    """Multiply vectors of eight int8, in int16."""
     if neon is not None:
         return tirx.call_llvm_pure_intrin("int16x8", _PRODUCTS[neon], one, other)
     return one.astype("int16x8") * other.astype("int16x8")

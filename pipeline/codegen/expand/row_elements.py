@@ -3,6 +3,10 @@
     x[2 l - 1] for l in 0:8, of 14    ─►    x[0:8] and x[6:14], their odd places after a 0
 
 All taps of a window share these loads. Nothing outside the row is read.
+
+    moved(x[0:8], 2)    ─►    0 0 x[0:6]
+
+A row of a window that begins in padding is a row that begins later, moved.
 """
 
 from __future__ import annotations
@@ -11,15 +15,22 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
-from ...tir.operators.row_element import ROW_ELEMENT
+from ...tir.operators.row_element import MOVED, ROW_ELEMENT
 from ...tir.switches import switchable
 from .shuffle import expand_operators, take, take_or_zero
 
 
 @switchable
 def expand_row_elements(kernel: PrimFunc) -> PrimFunc:
-    """Expand the operator in a lowered, vectorised kernel."""
-    return expand_operators(kernel, {ROW_ELEMENT: _shuffle})
+    """Expand the operators in a lowered, vectorised kernel."""
+    return expand_operators(kernel, {ROW_ELEMENT: _shuffle, MOVED: _move})
+
+
+def _move(call: Call) -> Expr:
+    vector, by = call.args
+    assert isinstance(by, Broadcast), "the loop over the lanes is vectorised"
+    lanes, before = vector.ty.dtype.lanes, int(by.value)
+    return take_or_zero(vector, (lane - before if 0 <= lane - before < lanes else None for lane in range(lanes)))
 
 
 def _shuffle(call: Call) -> Expr:

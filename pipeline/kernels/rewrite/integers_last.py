@@ -17,16 +17,18 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.switches import switchable
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
-from ..rules.integer.byte_runs import byte_runs
-from ..rules.integer.channel_taps import channel_taps
-from ..rules.integer.channel_windows import channel_windows
-from ..rules.integer.quad_products import quad_products
-from ..rules.integer.runs.channel_lines import channel_lines
-from ..rules.integer.runs.dot_runs import dot_runs
-from ..rules.integer.runs.long_runs import long_runs
-from ..rules.integer.runs.run_products import run_products
-from ..rules.integer.runs.vector_runs import vector_runs
-from ..rules.integer.runs.word_runs import word_runs
+from ..rules.integer.rows import (
+    byte_runs,
+    channel_lines,
+    channel_taps,
+    channel_windows,
+    dot_runs,
+    long_runs,
+    quad_products,
+    run_products,
+    vector_runs,
+    word_runs,
+)
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
 from .channels_last import (

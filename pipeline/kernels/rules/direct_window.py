@@ -37,7 +37,7 @@ from ...tir.expressions import loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
-from ...tir.operators.moved import moved
+from ...tir.operators.row_element import moved
 from ...tir.row_window import takes_a_row
 from ...tir.workspace import held_bytes
 from .axes.split_groups import split_groups

@@ -28,18 +28,20 @@ from ..rules.forms.narrow_sums import narrow_sums
 from ..rules.forms.scales_last import scales_last
 from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
-from ..rules.integer.byte_groups import byte_groups
-from ..rules.integer.byte_runs import byte_runs
-from ..rules.integer.channel_taps import channel_taps
-from ..rules.integer.channel_windows import channel_windows
-from ..rules.integer.pair_products import pair_products
-from ..rules.integer.quad_products import quad_products
-from ..rules.integer.runs.channel_lines import channel_lines
-from ..rules.integer.runs.dot_runs import dot_runs
-from ..rules.integer.runs.long_runs import long_runs
-from ..rules.integer.runs.run_products import run_products
-from ..rules.integer.runs.vector_runs import vector_runs
-from ..rules.integer.runs.word_runs import word_runs
+from ..rules.integer.rows import (
+    byte_groups,
+    byte_runs,
+    channel_lines,
+    channel_taps,
+    channel_windows,
+    dot_runs,
+    long_runs,
+    pair_products,
+    quad_products,
+    run_products,
+    vector_runs,
+    word_runs,
+)
 from ..rules.narrow.narrow_window import narrow_windows
 from ..rules.narrow.small_plane import small_planes
 from ..rules.nt_matmul import nt_matmul

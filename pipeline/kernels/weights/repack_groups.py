@@ -10,12 +10,12 @@ so the weights decide how many fit. The fewest groups that any values fit into a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil
 
 import numpy as np
 
 from ...tir.operators.runs import RUN
-from .repack_runs import RepackRuns
+from .repack_sums import RepackSums
 
 #: halves of runs in a group, on average, by grouping; each half alone at last, as any weights allow
 _SIZES = (4.5, 3.6, 3, 2, 1)
@@ -36,38 +36,26 @@ def groupings(halves: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
 
 
 @dataclass(frozen=True)
-class RepackGroups(RepackRuns):
-    """Repack parameter `parameter` of shape `extents` by units: `runs` along `channels` of all of the dimensions `unrolled`.
+class RepackGroups(RepackSums):
+    """Repack parameter `parameter` by units: a group of a run for each place along the dimensions `unrolled`.
 
-    Units of a block's filters follow each other. Of values x, sums are of x - `zero`.
+    Units of a block's filters follow each other.
     """
-
-    unrolled: tuple[int, ...] = ()
-    runs: int = 1
-
-    def index_map(self, *indices):
-        """Return the new indices of an element."""
-        f, c = indices[self.dimension], indices[self.channels]
-        unit = self.linear(indices, self.looped) * (self.extents[self.channels] // RUN // self.runs) + c // (
-            RUN * self.runs
-        )
-        run = self.linear(indices, self.unrolled) * self.runs + c // RUN % self.runs
-        return [f // self.width, ((unit * self.width + f % self.width) * self.size + run) * RUN + c % RUN]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
-        assert shape == self.extents
-        return (shape[self.dimension] // self.width, self.numbers + self.units * self.width)
+        blocks, size = super().shape(shape)
+        return (blocks, size + self.units * self.width)
 
     @property
     def size(self) -> int:
         """Return the runs of a unit."""
-        return prod(self.extents[place] for place in self.unrolled) * self.runs
+        return self._counts["u"] * self.group // RUN
 
     @property
     def units(self) -> int:
         """Return the units of a filter."""
-        return prod(self.extents) // self.extents[self.dimension] // (self.size * RUN)
+        return self._counts["r"] * self.steps
 
     @property
     def numbers(self) -> int:
@@ -76,16 +64,9 @@ class RepackGroups(RepackRuns):
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """Repack int8 weights; returns int8."""
-        single = [place for place in self.others if self.extents[place] == 1 and place not in self.unrolled]
-        moved = array.transpose(self.dimension, *self.looped, *single, self.channels, *self.unrolled)
-        parts = moved.reshape(len(moved), -1, self.runs, RUN, self.size // self.runs).transpose(0, 1, 4, 2, 3)
-        units = parts.reshape(-1, self.width, self.units, self.size * RUN)
-        blocks = units.transpose(0, 2, 1, 3)
-        starts = -units.astype(np.int64).sum((2, 3)) * self.zero
-        ends = starts.astype(np.int32).astype("<i4").view(np.int8)
-        return np.concatenate(
-            [blocks.reshape(len(ends), -1), ends, self._grouped(blocks).reshape(len(ends), -1)], axis=1
-        )
+        packed = super().apply(array)
+        numbers = self._grouped(packed[:, : self.starts])
+        return np.concatenate([packed, numbers.reshape(len(packed), -1)], axis=1)
 
     def _grouped(self, blocks: np.ndarray) -> np.ndarray:
         """Return the number of the first grouping that any values fit into, for each unit."""
@@ -97,8 +78,3 @@ class RepackGroups(RepackRuns):
             fits = np.logical_and.reduce([((each >= -(1 << 15)) & (each < 1 << 15)).all(1) for each in sums])
             found[(found < 0) & fits] = number
         return found
-
-    @property
-    def looped(self) -> tuple[int, ...]:
-        """List the other dimensions with more than one element."""
-        return tuple(place for place in self.others if place not in self.unrolled and self.extents[place] > 1)

@@ -1,16 +1,14 @@
-"""Declare the operators for sums of four products of bytes, and of vectors of these; codegen/expand/quad_products.py writes them for a target."""
+"""Declare the operators for sums of four products of bytes, and of vectors of these; codegen/expand/products.py writes them for a target."""
 
 from collections.abc import Sequence
 
 import tvm_ffi
-from tvm.ir import Call, Expr, Op, PrimType, TensorLoad, register_op_attr
-from tvm.tirx import const
+from tvm.ir import Call, Expr, TensorLoad
 
-QUADS, COUPLE, NEIGHBOURS = "passfit.quads", "passfit.couple", "passfit.neighbours"
-BYTE, PICKED, DOTS = "passfit.byte", "passfit.picked", "passfit.dots"
-for _name in (QUADS, COUPLE, NEIGHBOURS, BYTE, PICKED, DOTS):
-    register_op_attr(_name, "TVectorizable", True)
-    register_op_attr(_name, "TCallEffectKind", 1)
+from .declare import call, declare
+
+QUADS, COUPLE, NEIGHBOURS = declare("passfit.quads"), declare("passfit.couple"), declare("passfit.neighbours")
+BYTE, PICKED, DOTS = declare("passfit.byte"), declare("passfit.picked"), declare("passfit.dots")
 #: the integer of two of them
 _TWICE = {"int8": "int16", "uint8": "int16", "int16": "int32"}
 
@@ -21,23 +19,22 @@ def quads(total: Expr, weights: tuple[Expr, Expr], values: tuple[Expr, Expr]) ->
     `weights` and `values` are two int16 each, of two int8, the first in the low byte. On some targets an int16 holds
     w0 · x0 - w2 · x2: it is from -32512 to 32640, while a sum of two products would reach 32768.
     """
-    return Call(Op.get(QUADS), [total, *weights, *values], ret_ty=PrimType("int32"))
+    return call(QUADS, "int32", total, *weights, *values)
 
 
 def dots(total: Expr, weights: Expr, values: Expr) -> Call:
     """Add the products of four int8 each, both factors int32 of four bytes; or of all int8 of two vectors."""
-    return Call(Op.get(DOTS), [total, weights, values], ret_ty=PrimType("int32"))
+    return call(DOTS, "int32", total, weights, values)
 
 
 def picked(lane: Expr, words: Sequence[Expr], places: Sequence[int], dtype: str) -> Call:
     """Return an integer of bytes of int32 `words`, by their places: in a vectorised loop of four, the next ones per lane."""
-    numbers = [const(each, "int32") for each in (len(words), *places)]
-    return Call(Op.get(PICKED), [lane, *numbers[:1], *words, *numbers[1:]], ret_ty=PrimType(dtype))
+    return call(PICKED, dtype, lane, len(words), *words, *places)
 
 
 def couple(low: Expr, high: Expr) -> Call:
     """Return two integers of one dtype side by side in one of twice the size."""
-    return Call(Op.get(COUPLE), [low, high], ret_ty=PrimType(_TWICE[str(low.ty.dtype)]))
+    return call(COUPLE, _TWICE[str(low.ty.dtype)], low, high)
 
 
 def neighbours(*loads: Expr) -> Call:
@@ -45,12 +42,12 @@ def neighbours(*loads: Expr) -> Call:
 
     In a vectorised loop the bytes have to fill the vector without gaps.
     """
-    return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType(f"int{loads[0].ty.dtype.bits * len(loads)}"))
+    return call(NEIGHBOURS, f"int{loads[0].ty.dtype.bits * len(loads)}", *loads)
 
 
 def vector_of(*loads: Expr) -> Call:
     """Return loads, neighbours in memory, as one vector: not in a vectorised loop."""
-    return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType(f"{loads[0].ty.dtype}x{len(loads)}"))
+    return call(NEIGHBOURS, f"{loads[0].ty.dtype}x{len(loads)}", *loads)
 
 
 def joined_loads(value: object) -> dict[int, int]:
@@ -67,4 +64,4 @@ def _is_joined(call: Call) -> bool:
 
 def byte(word: Expr, place: Expr, dtype: str) -> Call:
     """Return byte `place` of an int32, the lowest first, as `dtype`."""
-    return Call(Op.get(BYTE), [word, place], ret_ty=PrimType(dtype))
+    return call(BYTE, dtype, word, place)

@@ -1,13 +1,12 @@
-"""Declare the operator for elements along a row; codegen/expand/row_elements.py writes it."""
+"""Declare the operators for elements along a row, and lanes moved along a vector; codegen/expand/row_elements.py writes them."""
 
 from tvm import tirx
-from tvm.ir import Call, Expr, Op, TensorLoad, register_op_attr
+from tvm.ir import Call, Expr, TensorLoad
 
 from ..loop_nests import int64
+from .declare import call, declare
 
-ROW_ELEMENT = "passfit.row_element"
-register_op_attr(ROW_ELEMENT, "TVectorizable", True)
-register_op_attr(ROW_ELEMENT, "TCallEffectKind", 1)
+ROW_ELEMENT, MOVED = declare("passfit.row_element"), declare("passfit.moved")
 
 
 def row_element(first: TensorLoad, read: TensorLoad, place: Expr, extent: int) -> Call:
@@ -15,9 +14,14 @@ def row_element(first: TensorLoad, read: TensorLoad, place: Expr, extent: int) -
 
     `read` is the same element, at the place that `nearest` returns: analyses see all that is read.
     """
-    return Call(Op.get(ROW_ELEMENT), [first, read, place, int64(extent)], ret_ty=first.ty)
+    return call(ROW_ELEMENT, str(first.ty.dtype), first, read, place, int64(extent))
 
 
 def nearest(place: Expr, extent: int) -> Expr:
     """Return the place inside a row nearest to a place."""
     return tirx.min(tirx.max(place, int64(0)), int64(extent - 1))
+
+
+def moved(lane: Expr, by: int) -> Call:
+    """Return the lane `by` places before this one, in a vectorised loop; 0 where the vector has none."""
+    return call(MOVED, str(lane.ty.dtype), lane, int64(by))

@@ -1,17 +1,15 @@
-"""Declare the operators for sums along runs of bytes; codegen/expand/byte_runs.py writes them for a target."""
+"""Declare the operators for sums along runs of bytes; codegen/expand/products.py writes them for a target."""
 
 from collections.abc import Sequence
 
-from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
-from tvm.tirx import const
+from tvm.ir import Call, Expr
+
+from .declare import call, declare
 
 #: bytes of a run, and the sums it is added to
 RUN, SUMS = 16, 4
-RUNS, TOTALS = "passfit.runs", "passfit.totals"
-GROUP, ACROSS, TURNED = "passfit.group", "passfit.across", "passfit.turned"
-for _name in (RUNS, TOTALS, GROUP, ACROSS, TURNED):
-    register_op_attr(_name, "TVectorizable", True)
-    register_op_attr(_name, "TCallEffectKind", 1)
+RUNS, TOTALS = declare("passfit.runs"), declare("passfit.totals")
+GROUP, ACROSS, TURNED = declare("passfit.group"), declare("passfit.across"), declare("passfit.turned")
 
 
 def runs(sums: Expr, weights: Expr, values: Expr) -> Call:
@@ -20,13 +18,13 @@ def runs(sums: Expr, weights: Expr, values: Expr) -> Call:
     Lane i adds w · x of the bytes 2 i and 2 i + 1, and takes off those of 8 + 2 i and 9 + 2 i. An int16 holds the
     difference of two products: it is from -32512 to 32640. `weights` and `values` are int32 of four bytes each.
     """
-    return Call(Op.get(RUNS), [sums, weights, values], ret_ty=PrimType("int32"))
+    return call(RUNS, "int32", sums, weights, values)
 
 
 def totals(*sums: Expr) -> Call:
     """Add up four loads, neighbours in memory: in a vectorised loop of fours, the loads fill memory without gaps."""
     assert len(sums) == SUMS
-    return Call(Op.get(TOTALS), [*sums], ret_ty=PrimType("int32"))
+    return call(TOTALS, "int32", *sums)
 
 
 def group(sums: Expr, weights: Expr, values: Expr, products: Sequence[tuple[int, int]]) -> Call:
@@ -36,16 +34,16 @@ def group(sums: Expr, weights: Expr, values: Expr, products: Sequence[tuple[int,
     weights, by its number, times the same half of a run of values. Lane i adds its bytes 2 i and 2 i + 1. The caller
     proves the sums of each byte to fit into int16.
     """
-    numbers = [const(each, "int32") for product in products for each in product]
-    return Call(Op.get(GROUP), [sums, weights, values, *numbers], ret_ty=PrimType("int32"))
+    numbers = [each for product in products for each in product]
+    return call(GROUP, "int32", sums, weights, values, *numbers)
 
 
 def across(*sums: Expr) -> Call:
     """Add up four vectors of four: in a vectorised loop of four, lane i is the total of vector i."""
     assert len(sums) == SUMS
-    return Call(Op.get(ACROSS), [*sums], ret_ty=PrimType("int32"))
+    return call(ACROSS, "int32", *sums)
 
 
 def turned(load: Expr, place: int) -> Call:
     """Read one of four neighbours in memory: in a vectorised loop of fours, lane i reads those of the i-th four."""
-    return Call(Op.get(TURNED), [load, const(place, "int32")], ret_ty=PrimType("int32"))
+    return call(TURNED, "int32", load, place)

@@ -20,9 +20,7 @@ from passfit.kernels.schedule.summaries import ScheduleSummaries
 from passfit.kernels.weights import repack as repack_module
 from passfit.kernels.weights.repack import Repack
 from passfit.kernels.weights.repack_groups import RepackGroups
-from passfit.kernels.weights.repack_pairs import RepackPairs
-from passfit.kernels.weights.repack_quads import RepackQuads
-from passfit.kernels.weights.repack_runs import RepackRuns
+from passfit.kernels.weights.repack_sums import RepackSums
 from passfit.support.result_store import ResultStore
 from passfit.targets import Machine, get_target
 from passfit.tir.structural_key import structural_key
@@ -158,9 +156,9 @@ def test_kernels_without_sums_have_one_schedule_on_all_machines(passes):
 @pytest.mark.parametrize(
     "repack",
     [
-        Repack(0, 1, 4, inner=8), RepackPairs(1, 0, 8, run=(1, 2), extents=(8, 3, 4), group=4, zero=3),
-        RepackQuads(1, 0, 8, channels=1, extents=(8, 4), dots=True), RepackRuns(2, 0, 8, channels=1, extents=(8, 64)),
-        RepackGroups(1, 0, 8, channels=3, extents=(8, 3, 3, 64), unrolled=(2,), runs=2),
+        Repack(0, 1, 4, inner=8),
+        RepackSums(1, 0, 8, order="r k/4 f k%4", run=(1, 2), extents=(8, 3, 4), group=4, zero=3),
+        RepackGroups(1, 0, 8, order="r k/32 f u k%32/16 k%16", run=(3,), extents=(8, 3, 3, 64), group=32, unrolled=(2,)),
     ],
 )  # fmt: skip
 def test_a_summary_of_rows_keeps_layouts_of_every_kind(repack, monkeypatch):

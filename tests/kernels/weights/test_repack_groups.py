@@ -14,11 +14,16 @@ SHAPES = {
 }
 
 
+def groups_of(shape, unrolled, runs, zero=0):
+    order = f"r k/{16 * runs} f u k%{16 * runs}/16 k%16"
+    return RepackGroups(1, 0, 4, order=order, run=(1,), extents=shape, group=16 * runs, zero=zero, unrolled=unrolled)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_element_has_a_place_of_its_own(name):
     shape, unrolled, runs = SHAPES[name]
     array = np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
-    found = RepackGroups(1, 0, 4, channels=1, extents=shape, unrolled=unrolled, runs=runs)
+    found = groups_of(shape, unrolled, runs)
     block, place = (np.broadcast_to(each, array.shape) for each in found.index_map(*np.indices(array.shape)))
     packed = found.apply(array)
     assert packed.shape == found.shape(array.shape)
@@ -39,7 +44,7 @@ def test_groups_fit_into_int16_for_any_values_and_no_better_grouping_does(most, 
     weight = random.integers(-most, min(most, 127) + 1, (4, 32, 3, 3)).astype(np.int8)
     if extreme:
         weight[0] = -128
-    repack = RepackGroups(0, 0, 4, channels=1, zero=3, extents=weight.shape, unrolled=(2, 3), runs=1)
+    repack = groups_of(weight.shape, (2, 3), 1, zero=3)
     (packed,) = repack.apply(weight)
     units = packed[: repack.starts].reshape(-1, 18, 8).astype(int)
     np.testing.assert_array_equal(

@@ -13,13 +13,14 @@ weights of each filter choose one (weights/repack_groups.py). With more runs tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....memory import ALIGNMENT
 from ....memory.liveness import aligned
@@ -30,39 +31,33 @@ from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.runs import RUN, SUMS, across, group, turned
 from ...weights.repack_groups import RepackGroups, groupings
 from ..line_buffer import loop_of
-from ..rule import RuleResult
-from .byte_columns import ByteColumns, in_vector
-from .product_schedule import product_schedule
+from .byte_columns import ByteColumns
+from .integer_sum import IntegerSum
+from .loops import by_value, in_tiles, vector
+from .micro_kernel import MicroKernel
 from .quad_windows import Tile
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: filters of a block
 _WIDTHS = (8, 4)
 #: places of a tile: at most the lanes of its sums
 _ROWS = (4, 3)
-#: most runs of a unit, and registers for its values and sums; least registers of the machine
-_MOST_RUNS, _MOST_VALUES, _REGISTERS = 9, 25, 32
+#: most runs of a unit, and registers for its values and sums
+_MOST_RUNS, _MOST_VALUES = 9, 25
 #: instructions of eight products with their sums, by weights of trained networks, and of a unit around them
 _PRODUCT, _AROUND = 1.27, 14
 #: most instructions of eight products: byte_runs.py takes so many, or fewer without taps
 _MOST_COST = 1.745
 
 
-def byte_groups(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.compact or not machine.quads or machine.dots or machine.registers * machine.lanes // SUMS < _REGISTERS:
-        return
-    yield from product_schedule(_Groups, kernel, repackable, machine)
-
-
-class _Groups(ByteColumns):
+class ByteGroups(ByteColumns):
     """Build the kernel. Raises Unknown for other forms."""
 
     complemented = False
     repack: RepackGroups
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         if self.axes[self.x] < SUMS:
             raise Unknown("a tile has four places")
         self.rows, self.within, self.runs, self.width = self._shape(machine.register_bytes)
@@ -71,7 +66,7 @@ class _Groups(ByteColumns):
             var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)
         ]
         self.repack = self._repacked()
-        self.packed = buffer_of(self.weight.source.name, self.repack.shape(self.repack.extents), "int8")
+        self.pack(self.repack)
         self.groupings = groupings(2 * self.repack.size)
         self.acc = buffer_of("acc", [self.width, SUMS], "uint32")
         self.parts = buffer_of("parts", [SUMS, SUMS], "uint32")
@@ -109,7 +104,6 @@ class _Groups(ByteColumns):
 
     def _repacked(self) -> RepackGroups:
         """Return the layout of the weight."""
-        extents = tuple(map(int, self.weight.source.ty.shape))
         taps = [self.tap] if self.tap is not None and self.taps > 1 else []
         found = []
         for var in (*self.within, *taps):
@@ -117,29 +111,17 @@ class _Groups(ByteColumns):
             if len(places) != 1:
                 raise Unknown("the weight is not indexed by axes")
             found.append(places[0])
-        return RepackGroups(
-            self.number,
-            self.filters,
-            self.width,
-            channels=self.inner,
-            zero=self.zero,
-            extents=extents,
-            unrolled=tuple(found),
-            runs=self.runs,
-        )
+        unit = RUN * self.runs
+        order = f"r k/{unit} f u k%{unit}/16 k%16"
+        plain = self.sums_repack(self.width, order, [self.inner], unit, zero=self.zero, unrolled=tuple(found))
+        return RepackGroups(**vars(plain))
 
     def kernel(self) -> PrimFunc:
+        """Build tiles, and blocks of filters in each or around all."""
         outer = self.outer()
-        whole, rest = divmod(self.axes[self.x], self.rows)
-        tile = Var("tile", "int64")
-        starts = range(0, whole * self.rows, self.rows)
-        parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, self.rows))]
-        if rest:
-            parts.append(self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), rest))
-        stmt = sequence(parts)
-        return self.in_rows(
-            stmt if self._single else self.in_blocks(stmt), outer, [self.acc, self.parts, self.values], self.packed
-        )
+        stmt = sequence(in_tiles(self.axes[self.x], self.rows, partial(self._tile, outer)))
+        own = [self.acc, self.parts, self.values]
+        return self.in_rows(stmt if self._single else self.in_blocks(stmt), outer, own)
 
     @property
     def _single(self) -> bool:
@@ -147,29 +129,25 @@ class _Groups(ByteColumns):
         return self.repack.units == 1
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
-        loops = {var: Var(var.name, "int64") for var in self.around}
+        loops = self.loops_over(self.around)
+        axes = {**self.units, **outer, **loops}
         chunk, filter_ = Var("chunk", "int64"), Var("filter", "int64")
         chunks = self.axes[self.c] // (RUN * self.runs)
-        indices = [replaced(index, {**outer, **loops}) for index in self.weight.indices]
-        unit = self.repack.linear(indices, self.repack.looped) * chunks + chunk
-        read = self._read_unit(Tile(outer, loops, chunk * self.runs, start, starts, rows))
+        indices = [replaced(index, axes) for index in self.weight.indices]
+        unit = self.repack.linear(indices, self.repack.rest) * chunks + chunk
+        read = self._read_unit(Tile(axes, chunk * self.runs, start, starts, rows))
         summed = For(filter_, int64(0), int64(self.width), _SERIAL, self._products(unit, filter_, rows))
         stored = self.stored(outer, start, self.block, rows)
         if self._single:
             known: dict[Var, Expr] = {chunk: int64(0)}
             return sequence([replaced(read, known), self.in_blocks(sequence([replaced(summed, known), *stored]))])
         inner = loop_of(chunk, chunks, sequence([read, summed]))
-        for var, loop in reversed(loops.items()):
-            inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
-
-        def zero(number: int) -> Stmt:
-            return in_vector(lambda lane: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(number), lane]))
-
-        return sequence([*map(zero, range(self.width)), inner, *stored])
+        zeros = [vector(SUMS, partial(self.zero_at, number)) for number in range(self.width)]
+        return sequence([*zeros, self.nest(loops, inner), *stored])
 
     def _points(self) -> list[dict[Var, Expr]]:
         """List the values of the axes within a unit, but the tap."""
-        found: list[dict[Var, Expr]] = [{var: int64(0) for var in self.others if self.axes[var] == 1}]
+        found: list[dict[Var, Expr]] = [{}]
         for var in self.within:
             found = [{**each, var: int64(n)} for each in found for n in range(self.axes[var])]
         return found
@@ -178,7 +156,7 @@ class _Groups(ByteColumns):
         columns, parts = self.columns_of(tile.rows), []
         for n, point in enumerate(self._points()):
             for run in range(self.runs):
-                own = Tile(tile.outer, {**tile.loops, **point}, tile.number + run, tile.start, tile.starts, tile.rows)
+                own = replace(tile, axes={**tile.axes, **point}, number=tile.number + run)
                 parts.append(self.read(own, columns, (n * self.runs + run) * len(columns)))
         return sequence(parts)
 
@@ -197,31 +175,24 @@ class _Groups(ByteColumns):
             point, run, tap = places[half // 2]
             return half, (point * self.runs + run) * len(columns) + columns.index(row * self.stride + tap * self.step)
 
-        def added(products: list[tuple[int, int]], row: int, first: bool) -> Stmt:
-            def made(lane: Expr) -> Stmt:
-                weights = tirx.BufferLoad(
-                    self.packed, [self.block, (unit * self.width + filter_) * (size * RUN) + lane]
-                )
-                values = tirx.BufferLoad(self.values, [int64(0), lane])
-                sums = (
-                    tirx.const(0, "int32") if first else tirx.BufferLoad(self.parts, [int64(row), lane]).astype("int32")
-                )
-                return BufferStore(
-                    self.parts, group(sums, weights, values, products).astype("uint32"), [int64(row), lane]
-                )
-
-            return in_vector(made)
+        def added(products: list[tuple[int, int]], row: int, first: bool, lane: Expr) -> BufferStore:
+            at = (unit * self.width + filter_) * (size * RUN)
+            weights = tirx.BufferLoad(self.packed, [self.block, at + lane])
+            values = tirx.BufferLoad(self.values, [int64(0), lane])
+            place = [int64(row), lane]
+            sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.parts, place).astype("int32")
+            return BufferStore(self.parts, group(sums, weights, values, products).astype("uint32"), place)
 
         def summed(groups: tuple[tuple[int, ...], ...]) -> Stmt:
             return sequence(
                 [
-                    added([factors(half, row) for half in each], row, n == 0)
+                    vector(SUMS, partial(added, [factors(half, row) for half in each], row, n == 0))
                     for n, each in enumerate(groups)
                     for row in range(rows)
                 ]
             )
 
-        def total(lane: Expr) -> Stmt:
+        def total(lane: Expr) -> BufferStore:
             parts = [
                 tirx.BufferLoad(self.parts, [int64(min(row, rows - 1)), lane]).astype("int32") for row in range(SUMS)
             ]
@@ -234,20 +205,21 @@ class _Groups(ByteColumns):
             "int32"
         )
         *others, last = [summed(groups) for groups in self.groupings]
-        found = last
-        for number, stmt in reversed(list(enumerate(others))):
-            found = IfThenElse(chosen == tirx.const(number, "int32"), stmt, found)
-        return sequence([found, in_vector(total)])
+        found = by_value(chosen, reversed(list(enumerate(others))), last)
+        return sequence([found, vector(SUMS, total)])
 
     def stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
         """Store the epilogue of a tile of `rows` places: of a filter's places at once if they are neighbours in the result."""
         if not self.rows_last or rows < SUMS:
             return super().stored(outer, start, block, rows)
-        filter_, lane = Var("filter", "int64"), Var("lane", "int64")
-        total = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + self.start_of(filter_)
-        own = {**outer, self.x: start + lane, self.f: block * self.width + filter_}
-        along = For(lane, int64(0), int64(SUMS), _VECTORIZED, BufferStore(*self.result(total, own)))
-        return [For(filter_, int64(0), int64(self.width), _SERIAL, along)]
+        filter_ = Var("filter", "int64")
+
+        def result(lane: Expr) -> BufferStore:
+            total = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + self.start_of(filter_)
+            own = {**outer, self.x: start + lane, self.f: block * self.width + filter_}
+            return BufferStore(*self.result(total, own))
+
+        return [For(filter_, int64(0), int64(self.width), _SERIAL, vector(SUMS, result))]
 
     def sum_at(self, row: int, lane: Expr) -> Expr:
         """Return the sum of a place and a filter."""

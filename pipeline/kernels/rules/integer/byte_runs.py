@@ -15,28 +15,25 @@ copied to all lanes, and columns are read once for all taps. Sums and values sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.operators.quads import neighbours
 from ....tir.operators.runs import RUN, SUMS, runs, totals
-from ...weights.repack_runs import RepackRuns
 from ..line_buffer import loop_of
-from ..rule import RuleResult
-from .byte_columns import ByteColumns, in_vector
-from .product_schedule import product_schedule
+from .byte_columns import ByteColumns
+from .integer_sum import IntegerSum
+from .loops import in_tiles, load_neighbours, over_tile, vector
+from .micro_kernel import MicroKernel
 from .quad_windows import Tile
 
-_SERIAL = 0
 #: filters and places of a tile
 _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
 #: registers for other values than sums and columns; with one tap, for others than sums, and most sums: LLVM reads early
@@ -49,26 +46,16 @@ _UNROLLED, _MANY_TILES = 64, 4
 _UNROLLED_BY_LLVM = 2
 
 
-def byte_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.compact or not machine.quads or machine.dots:
-        return
-    yield from product_schedule(_Runs, kernel, repackable, machine)
-
-
-class _Runs(ByteColumns):
+class ByteRuns(ByteColumns):
     """Build the kernel. Raises Unknown for other forms."""
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         if self.taps > _MOST_TAPS:
             raise Unknown("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
-        extents = tuple(map(int, self.weight.source.ty.shape))
-        self.repack = RepackRuns(
-            self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents
-        )
-        self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
+        self.repack = self.sums_repack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
+        self.pack(self.repack)
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
         self.alone = (
@@ -110,44 +97,34 @@ class _Runs(ByteColumns):
         return min(found)[1:]
 
     def kernel(self) -> PrimFunc:
+        """Build blocks of filters, with tiles of places in each, or the other way around."""
         outer = self.outer()
-        stmt = sequence(self._tiles(outer))
-        return self.in_rows(stmt if self.few else self.in_blocks(stmt), outer, [self.acc, self.values], self.packed)
-
-    def _tiles(self, outer: dict[Var, Expr]) -> list[Stmt]:
-        """Build the tiles of a row."""
-        whole, rest = divmod(self.axes[self.x], self.rows)
-        tile = Var("tile", "int64")
-        starts = range(0, whole * self.rows, self.rows)
         around = self.in_blocks if self.few else lambda stmt: stmt
-        parts = [loop_of(tile, whole, around(self._tile(outer, tile * self.rows, starts, self.rows)))]
-        last = range(starts.stop, starts.stop + 1)
-        return [*parts, around(self._tile(outer, int64(starts.stop), last, rest))] if rest else parts
+        tiles = in_tiles(self.axes[self.x], self.rows, lambda *at: around(self._tile(outer, *at)))
+        stmt = sequence(tiles)
+        return self.in_rows(stmt if self.few else self.in_blocks(stmt), outer, [self.acc, self.values])
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
-        others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
-        around = {var: Var(var.name, "int64") for var in others if self.axes[var] > 1}
-        loops: dict[Var, Expr] = {var: around.get(var, int64(0)) for var in others}
-        run = Var("run", "int64")
-        tile = Tile(outer, loops, run, start, starts, rows)
+        others = [var for var in self.others if self.axes[var] > 1]
+        loops, run = self.loops_over(others), Var("run", "int64")
+        axes = {**self.units, **outer, **loops}
+        tile = Tile(axes, run, start, starts, rows)
         columns, count = self.columns_of(rows), self.axes[self.c] // RUN
 
         def product(run: Expr, tap: int, row: int, filter_: int, first: bool = False, own: int = 0) -> Stmt:
-            values = {**outer, **loops, **({} if self.tap is None else {self.tap: int64(tap)})}
-            linear = self.repack.linear([replaced(index, values) for index in self.weight.indices], self.repack.others)
-            at = ((linear * (self.axes[self.c] // RUN) + run) * self.width + filter_) * RUN
+            weights = [replaced(index, {**axes, **self.at_tap(tap)}) for index in self.weight.indices]
+            linear = self.repack.linear(weights, self.repack.rest)
+            at = ((linear * count + run) * self.width + filter_) * RUN
             column = columns.index(row * self.stride + tap * self.step)
 
-            def made(lane: Expr) -> Stmt:
-                weights = neighbours(
-                    *(tirx.BufferLoad(self.packed, [self.block, lane * SUMS + (at + n)]) for n in range(SUMS))
-                )
-                x = neighbours(*(tirx.BufferLoad(self.values, [int64(column + own), lane * 2 + n]) for n in (0, 1)))
+            def summed(lane: Expr) -> BufferStore:
+                factor = load_neighbours(self.packed, [self.block], lane * SUMS, SUMS, at)
+                x = load_neighbours(self.values, [int64(column + own)], lane * 2, 2)
                 place = [int64(row), lane + filter_ * SUMS]
                 sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.acc, place).astype("int32")
-                return BufferStore(self.acc, runs(sums, weights, x).astype("uint32"), place)
+                return BufferStore(self.acc, runs(sums, factor, x).astype("uint32"), place)
 
-            return in_vector(made)
+            return vector(SUMS, summed)
 
         if self.alone:
             reads = [self.read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
@@ -156,14 +133,7 @@ class _Runs(ByteColumns):
                 for filter_ in range(self.width) for n in range(count) for tap in range(self.taps) for row in range(rows)
             ]  # fmt: skip
             return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
-        every = [(row, filter_) for row in range(rows) for filter_ in range(self.width)]
-
-        def zero(row: int, filter_: int) -> Stmt:
-            return in_vector(
-                lambda lane: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(row), lane + filter_ * SUMS])
-            )
-
-        zeros = [zero(*at) for at in every]
+        zeros = over_tile(rows, self.width * SUMS, SUMS, self.zero_at)
         products = [
             product(run, tap, row, filter_)
             for tap in range(self.taps)
@@ -171,9 +141,7 @@ class _Runs(ByteColumns):
             for row in range(rows)
         ]
         inner = loop_of(run, count, sequence([self.read(tile, columns), *products]))
-        for var, loop in reversed(around.items()):
-            inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
-        return sequence([*zeros, inner, *self.stored(outer, start, self.block, rows)])
+        return sequence([*zeros, self.nest(loops, inner), *self.stored(outer, start, self.block, rows)])
 
     def sum_at(self, row: int, lane: Expr) -> Expr:
         """Return the sum of a place and a filter."""

@@ -14,8 +14,7 @@ A column is read once for all windows of a tile. Columns of padding are the zero
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 
 from tvm import tirx
 from tvm.ir import Expr, Var
@@ -24,37 +23,26 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
 from ....tir.index_grid import Unknown
-from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import couples
 from ....tir.operators.quads import couple
-from ....tir.workspace import held_bytes
 from ..line_buffer import loop_of
-from ..rule import RuleResult
 from .channel_windows import ChannelWindows
-from .padded_data import overlapped
+from .integer_sum import IntegerSum
+from .loops import overlapped
+from .micro_kernel import MicroKernel
 
-_SERIAL = 0
 #: sums of a tile at most
 _SUMS = 6
 #: instructions of a column, of a result, and of a tile
 _COLUMN, _RESULT, _TILE = 4, 15, 6
 
 
-def channel_taps(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of a depthwise sum: a Rule."""
-    if machine.lanes > 1 or not machine.dots:
-        return
-    with suppress(Unknown):
-        made = _Taps(inlined(kernel), machine).kernel()
-        yield RuleResult(made, workspace=held_bytes(made))
-
-
-class _Taps(ChannelWindows):
+class ChannelTaps(ChannelWindows):
     """Build the kernel. Raises Unknown for other forms."""
 
-    def __init__(self, kernel: PrimFunc, machine: Machine):
-        super().__init__(kernel, machine)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         if self.zero is None:
             raise Unknown("the factors are not bytes")
         places, self.whole = self.axes[self.x], self._whole_windows()
@@ -70,13 +58,10 @@ class _Taps(ChannelWindows):
 
     def _cost(self, high: int) -> float:
         """Return the instructions of a line by tiles of so many places."""
-        return -(-len(self.whole) // high) * (_COLUMN * len(self._columns_of(high)) + _RESULT * high + _TILE)
-
-    def _columns_of(self, high: int) -> list[int]:
-        """List the columns that so many windows side by side read."""
-        return sorted({place * self.stride + tap * self.step for place in range(high) for tap in range(self.taps)})
+        return -(-len(self.whole) // high) * (_COLUMN * len(self.columns_of(high)) + _RESULT * high + _TILE)
 
     def kernel(self) -> PrimFunc:
+        """Build lines, a channel after the other."""
         outer, channel = self.outer(), Var("channel", "int64")
         own = {**outer, self.f: channel}
         stmt = sequence([*self._weights(own), *self._line(own)])
@@ -114,7 +99,7 @@ class _Taps(ChannelWindows):
             return self._tile(own, int64(0), places, first=0)
         first = self.whole.start
         loop = overlapped(
-            Var("tile", "int64"),
+            "tile",
             len(self.whole),
             self.high,
             lambda start: sequence(self._tile(own, start + first, self.high)),
@@ -133,7 +118,7 @@ class _Taps(ChannelWindows):
             BufferStore(self.held, self._word(self.start_at), [int64(self.sums_at + place)]) for place in range(high)
         ]
         low, end = self.columns()
-        for column in self._columns_of(high):
+        for column in self.columns_of(high):
             inside = first is None or low <= first * self.stride + column < end
             values = [self._value(own, rows, start * self.stride + column, inside) for rows in self.joined]
             for place in range(high):

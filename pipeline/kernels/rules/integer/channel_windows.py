@@ -11,30 +11,29 @@ Machines without `pairs` read the data in place of lines. The last block of chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product as combinations
 from math import prod
 
 from tvm import sym, tirx
-from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, IfThenElse, IntImm, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
 from ....tir.index_grid import Unknown
-from ....tir.inlining import inlined
-from ....tir.loop_nests import buffer_of, int64, sequence, simple
+from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple
-from ....tir.workspace import held_bytes
 from ..line_buffer import loop_of
-from ..rule import RuleResult
 from .byte_pairs import sum_of_bytes, sum_of_products
-from .integer_sum import less
-from .padded_data import PaddedData
+from .integer_sum import IntegerSum
+from .loops import vector
+from .micro_kernel import MicroKernel
+from .sum_builder import SumBuilder
 
-_SERIAL, _VECTORIZED = 0, 2
 #: bytes of the line buffer, and products of a result, which are unrolled
 _LINES, _MOST_TAPS = 1024, 64
 #: least lanes where products of bytes are added in pairs
@@ -43,23 +42,14 @@ _BYTES = 8
 _MOST_EDGES, _LONG, _MANY = 4, 8, 128
 
 
-def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of a depthwise sum with channels last: a Rule."""
-    if machine.compact or machine.lanes == 1:
-        return
-    with suppress(Unknown):
-        made = ChannelWindows(inlined(kernel), machine).kernel()
-        yield RuleResult(made, workspace=held_bytes(made))
-
-
-class ChannelWindows(PaddedData):
+class ChannelWindows(SumBuilder):
     """Build the kernel; `f` is the axis of channels. Raises Unknown for other forms."""
 
     #: windows at the edges of a line at most
     edges = _MOST_EDGES
 
-    def __init__(self, kernel: PrimFunc, machine: Machine):
-        super().__init__(kernel, frozenset(range(len(kernel.params) - 1)))
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         self.lanes = self._lanes(machine)
         others = [var for var in self.summed if not var.same_as(self.tap) and self.axes[var] > 1]
         #: values of the summed axes but the tap, for each row of the window
@@ -67,10 +57,8 @@ class ChannelWindows(PaddedData):
             {var: int64(value) for var, value in zip(others, values)}
             for values in combinations(*(range(self.axes[var]) for var in others))
         ]
-        self.taps = 1 if self.tap is None else self.axes[self.tap]
         if not 1 < self.taps * len(self.rows) <= _MOST_TAPS:
             raise Unknown("the window has one tap, or too many to unroll")
-        self.pairs = machine.pairs
         #: the zero point of the data, if its bytes are multiplied as they are
         self.zero = self._zero() if machine.quads or machine.lanes == 1 else None
         #: whether registers hold the columns of two windows
@@ -81,7 +69,7 @@ class ChannelWindows(PaddedData):
         most = max((n for n in range(1, places + 1) if self._bytes(n) <= _LINES), default=1)
         self.size = -(-places // -(-places // most))
         self.lines = buffer_of("lines", self._extents(self.size), "int32")
-        if not self.pairs and places - len(self._whole_windows()) > self.edges:
+        if not self.machine.pairs and places - len(self._whole_windows()) > self.edges:
             raise Unknown("the padding is wider than a few windows")
 
     def _lanes(self, machine: Machine) -> int:
@@ -92,41 +80,12 @@ class ChannelWindows(PaddedData):
             raise Unknown("channels are not whole vectors side by side")
         return found
 
-    def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
-        """Return the weight's load, moved by one axis of the result, and the other factor in int16."""
-        for number in sorted(repackable):
-            with suppress(Unknown):
-                weight, value = super()._factors(frozenset({number}))
-                weight = tirx.BufferLoad(weight.source, simple(self.total, weight.indices))
-                if (
-                    len(
-                        [
-                            var
-                            for var in self.axes
-                            if var not in self.summed and self.axes[var] > 1 and uses(weight, var)
-                        ]
-                    )
-                    == 1
-                ):
-                    return weight, value
-        raise Unknown("no weight for each channel")
-
     def _zero(self) -> int | None:
         """Return the zero point of the data if both factors are bytes."""
-        zero, value = less(self.inside)
-        bytes_ = (
-            isinstance(value, tirx.Cast)
-            and isinstance(value.value, TensorLoad)
-            and str(value.value.ty.dtype) in ("int8", "uint8")
-        )
-        return zero if bytes_ and str(self.weight.source.ty.dtype) == "int8" else None
-
-    def _filters(self) -> tuple[Var, int]:
-        for place, index in enumerate(self.weight.indices):
-            spatial = isinstance(index, Var) and index in self.axes and index not in self.summed
-            if spatial and self.axes[index] > 1 and uses(self.value, index):
-                return index, place
-        raise Unknown("no axis moves both factors")
+        with suppress(Unknown):
+            zero, _ = self.bytes_()
+            return int(zero) if isinstance(zero, IntImm) else None
+        return None
 
     def _side_by_side(self) -> bool:
         """Return whether channels are neighbours in the data, the weight and the result."""
@@ -134,18 +93,13 @@ class ChannelWindows(PaddedData):
         own = {var: int64(0) for var in self.axes} | {self.f: f}
         _, _, indices = self.result(tirx.const(0, "int32"), own)
         raw, weight = self.raw(), self.weight
-        found = [
-            (weight.source, weight.indices, self.f),
-            (raw.source, raw.indices, self.f),
-            (self.result_buffer, indices, f),
-        ]
-        return all(self._walks(buffer, index, var) for buffer, index, var in found)
+        return (
+            self._walks(weight.source, weight.indices, self.f)
+            and self._walks(raw.source, raw.indices, self.f)
+            and self._walks(self.original.params[-1], indices, f)
+        )
 
-    @property
-    def result_buffer(self) -> Var:
-        return self.original.params[-1]
-
-    def _walks(self, buffer: Var, indices: list[Expr], var: Var) -> bool:
+    def _walks(self, buffer: Var, indices: Sequence[Expr], var: Var) -> bool:
         last = max(place for place, extent in enumerate(buffer.ty.shape) if int(extent) > 1)
         if any(uses(index, var) for place, index in enumerate(indices) if place != last):
             return False
@@ -159,19 +113,20 @@ class ChannelWindows(PaddedData):
         return 4 * prod(self._extents(places))
 
     def kernel(self) -> PrimFunc:
+        """Build bands of places, or lines."""
         outer = self.outer()
-        if self.pairs:
-            stmt = sequence(self.bands(self.size, lambda start, count, inside: self._band(outer, start, count, inside)))
+        if self.machine.pairs:
+            stmt = sequence(self.bands(self.size, partial(self._band, outer)))
         else:
             stmt = self._blocks(lambda channel: self._direct(outer, channel))
-        return self.in_rows(stmt, outer, [self.lines] if self.pairs else [])
+        return self.in_rows(stmt, outer, [self.lines] if self.machine.pairs else [])
 
-    def _blocks(self, computed: Callable[[Expr], Stmt]) -> Stmt:
+    def _blocks(self, build: Callable[[Expr], Stmt]) -> Stmt:
         """Loop over blocks of channels: the last one overlaps."""
         whole, rest = divmod(self.axes[self.f], self.lanes)
         block = Var("block", "int64")
-        parts = [loop_of(block, whole, computed(block * self.lanes))]
-        return sequence([*parts, computed(int64(self.axes[self.f] - self.lanes))] if rest else parts)
+        parts = [loop_of(block, whole, build(block * self.lanes))]
+        return sequence([*parts, build(int64(self.axes[self.f] - self.lanes))] if rest else parts)
 
     def _whole_windows(self) -> range:
         """Return the places whose windows have no column of padding."""
@@ -186,40 +141,34 @@ class ChannelWindows(PaddedData):
         conditions = [self.row_inside({**outer, self.f: channel, **row}) for row in self.rows]
         present = [each for each in conditions if each is not None]
 
-        def stored(place: Expr, taps: Sequence[int], checked: bool) -> Stmt:
-            lane = Var("lane", "int64")
+        def stored(place: Expr, taps: Sequence[int], checked: bool, lane: Expr) -> BufferStore:
             terms = []
-            for row, condition in zip(self.rows, conditions):
-                for tap in taps:
-                    value = self.element(
-                        {**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step
-                    )
-                    value, nothing = (value, 0) if self.zero is None else (loads(value)[0], self.zero)
-                    if checked and condition is not None:
-                        value = tirx.if_then_else(condition, value, tirx.const(nothing, value.ty.dtype))
-                    terms.append((self._weight(row, tap, outer, channel + lane), value))
+            for (row, condition), tap in combinations(zip(self.rows, conditions), taps):
+                value = self.element({**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step)
+                value, nothing = (value, 0) if self.zero is None else (loads(value)[0], self.zero)
+                if checked and condition is not None:
+                    value = tirx.if_then_else(condition, value, tirx.const(nothing, value.ty.dtype))
+                terms.append((self._weight(row, tap, outer, channel + lane), value))
             total = sum_of_products(terms) if self.zero is None else sum_of_bytes(terms, self.zero)
-            own = {**outer, self.x: place, self.f: channel + lane}
-            return self._vector(BufferStore(*self.result(total, own)), lane)
+            return BufferStore(*self.result(total, {**outer, self.x: place, self.f: channel + lane}))
+
+        def window(place: Expr, taps: Sequence[int], checked: bool) -> Stmt:
+            return vector(self.lanes, partial(stored, place, taps, checked))
 
         def line(checked: bool) -> Stmt:
             parts = []
             for edge in range(self.axes[self.x]):
                 if edge not in whole:
-                    columns = [edge * self.stride + tap * self.step for tap in range(self.taps)]
-                    parts.append(
-                        stored(
-                            int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked
-                        )
-                    )
+                    taps = [n for n in range(self.taps) if inside[0] <= edge * self.stride + n * self.step < inside[1]]
+                    parts.append(window(int64(edge), taps, checked))
             place = Var("place", "int64")
             overlap = self.zero is not None and self.stride < self.taps * self.step
             together = 2 if self.many and overlap and len(whole) >= _LONG else 1  # LLVM unrolls short loops itself
             loops, rest = divmod(len(whole), together)
             at = [place * together + (whole.start + n) for n in range(together)]
             if loops:
-                parts.append(loop_of(place, loops, sequence([stored(each, range(self.taps), checked) for each in at])))
-            parts += [stored(int64(whole.stop - 1), range(self.taps), checked)] if rest else []
+                parts.append(loop_of(place, loops, sequence([window(each, range(self.taps), checked) for each in at])))
+            parts += [window(int64(whole.stop - 1), range(self.taps), checked)] if rest else []
             return sequence(parts)
 
         return IfThenElse(tirx.all(*present), line(False), line(True)) if present else line(False)
@@ -234,9 +183,6 @@ class ChannelWindows(PaddedData):
 
         return self._blocks(computed)
 
-    def _vector(self, made: BufferStore, lane: Var) -> Stmt:
-        return For(lane, int64(0), int64(self.lanes), _VECTORIZED, made)
-
     def _filled(self, values: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> list[Stmt]:
         """Fill the lines of a block of channels: `values` are those of the axes, of its first channel."""
         channel = values[self.f]
@@ -244,28 +190,24 @@ class ChannelWindows(PaddedData):
         present = [each for each in conditions if each is not None]
         nothing = tirx.const(0, "int16")
 
-        def column(number: int, at: Expr, checked: bool, empty: bool) -> Stmt:
-            lane = Var("lane", "int64")
-            found = []
+        def column(number: int, at: Expr, checked: bool, empty: bool, lane: Expr) -> BufferStore:
+            found: list[Expr] = []
             for row in self.joined[number]:
-                value: Expr = (
-                    nothing
-                    if empty
-                    else self.element({**values, **row, self.f: channel + lane}, start * self.stride + at)
-                )
+                value = {**values, **row, self.f: channel + lane}
                 condition = conditions[self.rows.index(row)]
-                found.append(
-                    tirx.if_then_else(condition, value, nothing)
-                    if checked and condition is not None and not empty
-                    else value
-                )
+                each = nothing if empty else self.element(value, start * self.stride + at)
+                guard = checked and condition is not None and not empty
+                found.append(tirx.if_then_else(condition, each, nothing) if guard else each)
             both = couple(found[0], found[1] if len(found) > 1 else nothing)
-            return self._vector(BufferStore(self.lines, both, [int64(number), at, lane]), lane)
+            return BufferStore(self.lines, both, [int64(number), at, lane])
 
         def columns(first: int, end: int, checked: bool = False, empty: bool = False) -> list[Stmt]:
             at = Var("column", "int64")
-            made = sequence([column(number, at + first, checked, empty) for number in range(len(self.joined))])
-            return [loop_of(at, end - first, made)] if first < end else []
+            made = [
+                vector(self.lanes, partial(column, number, at + first, checked, empty))
+                for number in range(len(self.joined))
+            ]
+            return [loop_of(at, end - first, sequence(made))] if first < end else []
 
         edges = [*columns(0, inside[0], empty=True), *columns(inside[1], span, empty=True)]
         if not present:
@@ -279,18 +221,19 @@ class ChannelWindows(PaddedData):
 
     def _stored(self, outer: dict[Var, Expr], start: Expr, place: Expr, channel: Expr) -> Stmt:
         """Store the results of a block of channels at a place."""
-        lane = Var("lane", "int64")
-        total: Expr = tirx.const(0, "int32")
-        for number, rows in enumerate(self.joined):
-            for tap in range(self.taps):
-                at = place * self.stride + tap * self.step
-                line = tirx.BufferLoad(self.lines, [int64(number), at, lane])
+
+        def summed(lane: Expr) -> BufferStore:
+            total: Expr = tirx.const(0, "int32")
+            for (number, rows), tap in combinations(enumerate(self.joined), range(self.taps)):
+                line = tirx.BufferLoad(self.lines, [int64(number), place * self.stride + tap * self.step, lane])
                 weights = [self._weight(row, tap, outer, channel + lane) for row in rows]
                 term = pairs(couple(weights[0], weights[1] if len(rows) > 1 else tirx.const(0, "int8")), line)
                 total = term if not number and not tap else total + term
-        own = {**outer, self.x: start + place, self.f: channel + lane}
-        return self._vector(BufferStore(*self.result(total, own)), lane)
+            own = {**outer, self.x: start + place, self.f: channel + lane}
+            return BufferStore(*self.result(total, own))
+
+        return vector(self.lanes, summed)
 
     def _weight(self, row: dict[Var, Expr], tap: int, outer: dict[Var, Expr], channel: Expr) -> Expr:
-        values = {**self.units, **outer, **row, **({} if self.tap is None else {self.tap: int64(tap)}), self.f: channel}
+        values = {**self.units, **outer, **row, **self.at_tap(tap), self.f: channel}
         return tirx.BufferLoad(self.weight.source, [replaced(index, values) for index in self.weight.indices])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from itertools import product
 
-import numpy as np
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import For, IntImm, PrimFunc, Stmt
+from tvm.tirx import IntImm, PrimFunc
 
-from ....tir.expressions import conjuncts, is_choice, loads, replaced, uses, with_loads
-from ....tir.index_grid import Unknown, holds_along
-from ....tir.loop_nests import blocks_of, int64, kernel_of, simple
+from ....tir.expressions import is_choice, loads, unconverted, uses
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import blocks_of, int64, simple
 
-_SERIAL, _REDUCE = 0, 2
+_REDUCE = 2
 #: most taps along a row, since they are unrolled
 _MOST_TAPS = 16
 
@@ -22,11 +25,12 @@ _MOST_TAPS = 16
 class IntegerSum:
     """Read the parts of a kernel: `padding`, `total` and `last` are its blocks, `weight` and `value` the factors.
 
-    Axes of the sum: `f` moves the weight alone, along its dimension `filters`; `x` the data alone, along its dimension
-    `along`, by `stride`; `tap` moves the data along the same dimension, by `step`. Raises Unknown for other forms.
+    Axes of the sum: `f` moves the weight alone, along its dimension `filters`, or both factors if the sum is `depthwise`;
+    `x` the data alone, along its dimension `along`, by `stride`; `tap` moves the data along the same dimension, by `step`.
+    `inside` is a value that is not padding, `border` the condition for it to be. Raises Unknown for other forms.
     """
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int]):
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], depthwise: bool):
         self.original = kernel
         blocks = blocks_of(kernel)
         places = [number for number, block in enumerate(blocks) if block.init is not None]
@@ -36,121 +40,76 @@ class IntegerSum:
         self.total, self.last = blocks[places[0]], blocks[-1] if len(blocks) - places[0] == 2 else None
         self.axes = {axis.var: int(axis.dom.extent) for axis in self.total.iter_vars}
         self.summed = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]
-        self.weight, self.value = self._factors(repackable)
-        self.f, self.filters = self._filters()
+        #: values of summed axes of extent 1
+        self.units: dict[Var, Expr] = {var: int64(0) for var in self.summed if self.axes[var] == 1}
+        self.weight, self.value = self._factors(repackable, depthwise)
+        self.f, self.filters = self._filters(depthwise)
         self.number = next(n for n, param in enumerate(kernel.params) if param.same_as(self.weight.source))
         self.data = self._data()
         self.indices = simple(self.total, self.data.indices)
         self.x, self.along = self._places()
+        #: the first column of the windows in the data
+        self.first: Expr = int64(0)
         self.tap, self.stride, self.step = self._walk()
+        self.taps = 1 if self.tap is None else self.axes[self.tap]
         self._check_epilogue()
+        self.border: Expr | None = None
+        self.inside, self._raw = self.value, self.data
+        if self.padding is not None:
+            self._read_padding(self.padding)
 
-    def pairable(self) -> list[Var]:
-        """List the summed axes besides the tap that are an index of the data."""
-        others = [var for var in self.summed if not var.same_as(self.tap)]
-        return [var for var in others if any(var.same_as(each) for each in self.indices)]
-
-    def outer(self) -> dict[Var, Expr]:
-        """Return loop variables of the axes around the places and the filters, 0 for an axis of one."""
-        spatial = [
-            var for var in self.axes if var not in self.summed and not var.same_as(self.f) and not var.same_as(self.x)
-        ]
-        return {var: Var(var.name, "int64") if self.axes[var] > 1 else int64(0) for var in spatial}
-
-    def span(self, places: int) -> int:
-        """Count the columns of the data that so many neighbouring places read."""
-        return (places - 1) * self.stride + ((self.axes[self.tap] - 1) * self.step if self.tap is not None else 0) + 1
-
-    def result(self, sum_: Expr, own: dict[Var, Expr]) -> tuple[Var, Expr, list[Expr]]:
-        """Return the buffer, the value and the indices to store for a sum, of the axes' values `own`."""
-        if self.last is None:
-            return self.original.params[-1], sum_, [replaced(each, own) for each in self.total.body.indices]
-        values = {var: replaced(value, own) for var, value in self.epilogue.items()}
-        value = replaced(with_loads(self.last.body.value, self.total.body.buffer, sum_), values)
-        return self.last.body.buffer, value, [replaced(each, values) for each in self.last.body.indices]
-
-    def unpadded(self) -> tuple[Expr, Expr]:
-        """Return the condition for a value of `padding` to be none, and the value then. Raises Unknown for other forms."""
-        assert self.padding is not None
-        stored = self.padding.body
-        reads = self.data.source.same_as(stored.buffer) and self.value.same_as(self.data)
-        if not _plain(self.padding) or not is_choice(stored.value) or not reads:
-            raise Unknown("the padding is not a select at its own axes")
-        border, inside, nothing = stored.value.args
-        if not isinstance(nothing, IntImm) or int(nothing):
-            raise Unknown("the padding is not zero")
-        return border, inside
-
-    def unpadded_columns(self, border: Expr) -> tuple[int, int]:
-        """Return the first and the end of the columns that meet the `border`. Raises Unknown if others lie between."""
-        assert self.padding is not None
-        axis = self.padding.iter_vars[self.along]
-        across = [each for each in conjuncts(border) if uses(each, axis.var)]
-        if any(
-            uses(each, other.var)
-            for each in across
-            for other in self.padding.iter_vars
-            if not other.var.same_as(axis.var)
-        ):
-            raise Unknown("the padding of columns depends on other axes")
-        there = np.ones(int(axis.dom.extent), bool)
-        for each in across:
-            there &= holds_along(each, axis.var, len(there))
-        low, high = int(there.argmax()), len(there) - int(there[::-1].argmax())
-        if not there.any() or not there[low:high].all():
-            raise Unknown("the columns are not contiguous")
-        return low, high
-
-    def in_rows(self, body: Stmt, outer: dict[Var, Expr], own: Sequence[Var], packed: Var | None = None) -> PrimFunc:
-        """Build the kernel: the `outer` loops around `body`, buffers of its `own`, the weight `packed` if it is repacked."""
-        for var, loop in reversed(outer.items()):
-            body = body if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        params = [
-            packed if packed is not None and n == self.number else each for n, each in enumerate(self.original.params)
-        ]
-        return kernel_of(params, [body], list(own), self.original.attrs)
-
-    def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
+    def _factors(self, repackable: frozenset[int], depthwise: bool) -> tuple[TensorLoad, Expr]:
         """Return the load of the weight, and the other factor in int16."""
-        value = self.total.body.value
-        own = self.total.body.buffer
+        value, own = self.total.body.value, self.total.body.buffer
         if str(value.ty.dtype) != "int32" or not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
             raise Unknown("no sum of integer products")
         if not isinstance(value.a, TensorLoad) or not value.a.source.same_as(own):
             raise Unknown("no sum of integer products")
-        weights = [self.original.params[number] for number in repackable]
-        for one, other in ((value.b.a, value.b.b), (value.b.b, value.b.a)):
-            load: Expr = one
-            while isinstance(load, tirx.Cast):
-                load = load.value
-            if not isinstance(load, TensorLoad) or not any(load.source.same_as(each) for each in weights):
+        spatial = [var for var in self.axes if var not in self.summed and self.axes[var] > 1]
+        weights = [self.original.params[number] for number in sorted(repackable)]
+        factors = (value.b.a, value.b.b), (value.b.b, value.b.a)
+        for param, (one, other) in product(weights, factors):
+            load = unconverted(one)
+            short = isinstance(other, tirx.Cast) and str(other.value.ty.dtype) == "int16"
+            if not short or not isinstance(load, TensorLoad) or not load.source.same_as(param):
                 continue
-            if isinstance(other, tirx.Cast) and str(other.value.ty.dtype) == "int16":
+            if not depthwise:
+                return load, other.value
+            load = tirx.BufferLoad(load.source, simple(self.total, load.indices))
+            if sum(uses(load, var) for var in spatial) == 1:
                 return load, other.value
         raise Unknown("no weight that may be repacked")
 
-    def _filters(self) -> tuple[Var, int]:
+    def _filters(self, depthwise: bool) -> tuple[Var, int]:
         for place, index in enumerate(self.weight.indices):
-            spatial = isinstance(index, Var) and index in self.axes and index not in self.summed
-            elsewhere = [
-                each for n, each in enumerate(self.weight.indices) if n != place and spatial and uses(each, index)
-            ]
-            if spatial and self.axes[index] > 1 and not elsewhere and not uses(self.value, index):
+            if not isinstance(index, Var) or index not in self.axes or index in self.summed or self.axes[index] == 1:
+                continue
+            elsewhere = any(uses(each, index) for n, each in enumerate(self.weight.indices) if n != place)
+            if not elsewhere and uses(self.value, index) == depthwise:
                 return index, place
-        raise Unknown("no axis moves the weight alone")
+        raise Unknown("no axis moves the weight as it should")
 
     def _data(self) -> TensorLoad:
         """Return the load of the data; another may only be of a zero point computed at run time, the same for all sums."""
-        found = moved(self.value, self.axes)
+        found = _moved(self.value, self.axes)
         if len(found) != 1 or any(
             load.source.same_as(found[0].source) for load in loads(self.value) if not load.same_as(found[0])
         ):
             raise Unknown("the other factor reads more than one operand")
         return found[0]
 
-    def value_of(self, load: TensorLoad) -> Expr:
-        """Return the factor for another element of the data."""
-        return with_loads(self.value, self.data.source, load)
+    def _read_padding(self, padding: SBlock) -> None:
+        """Read a value that is not padding, and the condition for it to be."""
+        reads = self.data.source.same_as(padding.body.buffer) and self.value.same_as(self.data)
+        if not _plain(padding) or not is_choice(padding.body.value) or not reads:
+            raise Unknown("the padding is not a select at its own axes")
+        self.border, self.inside, nothing = padding.body.value.args
+        if not isinstance(nothing, IntImm) or int(nothing):
+            raise Unknown("the padding is not zero")
+        found = _moved(self.inside, [axis.var for axis in padding.iter_vars])
+        if len(found) != 1:
+            raise Unknown("the data is not a number less its zero point")
+        self._raw = found[0]
 
     def _places(self) -> tuple[Var, int]:
         """Find the axis of places, maybe of extent 1, and its dimension of the data."""
@@ -173,8 +132,9 @@ class IntegerSum:
         if self.axes[self.x] == 1:
             return None, 1, 1
         linear = sym.detect_linear_equation(index, [self.x, *moved])
-        if not linear or not all(isinstance(each, IntImm) for each in linear[:-1]) or not self.starts_at(linear[-1]):
+        if not linear or not all(isinstance(each, IntImm) for each in linear[:-1]):
             raise Unknown("places are not by stride and step")
+        self.first = linear[-1]
         tap = moved[0] if moved else None
         if tap is not None and (self.axes[tap] > _MOST_TAPS or sum(uses(each, tap) for each in self.indices) != 1):
             raise Unknown("too many taps")
@@ -182,10 +142,6 @@ class IntegerSum:
         if stride < 1 or step < 1:
             raise Unknown("windows go backwards")
         return tap, stride, step
-
-    def starts_at(self, first: Expr) -> bool:
-        """Return whether windows may start at a column, counted in the data: only at its first one."""
-        return isinstance(first, IntImm) and int(first) == 0
 
     def _check_epilogue(self) -> None:
         """Map the axes of the epilogue to axes of the sum, in `epilogue`."""
@@ -213,6 +169,14 @@ class IntegerSum:
             raise Unknown("the epilogue repeats the sum")
 
 
+@lru_cache(1 << 8)
+def integer_sum(kernel: PrimFunc, repackable: frozenset[int], depthwise: bool) -> IntegerSum | None:
+    """Return the parts of a kernel; None for other forms. All rules for integers share them."""
+    with suppress(Unknown):
+        return IntegerSum(inlined(kernel), repackable, depthwise)
+    return None
+
+
 def _plain(padding: SBlock) -> bool:
     """Return whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
     axes, indices = padding.iter_vars, padding.body.indices
@@ -222,16 +186,16 @@ def _plain(padding: SBlock) -> bool:
     )
 
 
-def moved(value: Expr, axes: Iterable[Var]) -> list[TensorLoad]:
+def _moved(value: Expr, axes: Iterable[Var]) -> list[TensorLoad]:
     """List the loads of an expression that depend on one of the axes."""
     known = list(axes)
     return [load for load in loads(value) if any(uses(load, var) for var in known)]
 
 
-def less(value: Expr) -> tuple[int, Expr]:
-    """Return the number taken from an expression, and the expression."""
-    if isinstance(value, tirx.Sub) and isinstance(value.b, IntImm):
-        return int(value.b), value.a
+def less(value: Expr) -> tuple[Expr, Expr]:
+    """Return the zero point taken from an expression, and the expression."""
+    if isinstance(value, tirx.Sub):
+        return value.b, value.a
     if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
-        return -int(value.b), value.a
-    return 0, value
+        return tirx.const(-int(value.b), "int16"), value.a
+    return tirx.const(0, "int16"), value

@@ -13,7 +13,7 @@ Weights are repacked, filters last. Sums of integers are exact in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from functools import partial
 from math import prod
 
 from tvm import tirx
@@ -22,18 +22,19 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....support.divisors import divisors
 from ....targets import Machine
-from ....tir.expressions import is_choice, replaced
+from ....tir.expressions import replaced, with_loads
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
-from ..rule import RuleResult
 from .integer_sum import IntegerSum
-from .product_schedule import product_schedule
+from .loops import over_tile
+from .micro_kernel import MicroKernel
+from .sum_builder import SumBuilder
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: candidate widths of a block of filters; lanes of its vectors
 _WIDTHS, _LANES = (16, 8), 8
 #: registers for other values than sums
@@ -44,26 +45,22 @@ _LINES = 3072
 _MOST_TILES = 64
 
 
-def pair_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.compact or not machine.pairs:
-        return
-    yield from product_schedule(_Dots, kernel, repackable, machine)
-
-
-class _Dots(IntegerSum):
+class PairProducts(SumBuilder):
     """Build the kernel; `c` is the longest summed axis in pairs. Raises Unknown for other forms."""
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         if self.axes[self.x] == 1:
             raise Unknown("a single place: no line to widen")
         self.width = next((width for width in _WIDTHS if self.axes[self.f] % width == 0), 0)
         if not self.width:
             raise Unknown("the filters are not whole vectors")
         self.repack = Repack(self.number, self.filters, self.width)
-        shape = self.repack.shape(tuple(map(int, self.weight.source.ty.shape)))
-        self.packed = buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
+        self.pack(self.repack)
+        if self.padding is not None and not all(
+            index.same_as(axis.var) for index, axis in zip(self.padding.body.indices, self.padding.iter_vars)
+        ):
+            raise Unknown("the padding is not at its own axes")
         even = [var for var in self.pairable() if self.axes[var] % 2 == 0]
         if not even:
             raise Unknown("no summed axis in pairs")
@@ -75,11 +72,14 @@ class _Dots(IntegerSum):
             n for n in divisors(self.axes[self.x] // self.rows, _MOST_TILES) if self._bytes(n * self.rows) <= _LINES
         )
         span = self.span(self.tiles * self.rows)
+        #: extents of loops over channels in pairs
+        self.halved = {self.c: self.axes[self.c] // 2}
         extents = [self.axes[self.c] // 2, *(self.axes[var] for var in self.others[1:])]
         self.lines = buffer_of("lines", [*extents, span], "int32")
         self.acc = buffer_of("acc", [self.rows, self.width], "int32")
 
     def kernel(self) -> PrimFunc:
+        """Build bands of tiles."""
         whole, rest = divmod(self.axes[self.x], self.rows)
         loops = self.outer()
         band = Var("band", "int64")
@@ -90,7 +90,7 @@ class _Dots(IntegerSum):
         ]
         if rest:
             parts.append(self._band(loops, int64(whole * self.rows), 1, rest))
-        return self.in_rows(sequence(parts), loops, [self.lines, self.acc], self.packed)
+        return self.in_rows(sequence(parts), loops, [self.lines, self.acc])
 
     def _rows(self, most: int) -> int:
         """Return the places of a tile: at most `most`, as many in each tile, with lines that fit."""
@@ -104,12 +104,6 @@ class _Dots(IntegerSum):
     def _bytes(self, places: int) -> int:
         return 2 * prod(self.axes[var] for var in self.others) * self.span(places)
 
-    def _loops(self, body: Stmt, loops: dict[Var, Var]) -> Stmt:
-        """Build the loops over the summed axes, `c` in pairs."""
-        for var, loop in reversed(loops.items()):
-            body = For(loop, int64(0), int64(self.axes[var] // (2 if var.same_as(self.c) else 1)), _SERIAL, body)
-        return body
-
     def _band(self, outer: dict[Var, Expr], start: Expr, tiles: int, rows: int) -> Stmt:
         """Fill the lines of a band from place `start` on, then compute its tiles of `rows` places."""
         block, tile = Var("block", "int64"), Var("tile", "int64")
@@ -118,58 +112,39 @@ class _Dots(IntegerSum):
         return sequence([self._filled(outer, start, self.span(tiles * rows)), blocks])
 
     def _filled(self, outer: dict[Var, Expr], start: Expr, count: int) -> Stmt:
-        place = Var("place", "int64")
-        loops = {var: Var(var.name, "int64") for var in self.others}
-        low, high = (self._at(outer, loops, start, place, number) for number in (0, 1))
+        place, loops = Var("place", "int64"), self.loops_over(self.others)
+        low, high = (self._element(self._channel(outer, loops, number), start, place) for number in (0, 1))
         pair = tirx.bitwise_or(
             tirx.bitwise_and(low.astype("int32"), tirx.const(0xFFFF, "int32")),
             tirx.shift_left(high.astype("int32"), tirx.const(16, "int32")),
         )
         stmt: Stmt = BufferStore(self.lines, pair, [*loops.values(), place])
-        return self._loops(For(place, int64(0), int64(count), _SERIAL, stmt), loops)
+        return self.nest(loops, For(place, int64(0), int64(count), _SERIAL, stmt), own=self.halved)
 
-    def _at(self, outer: dict[Var, Expr], loops: dict[Var, Var], start: Expr, place: Expr, number: int) -> Expr:
-        """Return the data of channel 2 c + `number` of a place of a band, in int16."""
-        taps = {} if self.tap is None else {self.tap: int64(0)}
-        values = {**outer, **loops, **taps, self.x: int64(0), self.c: loops[self.c] * 2 + number}
-        indices = [replaced(index, values) for index in self.indices]
-        indices[self.along] = indices[self.along] + start * self.stride + place
-        return self._element(indices, values)
+    def _channel(self, outer: dict[Var, Expr], loops: dict[Var, Expr], number: int) -> dict[Var, Expr]:
+        """Return the axes of channel 2 c + `number`."""
+        return {**outer, **loops, self.c: loops[self.c] * 2 + number}
 
-    def _element(self, indices: Sequence[Expr], values: dict[Var, Expr]) -> Expr:
-        """Return the data less its zero point at `indices`, or the padding."""
-        padding = self.padding
-        if padding is None or not self.data.source.same_as(padding.body.buffer):
-            load = tirx.BufferLoad(self.data.source, indices)
-            return replaced(self.value_of(load), values)
-        axes = [axis.var for axis in padding.iter_vars]
-        plain = all(one.same_as(other) for one, other in zip(axes, padding.body.indices)) and len(axes) == len(indices)
-        if not plain or not is_choice(padding.body.value) or not self.value.same_as(self.data):
-            raise Unknown("the padding is not a select at its own axes")
-        return replaced(padding.body.value, dict(zip(axes, indices)))
+    def _element(self, values: dict[Var, Expr], start: Expr, place: Expr) -> Expr:
+        """Return the data of a place of a band less its zero point, in int16, or the padding."""
+        indices = self.at(values, start * self.stride)
+        indices[self.along] = indices[self.along] + place
+        if self.padding is not None:
+            return replaced(self.padding.body.value, self.padding_axes(indices))
+        return replaced(with_loads(self.value, self.data.source, tirx.BufferLoad(self.data.source, indices)), values)
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, tile: Expr, block: Expr, rows: int) -> Stmt:
         lines, acc = self.lines, self.acc
-        taps = self.axes[self.tap] if self.tap is not None else 1
-        loops = {var: Var(var.name, "int64") for var in self.others}
-        groups = range(0, self.width, _LANES)
-
-        def each(made) -> list[Stmt]:
-            found = []
-            for row in range(rows):
-                for first in groups:
-                    lane = Var("lane", "int64")
-                    found.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, made(row, lane + first)))
-            return found
+        loops = self.loops_over(self.others)
+        each = partial(over_tile, rows, self.width, _LANES)
 
         def zero(row: int, lane: Expr) -> Stmt:
             return BufferStore(acc, tirx.const(0, "int32"), [int64(row), lane])
 
         def product(tap: int, row: int, lane: Expr) -> Stmt:
-            taps = {} if self.tap is None else {self.tap: int64(tap)}
             weights = []
             for number in (0, 1):
-                values = {**outer, **loops, **taps, self.c: loops[self.c] * 2 + number}
+                values = {**self._channel(outer, loops, number), **self.at_tap(tap)}
                 rest = [
                     replaced(each, values) for n, each in enumerate(self.weight.indices) if n != self.repack.dimension
                 ]
@@ -184,7 +159,5 @@ class _Dots(IntegerSum):
             sum_ = tirx.BufferLoad(acc, [int64(row), lane])
             return BufferStore(*self.result(sum_, own))
 
-        body = sequence(
-            [stmt for tap in range(taps) for stmt in each(lambda row, lane, tap=tap: product(tap, row, lane))]
-        )
-        return sequence([*each(zero), self._loops(body, loops), *each(stored)])
+        body = sequence([stmt for tap in range(self.taps) for stmt in each(partial(product, tap))])
+        return sequence([*each(zero), self.nest(loops, body, own=self.halved), *each(stored)])

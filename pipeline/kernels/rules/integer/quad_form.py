@@ -1,33 +1,54 @@
-"""Match sums of integer products that can be taken by four, and choose the shape of their tiles: see quad_products.py."""
+"""Match sums of integer products that can be taken by four, choose the shape of their tiles, and store their results.
+
+Four neighbouring places are stored at once where the result has them side by side: see quad_products.py.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, prod
 
 from tvm import sym, tirx
-from tvm.ir import TensorLoad, Var
-from tvm.tirx import IntImm, PrimFunc
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, IntImm, Stmt
 
+from ....targets import Machine
 from ....tir.expressions import uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64
-from .integer_sum import IntegerSum, less
+from ....tir.operators.quads import byte, couple
+from .integer_sum import IntegerSum
+from .loops import vector
+from .micro_kernel import MicroKernel
+from .sum_builder import SumBuilder
 
 #: channels that are neighbours in memory are read by so many; places side by side of a tile
 CHUNK, PLACES = 16, 4
+#: lanes of vectors of filters
+LANES = 8
 #: widths of a block of filters, and places of a tile
 _WIDTHS, _ROWS, _DENSE_ROWS = (32, 24, 16, 8), (8, 4, 3, 2, 1), (8, 6, 5, 4, 3, 2, 1)
 
 
-class QuadForm(IntegerSum):
+class QuadForm(SumBuilder):
     """Read the form of a sum: `c` is the summed axis in fours, `dense` if its channels are neighbours in memory.
 
-    `steps` is the number of quads read at once, `chunk` the channels of these. Raises Unknown for other forms.
+    `steps` is the number of quads read at once, `chunk` the channels of these. A tile has `width` filters, at most `rows`
+    places, and sums `acc`, of four bytes. Raises Unknown for other forms.
     """
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int]):
-        super().__init__(kernel, repackable)
-        self._read_data()
+    c: Var
+    width: int
+    rows: int
+    acc: Var
+
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
+        zero, self.dtype = self.bytes_()
+        if not isinstance(zero, IntImm):
+            raise Unknown("the zero point is computed")
+        #: the zero point of int8
+        self.zero = int(zero) - (128 if self.dtype == "uint8" else 0)
         self.c, self.inner = self._channels()
         self.others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
         at = next((place for place, index in enumerate(self.indices) if self.c.same_as(index)), None)
@@ -39,21 +60,6 @@ class QuadForm(IntegerSum):
         self.quads = ceil(self.axes[self.c] / 4)
         self.rows_last, self.bytes = self._stores()
         self.steps = CHUNK // 4 if self.dense else 1
-
-    def _read_data(self) -> None:
-        """Read the data's load `raw`, zero point `zero` (int8), and padding's `border`."""
-        value, self.border = self.value, None
-        padding = self.padding
-        if padding is not None and self.data.source.same_as(padding.body.buffer):
-            self.border, value = self.unpadded()
-        self.zero, value = less(value)
-        if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
-            raise Unknown("the data is not a number less its zero point")
-        self.raw = value.value
-        self.dtype = str(self.raw.ty.dtype)
-        if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
-            raise Unknown("the factors are not bytes")
-        self.zero -= 128 if self.dtype == "uint8" else 0
 
     def _channels(self) -> tuple[Var, int]:
         """Find the summed axis to take by four, and the weight's dimension it moves along."""
@@ -108,3 +114,40 @@ class QuadForm(IntegerSum):
         if not found:
             raise Unknown("the filters are not whole vectors")
         return min(found)[1:]
+
+    def sum_at(self, row: int, lane: Expr) -> Expr:
+        """Return the int32 sum of a place of the tile and a filter of its block, in a vectorised loop."""
+        raise NotImplementedError
+
+    def stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
+        """Store the epilogue of a tile of `rows` places from `start` on."""
+
+        def result(row: Expr, sum_: Expr, filter_: Expr) -> tuple[Var, Expr, list[Expr]]:
+            own = {**outer, self.x: start + row, self.f: block * self.width + filter_}
+            return self.result(sum_, own)
+
+        def alone(row: int, first: int, lane: Expr) -> BufferStore:
+            return BufferStore(*result(int64(row), self.sum_at(row, lane + first), lane + first))
+
+        def together(row: int, first: int, free: int, lane: Expr) -> BufferStore:
+            four = [result(int64(row + n), self.sum_at(row + n, lane + first), lane + first)[1] for n in range(PLACES)]
+            word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
+            return BufferStore(self.acc, word, [int64(row), lane + free])
+
+        def taken(row: int, filter_: int, held: int, place: Expr) -> BufferStore:
+            buffer, value, indices = result(place + row, tirx.const(0, "int32"), int64(filter_))
+            word = tirx.BufferLoad(self.acc, [int64(row), int64(held)]).astype("int32")
+            return BufferStore(buffer, byte(word, place.astype("int32"), str(value.ty.dtype)), indices)
+
+        parts: list[Stmt] = []
+        whole = rows // PLACES * PLACES if self.rows_last and self.bytes else 0
+        for row in (*range(0, whole, PLACES), *range(whole, rows)):
+            for first in range(0, self.width, LANES):
+                lanes = min(LANES, self.width - first)
+                if row >= whole:
+                    parts.append(vector(lanes, partial(alone, row, first)))
+                    continue
+                free = first * (int(self.acc.ty.shape[-1]) // self.width)  # sums that have been read
+                parts.append(vector(lanes, partial(together, row, first, free)))
+                parts += [vector(PLACES, partial(taken, row, first + n, free + n)) for n in range(lanes)]
+        return parts

@@ -12,25 +12,24 @@ from functools import partial
 
 from tvm import sym, tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, Stmt
+from tvm.tirx import BufferStore, IfThenElse, IntImm, Stmt
 
-from ....tir.expressions import conjuncts, replaced, uses
+from ....tir.expressions import uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import flat_index, int64, sequence
 from ....tir.operators.quads import neighbours, picked
+from .loops import by_value, guarded, vector
 from .quad_form import PLACES, QuadForm
 
-_VECTORIZED = 2
 #: bytes of a word
 _WORD = 4
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Places of a tile: `rows` from `start` on, with the loop variables around. `number` is its quad, `starts` what `start` may be."""
+    """Places of a tile: `rows` from `start` on, with the axes around. `number` is its quad, `starts` what `start` may be."""
 
-    outer: dict[Var, Expr]
-    loops: dict[Var, Expr]
+    axes: dict[Var, Expr]
     number: Expr
     start: Expr
     starts: range
@@ -51,27 +50,23 @@ class QuadWindows(QuadForm):
     def read_memory(self) -> None:
         """Find the steps of columns and channels in memory: one of them has to be 1. Raises Unknown."""
         channel, column = Var("channel", "int64"), Var("column", "int64")
-        outer = {var: Var("other", "int64") for var in self.axes if var not in self.summed}
-        loops = {var: Var("other", "int64") for var in self.summed if not var.same_as(self.c)}
-        indices = self._raw_at(outer, loops, channel, column)
-        found = sym.detect_linear_equation(flat_index(self.raw.source.ty.shape, indices), [channel, column])
+        raw = self.raw_at({**self.loops_over(self.axes), self.c: channel}, column)
+        found = sym.detect_linear_equation(flat_index(raw.source.ty.shape, raw.indices), [channel, column])
         if not found or not all(isinstance(each, IntImm) for each in found[:2]):
             raise Unknown("channels or columns have no step in memory")
         between, self.column_step = (int(each) for each in found[:2])
         if between != 1 and self.column_step != 1:
             raise Unknown("neither channels nor columns are neighbours")
         self.adjacent = between == 1 and self.column_step != 1
-        extents = [int(extent) for extent in self.raw.source.ty.shape]
+        extents = [int(extent) for extent in raw.source.ty.shape]
         #: the dimension of neighbours in memory
         self.line = max((place for place, extent in enumerate(extents) if extent > 1), default=len(extents) - 1)
-        last = indices[self.line]
+        last = raw.indices[self.line]
         if any(uses(last, param) for param in self.original.params) or not uses(
             last, channel if self.adjacent else column
         ):
             raise Unknown("neighbours may be rows of a ring buffer")
-        self.low, self.high = (
-            (0, self.span(self.axes[self.x])) if self.border is None else self.unpadded_columns(self.border)
-        )
+        self.low, self.high = self.columns(read=False)
         self.by_row, self.by_channel = self._conditions()
         if self.by_channel and (self.adjacent or self.halves > 1):
             raise Unknown(
@@ -80,11 +75,9 @@ class QuadWindows(QuadForm):
 
     def _conditions(self) -> tuple[list[Expr], list[Expr]]:
         """Return the conditions not to be padding that depend on rows alone, and those that depend on the channel."""
-        if self.border is None:
-            return [], []
-        assert self.padding is not None
-        axis = self.padding.iter_vars[self.along].var
-        found = [each for each in conjuncts(self.border) if not uses(each, axis)]
+        found = self.row_conditions()
+        if self.padding is None:
+            return found, []
         channels = [
             each.var
             for each, index in zip(self.padding.iter_vars, self.indices)
@@ -97,39 +90,36 @@ class QuadWindows(QuadForm):
         """Read the values of a tile for a tap, and `channels` of four channels."""
 
         def stored(value: Callable[[int, int, Expr], Expr]) -> Stmt:
-            parts: list[Stmt] = []
-            for half in range(self.halves):
-                for vector, first in enumerate(vectors_of(tile.rows)):
-                    lane = Var("lane", "int64")
-                    store = BufferStore(values, _unsigned(value(half, first, lane)), [int64(half), int64(vector), lane])
-                    parts.append(For(lane, int64(0), int64(PLACES), _VECTORIZED, store))
-            return sequence(parts)
+            def part(half: int, number: int, first: int, lane: Expr) -> BufferStore:
+                return BufferStore(values, _unsigned(value(half, first, lane)), [int64(half), int64(number), lane])
+
+            return sequence(
+                [
+                    vector(PLACES, partial(part, half, number, first))
+                    for half in range(self.halves)
+                    for number, first in enumerate(vectors_of(tile.rows))
+                ]
+            )
 
         first = tile.start * self.stride + tap * self.step
         across = (tile.rows - 1) * self.stride + 1
         columns = sorted({start * self.stride + number * self.step for start in tile.starts for number in range(taps)})
-        there: Stmt | None = None
-        for column in (each for each in columns if not self.low <= each <= self.high - across):
-            alone = stored(
-                partial(
-                    self._value, replace(tile, start=int64(column)), channels, (self.low - column, self.high - column)
-                )
-            )
-            there = alone if there is None else IfThenElse(first == column, alone, there)
         plain = [each for each in columns if self.low <= each <= self.high - across]
+
+        def alone(column: int) -> Stmt:
+            edge = replace(tile, start=int64(column))
+            return stored(partial(self._value, edge, channels, (self.low - column, self.high - column)))
+
+        cases = [(column, alone(column)) for column in columns if column not in plain]
+        there = by_value(first, cases) if cases else None
         if plain:
             readable = self.low - plain[0], self.high - plain[-1]
             whole = stored(partial(self._value, replace(tile, start=first), channels, readable))
             inside = tirx.all(first >= self.low, first <= self.high - across)
             there = whole if there is None else IfThenElse(inside, whole, there)
         assert there is not None
-        if not self.by_row:
-            return [there]
-        return [
-            IfThenElse(
-                self._inside(self.by_row, tile, int64(0)), there, stored(lambda half, first, lane: self._nothing(half))
-            )
-        ]
+        condition = self.row_inside({**tile.axes, self.c: int64(0)}, self.by_row)
+        return [guarded(condition, [there], [stored(lambda half, _first, _lane: self._nothing(half))])]
 
     def _value(self, tile: Tile, channels: int, inside: tuple[int, int], half: int, first: int, lane: Expr) -> Expr:
         """Return the value of a lane: `start` of the tile is its first column, those `inside` count from there."""
@@ -171,12 +161,13 @@ class QuadWindows(QuadForm):
 
     def _word(self, tile: Tile, line: int, place: int, count: int) -> Expr:
         """Read neighbouring bytes of a line; fewer than four one by one."""
-        channel = tile.number * 4 + line
-        indices = self._raw_at(tile.outer, tile.loops, channel, tile.start)
+        axes = {**tile.axes, self.c: tile.number * 4 + line}
+        raw = self.raw_at(axes, tile.start)
+        indices = raw.indices
         before, at, after = indices[: self.line], indices[self.line], indices[self.line + 1 :]
 
         def byte(n: int) -> Expr:
-            return tirx.BufferLoad(self.raw.source, [*before, at + (place + n), *after])
+            return tirx.BufferLoad(raw.source, [*before, at + (place + n), *after])
 
         if count == _WORD:
             word: Expr = neighbours(*(byte(n) for n in range(_WORD)))
@@ -188,30 +179,7 @@ class QuadWindows(QuadForm):
                 )
         if not self.by_channel:
             return word
-        return tirx.if_then_else(self._inside(self.by_channel, tile, channel), word, self._fill)
-
-    def _inside(self, conditions: Sequence[Expr], tile: Tile, channel: Expr) -> Expr:
-        assert self.padding is not None
-        indices = self._at(tile.outer, tile.loops, channel, int64(0))
-        values = {each.var: index for each, index in zip(self.padding.iter_vars, indices)}
-        return tirx.all(*(replaced(each, values) for each in conditions))
-
-    def _at(self, outer: dict[Var, Expr], loops: dict[Var, Expr], channel: Expr, column: Expr) -> list[Expr]:
-        """Return the indices of an element of the data, or of its padded form."""
-        taps = {} if self.tap is None else {self.tap: int64(0)}
-        values = {**outer, **loops, **taps, self.x: int64(0), self.c: channel}
-        indices = [replaced(index, values) for index in self.indices]
-        indices[self.along] = indices[self.along] + column
-        return indices
-
-    def _raw_at(self, outer: dict[Var, Expr], loops: dict[Var, Expr], channel: Expr, column: Expr) -> list[Expr]:
-        """Return the indices of an element of the data in memory."""
-        indices = self._at(outer, loops, channel, column)
-        if self.border is None:
-            return indices
-        assert self.padding is not None
-        values = {each.var: index for each, index in zip(self.padding.iter_vars, indices)}
-        return [replaced(index, values) for index in self.raw.indices]
+        return tirx.if_then_else(self.row_inside(axes, self.by_channel), word, self._fill)
 
     @property
     def _fill(self) -> Expr:

@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.byte_groups import byte_groups
+from passfit.kernels.rules.integer.rows import byte_groups
 from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
 

@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.byte_runs import byte_runs
+from passfit.kernels.rules.integer.rows import byte_runs
 from passfit.targets import get_target
 
 from ....profiles import examples

@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.channel_taps import channel_taps
+from passfit.kernels.rules.integer.rows import channel_taps
 from passfit.targets import get_target
 
 from ....profiles import examples

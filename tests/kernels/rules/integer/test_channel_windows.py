@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.channel_windows import channel_windows
+from passfit.kernels.rules.integer.rows import channel_windows
 from passfit.targets import get_target
 
 from ....profiles import examples

@@ -19,10 +19,7 @@ from passfit.codegen.objects import build_module
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Sum, Window, convolution, product
 from passfit.kernels.rewrite.channels_last import with_channels_last
-from passfit.kernels.rules.integer.pair_products import pair_products
-from passfit.kernels.rules.integer.runs.dot_runs import dot_runs
-from passfit.kernels.rules.integer.runs.long_runs import long_runs
-from passfit.kernels.rules.integer.runs.run_products import run_products
+from passfit.kernels.rules.integer.rows import dot_runs, long_runs, pair_products, run_products
 from passfit.kernels.rules.rule import RuleResult
 from passfit.targets import get_target
 from passfit.tir.row_window import row_window

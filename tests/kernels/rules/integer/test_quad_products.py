@@ -18,7 +18,7 @@ from tvm import te
 from passfit.codegen.objects import build_module
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Requantisation, Sum, Window, convolution, product
-from passfit.kernels.rules.integer.quad_products import quad_products
+from passfit.kernels.rules.integer.rows import quad_products
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import get_target
 from passfit.tir.row_window import row_window

@@ -11,8 +11,6 @@ lines, so that code is for one size only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
@@ -22,35 +20,23 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from .....targets import Machine
 from .....tir.index_grid import Unknown
-from .....tir.inlining import inlined
 from .....tir.loop_nests import buffer_of, sequence
-from .....tir.workspace import held_bytes
 from ...line_buffer import loop_of
-from ...rule import RuleResult
 from ..channel_windows import ChannelWindows
-from ..padded_data import overlapped
+from ..integer_sum import IntegerSum
+from ..loops import overlapped, vector
+from ..micro_kernel import MicroKernel
 from .byte_lines import ByteLines
 
 #: channels of a vector of sums, and of the lines at most
 _FOUR, _CHANNELS = 4, 16
 
 
-def channel_lines(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of a depthwise sum with channels last: a Rule."""
-    if machine.vmlava:
-        with suppress(Unknown):
-            made = ChannelLines(inlined(kernel), machine).kernel()
-            yield RuleResult(made, workspace=held_bytes(made))
-
-
 class ChannelLines(ByteLines, ChannelWindows):
     """Build the kernel. Raises Unknown for other forms."""
 
-    wanted: str | None = "int8"
-    vectors = True
-
-    def __init__(self, kernel: PrimFunc, machine: Machine):
-        super().__init__(kernel, machine)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         self.read_bytes()
         if not isinstance(self.zero, int):
             raise Unknown("the zero point is computed")
@@ -63,35 +49,39 @@ class ChannelLines(ByteLines, ChannelWindows):
         return super()._lanes(replace(machine, lanes=_FOUR))
 
     def _extents(self, places: int) -> list[int]:
-        return [*(self.axes[var] for var in self.rows[0]), self._values_of(self.span(places))]
+        return [*(self.axes[var] for var in self.rows[0]), self.values_of(self.span(places))]
 
     def _bytes(self, places: int) -> int:
         return prod(self._extents(places))
 
     def kernel(self) -> PrimFunc:
+        """Build bands and blocks by code of one size."""
         outer = self.outer()
 
         def stored(start: Expr, first: Expr, moved: Expr) -> Stmt:
             """Store the results of four channels, `moved` from the first one of a block."""
-            place, lane = Var("place", "int64"), Var("lane", "int64")
-            nothing, total = tirx.const(0, "int32"), tirx.const(0, "int32")
-            for row in self.rows:
-                for tap in range(self.taps):
-                    at = (place * self.stride + tap * self.step) * self.channels + moved + lane
-                    value = tirx.BufferLoad(self.lines, [*row.values(), at]).astype("int32")
-                    weight = self._weight(row, tap, outer, first + moved + lane).astype("int32")
-                    nothing, total = nothing + weight, total + weight * value
-            own = {**outer, self.x: start + place, self.f: first + moved + lane}
-            result = self.result(total - nothing * self.zero, own)
-            return loop_of(place, self.size, self._vector(BufferStore(*result), lane))
+            place = Var("place", "int64")
+
+            def summed(lane: Expr) -> BufferStore:
+                nothing, total = tirx.const(0, "int32"), tirx.const(0, "int32")
+                for row in self.rows:
+                    for tap in range(self.taps):
+                        at = (place * self.stride + tap * self.step) * self.channels + moved + lane
+                        value = tirx.BufferLoad(self.lines, [*row.values(), at]).astype("int32")
+                        weight = self._weight(row, tap, outer, first + moved + lane).astype("int32")
+                        nothing, total = nothing + weight, total + weight * value
+                own = {**outer, self.x: start + place, self.f: first + moved + lane}
+                return BufferStore(*self.result(total - nothing * self.zero, own))
+
+            return loop_of(place, self.size, vector(self.lanes, summed))
 
         def block(start: Expr, first: Expr) -> Stmt:
             filled = self.fill_lines(list(self.rows[0]), {**outer, self.f: first}, start, self.size)
-            four = overlapped(Var("four", "int64"), self.channels, _FOUR, lambda moved: stored(start, first, moved))
+            four = overlapped("four", self.channels, _FOUR, lambda moved: stored(start, first, moved))
             return sequence([filled, four])
 
         def band(start: Expr) -> Stmt:
-            return overlapped(Var("block", "int64"), self.axes[self.f], self.channels, lambda at: block(start, at))
+            return overlapped("block", self.axes[self.f], self.channels, lambda at: block(start, at))
 
-        stmt = overlapped(Var("band", "int64"), self.axes[self.x], self.size, band)
+        stmt = overlapped("band", self.axes[self.x], self.size, band)
         return self.in_rows(stmt, outer, [self.lines])

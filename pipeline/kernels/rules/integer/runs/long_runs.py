@@ -14,11 +14,11 @@ products of a vector of them; a block's weights are read once for all tiles. Sum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
@@ -26,9 +26,9 @@ from .....tir.index_grid import Unknown
 from .....tir.loop_nests import int64, sequence
 from .....tir.operators.quads import couple
 from ...line_buffer import loop_of
-from ...rule import RuleResult
-from ..padded_data import in_vectors
-from ..product_schedule import product_schedule
+from ..integer_sum import IntegerSum
+from ..loops import in_vectors
+from ..micro_kernel import MicroKernel
 from .run_products import ALONE, RunProducts
 
 _SERIAL = 0
@@ -38,18 +38,11 @@ _LINES, _WHOLE = 1536, 3072
 _LEAST, _FILLED = 16, 8
 
 
-def long_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.compact or not machine.pairs:
-        return
-    yield from product_schedule(LongRuns, kernel, repackable, machine)
-
-
 class LongRuns(RunProducts):
     """Build the kernel. Raises Unknown for other forms, and for runs that are short enough."""
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable, machine)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         if 2 * self.high * self.run <= (ALONE if self.axes[self.x] == 1 else _WHOLE):
             raise Unknown("lines hold the whole run")
 
@@ -73,19 +66,16 @@ class LongRuns(RunProducts):
     def _filled(self, _outer: dict[Var, Expr], _start: Expr, _span: int, _inside: tuple[int, int]) -> list[Stmt]:
         return []
 
-    def in_parts(self, made: Callable[[Expr], Stmt], outer: dict[Var, Expr], start: Expr, rows: int) -> Stmt:
+    def in_parts(self, build: Callable[[Expr], Stmt], outer: dict[Var, Expr], start: Expr, rows: int) -> Stmt:
         part, row = Var("part", "int64"), Var("row", "int64")
 
         def paired(at: Expr) -> BufferStore:
-            channels = [(part * self.part + at) * 2 + n for n in (0, 1)]
-            return BufferStore(
-                self.lines,
-                couple(*(self.element({**outer, self.c: each}, (start + row) * self.stride) for each in channels)),
-                [row, at],
-            )
+            channels = [{**outer, self.c: (part * self.part + at) * 2 + n} for n in (0, 1)]
+            pair = couple(*(self.element(each, (start + row) * self.stride) for each in channels))
+            return BufferStore(self.lines, pair, [row, at])
 
         filled = For(row, int64(0), int64(rows), _SERIAL, sequence(in_vectors(0, self.part, _FILLED, paired)))
-        summed = self.in_steps(lambda group: made(part * self.part + group), self.part)
+        summed = self.in_steps(lambda group: build(part * self.part + group), self.part)
         return loop_of(part, self.run // 2 // self.part, sequence([filled, summed]))
 
     def group(self, _values: dict[Var, Expr], _start: Expr, row: int, _at: Expr, group: Expr) -> Expr:

@@ -13,28 +13,29 @@ A run of taps and channels may be odd: its last weight is 0 then. Sums of intege
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
-from .....tir.expressions import replaced, uses
+from .....tir.expressions import dtype_bytes, replaced, uses
 from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64, sequence
-from .....tir.operators.pairs import pairs
-from .....tir.operators.quads import couple, neighbours
-from ....weights.repack_pairs import RepackPairs
+from .....tir.operators.quads import couple
+from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
-from ...rule import RuleResult
-from ..padded_data import PaddedData, guarded, in_vectors
-from ..product_schedule import product_schedule
+from ..integer_sum import IntegerSum
+from ..loops import guarded, in_tiles, in_vectors, load_neighbours, over_tile
+from ..micro_kernel import MicroKernel
+from ..sum_builder import SumBuilder
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: candidate vectors of a block of filters, and most sums of a tile: more hide no latency, and take more code
 _VECTORS, _SUMS = (4, 3, 2, 1), 16
 #: lanes of results that are narrowed to bytes together
@@ -43,27 +44,25 @@ _NARROWED = 16
 _LINES, _MOST_LINES = 1536, 3072
 #: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
 ALONE = 192
-#: most tiles of a band
-_MOST_TILES = 64
+#: most tiles of a band, and lanes of pairs that fill a line
+_MOST_TILES, _FILLED = 64, 8
 
 
-def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.compact or not machine.pairs:
-        return
-    yield from product_schedule(RunProducts, kernel, repackable, machine)
+class RunProducts(SumBuilder):
+    """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms.
 
+    `run` values are neighbours in memory, of `channels` and taps; `grouped` of them are multiplied at once.
+    """
 
-class RunProducts(PaddedData):
-    """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms."""
-
-    #: registers beside those of sums and a row of weights: a value and a product
-    beside = 2
+    anywhere = True
     #: most groups of an unrolled step, and the kind of loops around the steps
     unrolled, kind = 2, _SERIAL
+    #: whether data is read from memory
+    in_place = False
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
+        self.grouped = row.group
         self.c = self._channels()
         self.channels = 1 if self.c is None else self.axes[self.c]
         in_run = [self.tap] if self.tap is not None and self.step == 1 else []
@@ -76,23 +75,22 @@ class RunProducts(PaddedData):
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
         gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
-        #: whether all pairs read start at even values: lines are pairs then, and share memory with other sums
+        #: whether all pairs read start at even values: lines may be pairs then, and share memory with other sums
         self.even = self.stride * self.channels % 2 == 0 and gap % 2 == 0
         self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
         if not self.lanes:
             raise Unknown("the filters are not whole vectors")
         self.repack = self._repacked(in_run)
-        self.high, self.width = self._tile_shape(machine)
-        self.repack = self._repacked(in_run)
-        extents = self.repack.shape(self.repack.extents)
-        self.packed = buffer_of(self.weight.source.name, extents, str(self.weight.source.ty.dtype))
+        self.high, self.width = self._tile_shape()
+        self.repack = replace(self._repacked(in_run), width=self.width)
+        self.pack(self.repack)
         self.tiles = self._tiles_of_a_band()
-        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
+        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), self.line_dtype)
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
-    def starts_at(self, first: Expr) -> bool:
-        """Return whether windows may start at a column: any one of data that is not padded, as rows of a matrix do."""
-        return super().starts_at(first) or self.padding is None
+    @property
+    def line_dtype(self) -> str:
+        return "int32" if self.even else "int16"
 
     def _check_run(self) -> None:
         """Raise Unknown for a run of one value, or an odd run that another rule takes in pairs."""
@@ -118,7 +116,7 @@ class RunProducts(PaddedData):
             raise Unknown("pixels are not neighbours")
         return found
 
-    def _repacked(self, in_run: list[Var]) -> RepackPairs:
+    def _repacked(self, in_run: list[Var]) -> RepackSums:
         """Return the layout of the weight."""
         indices = list(self.weight.indices)
         known = [var for var in self.summed if self.axes[var] > 1]
@@ -127,17 +125,17 @@ class RunProducts(PaddedData):
             raise Unknown("the weight is not indexed by axes")
         if any(uses(index, var) and not index.same_as(var) for index in indices for var in self.axes):
             raise Unknown("the weight is not indexed by axes")
-        run = tuple(places[var][0] for var in in_run if self.axes[var] > 1)
-        extents = tuple(int(extent) for extent in self.weight.source.ty.shape)
-        return RepackPairs(self.number, self.filters, getattr(self, "width", self.lanes), run=run, extents=extents)
+        run = [places[var][0] for var in in_run if self.axes[var] > 1]
+        order = f"r k/{self.grouped} f k%{self.grouped}"
+        return self.sums_repack(self.lanes, order, run, self.grouped, row=min(self.grouped, 4))
 
-    def _tile_shape(self, machine: Machine) -> tuple[int, int]:
+    def _tile_shape(self) -> tuple[int, int]:
         """Choose places and filters of a tile with the fewest instructions."""
-        registers = machine.registers_of(self.lanes)
+        registers = self.machine.registers_of(self.lanes)
         places, found = self.axes[self.x], []
         longest = ALONE if places == 1 else _MOST_LINES
         for vectors in _VECTORS:
-            most = min(min(registers - vectors - self.beside, _SUMS) // vectors, places)
+            most = min(min(registers - vectors - self.row.others, _SUMS) // vectors, places)
             most = next((high for high in range(most, 0, -1) if self._bytes(high) <= longest), 0)
             if not most or self.axes[self.f] % (vectors * self.lanes):
                 continue
@@ -162,97 +160,86 @@ class RunProducts(PaddedData):
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
-        values = self._values_of(self.span(places))
-        return [*(self.axes[var] for var in self.rows), -(-values // 2) if self.even else values]
+        values = self.values_of(self.span(places))
+        return [*(self.axes[var] for var in self.rows), -(-values // 2) if self.line_dtype == "int32" else values]
 
-    def _values_of(self, columns: int) -> int:
-        return columns * self.channels + self.run % 2
+    def values_of(self, columns: int) -> int:
+        """Count the values of a line of so many columns."""
+        return columns * self.channels + -self.run % self.grouped
 
     def _bytes(self, places: int) -> int:
-        return (4 if self.even else 2) * prod(self._extents(places))
+        return 0 if self.in_place else dtype_bytes(self.line_dtype) * prod(self._extents(places))
 
     def kernel(self) -> PrimFunc:
+        """Build bands, each with code of its own where it has padding."""
         outer = self.outer()
-        stmt = sequence(
-            self.bands(self.tiles * self.high, lambda start, count, inside: self._band(outer, start, count, inside))
-        )
-        return self.in_rows(stmt, outer, self.buffers(), self.packed)
+        stmt = sequence(self.bands(self.tiles * self.high, partial(self._band, outer)))
+        return self.in_rows(stmt, outer, self.buffers())
 
     def buffers(self) -> list[Var]:
-        return [self.lines, self.acc]
+        return [self.acc] if self.in_place else [self.lines, self.acc]
 
     def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
         """Fill the lines of a band of `count` places, then compute its tiles."""
-        block, tile = Var("block", "int64"), Var("tile", "int64")
-        whole, rest = divmod(count, self.high)
-        tiles = [loop_of(tile, whole, self._tile(outer, start, tile * self.high, block, self.high))] if whole else []
-        tiles += [self._tile(outer, start, int64(whole * self.high), block, rest)] if rest else []
+        block = Var("block", "int64")
+        tiles = in_tiles(count, self.high, lambda at, _, rows: self._tile(outer, start, at, block, rows))
         computed = loop_of(block, self.axes[self.f] // self.width, sequence(tiles))
         return sequence([*self._filled(outer, start, self.span(count), inside), computed])
 
     def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> list[Stmt]:
-        rows = {var: Var(var.name, "int64") for var in self.rows}
+        """Fill the lines of a band."""
+        if self.in_place:
+            return []
+        rows = self.loops_over(self.rows)
         first, end = (each * self.channels for each in inside)
-        nothing = tirx.const(0, "int16")
+        whole, lanes = self.values_of(span), self.row.lanes
 
-        def value(at: Expr) -> Expr:
-            channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}
-            column = at if self.c is None else tirx.floordiv(at, self.channels)
-            return self.element({**outer, **rows, **channel}, start * self.stride + column)
+        def value(at: Expr, empty: bool) -> Expr:
+            return self.padding_value() if empty else self.lined({**outer, **rows}, start * self.stride, at)
 
         def stored(at: Expr, empty: bool = False) -> BufferStore:
-            return BufferStore(self.lines, nothing if empty else value(at), [*rows.values(), at])
+            return BufferStore(self.lines, value(at, empty), [*rows.values(), at])
 
         def paired(at: Expr, empty: tuple[bool, bool] = (False, False)) -> BufferStore:
-            values = [nothing if each else value(at * 2 + n) for n, each in enumerate(empty)]
-            return BufferStore(self.lines, couple(*values), [*rows.values(), at])
+            both = couple(*(value(at * 2 + n, each) for n, each in enumerate(empty)))
+            return BufferStore(self.lines, both, [*rows.values(), at])
 
-        whole = self._values_of(span)
-        if self.even:
+        nothings = partial(stored, empty=True)
+        if self.line_dtype == "int32":
             low, high = -(-first // 2), max(end // 2, -(-first // 2))
-            filled = in_vectors(low, high, 8, paired)
+            filled = in_vectors(low, high, _FILLED, paired)
             filled += [paired(int64(low - 1), (True, False))] if first % 2 and first < end else []
             filled += [paired(int64(high), (False, True))] if end % 2 and first < end else []
             first, end, whole = first // 2, -(-end // 2), -(-whole // 2)
-            nothings, lanes = partial(paired, empty=(True, True)), 8
+            nothings, lanes = partial(paired, empty=(True, True)), _FILLED
         else:
-            filled, nothings, lanes = in_vectors(first, end, 16, stored), partial(stored, empty=True), 16
+            filled = in_vectors(first, end, lanes, stored)
         edges = [stmt for low, high in ((0, first), (end, whole)) for stmt in in_vectors(low, high, lanes, nothings)]
         body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, lanes, nothings))
-        body = sequence([*edges, body])
-        for var, loop in reversed(rows.items()):
-            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        return [body]
+        return [self.nest(rows, sequence([*edges, body]))]
+
+    def padding_value(self) -> Expr:
+        """Return the padding as lines hold it."""
+        return tirx.const(0, "int16")
+
+    def lined(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> Expr:
+        """Return the value `at` so many from a column, as lines hold it."""
+        return self.element(*self.on_line(values, column, at))
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
-        loops = {var: Var(var.name, "int64") for var in self.others}
+        loops = self.loops_over(self.others)
 
-        def each(made: Callable[[int, Expr], Stmt], lanes: int = self.lanes) -> list[Stmt]:
-            found = []
-            for row in range(rows):
-                for first in range(0, self.width, lanes):
-                    lane = Var("lane", "int64")
-                    found.append(For(lane, int64(0), int64(lanes), _VECTORIZED, made(row, lane + first)))
-            return found
-
-        def zero(row: int, lane: Expr) -> Stmt:
-            return BufferStore(self.acc, self.start(block, lane), [int64(row), lane])
-
-        rest: Expr = int64(0)
-        for place in self.repack.rest:
-            rest = rest * self.repack.extents[place] + replaced(
-                self.weight.indices[place], {**self.units, **outer, **loops}
-            )
+        each = partial(over_tile, rows, self.width)
+        weights = [replaced(index, {**self.units, **outer, **loops}) for index in self.weight.indices]
+        rest = int64(0) + self.repack.linear(weights, self.repack.rest)
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
 
         def product(group: Expr, row: int, lane: Expr) -> Stmt:
-            value = self.group(
-                {**outer, **loops}, start, row, ((offset + row) * self.stride + gap) * self.channels, group
-            )
-            sum_ = self.added(
-                tirx.BufferLoad(self.acc, [int64(row), lane]), block, rest * self.repack.steps + group, lane, value
-            )
-            return BufferStore(self.acc, sum_, [int64(row), lane])
+            first = ((offset + row) * self.stride + gap) * self.channels
+            values = self.group({**outer, **loops}, start, row, first, group)
+            sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
+            total = self.added(sum_, block, rest * self.repack.steps + group, lane, values)
+            return BufferStore(self.acc, total, [int64(row), lane])
 
         moved, sums = self._moved_sums()
 
@@ -260,12 +247,11 @@ class RunProducts(PaddedData):
             own = {**outer, self.x: start + offset + row, self.f: block * self.width + lane}
             return BufferStore(*self.result(tirx.BufferLoad(sums, [int64(row), lane]), own))
 
+        zeros = each(self.lanes, lambda row, lane: BufferStore(self.acc, self.start(block, lane), [int64(row), lane]))
         body = self.in_parts(
-            lambda group: sequence(each(lambda row, lane: product(group, row, lane))), outer, start + offset, rows
+            lambda group: sequence(each(self.lanes, partial(product, group))), outer, start + offset, rows
         )
-        for var, loop in reversed(loops.items()):
-            body = For(loop, int64(0), int64(self.axes[var]), self.kind, body)
-        return sequence([*each(zero), body, *moved, *each(stored, self._together())])
+        return sequence([*zeros, self.nest(loops, body, self.kind), *moved, *each(self._together(), stored)])
 
     def _moved_sums(self) -> tuple[list[Stmt], Var]:
         """Return the statements that move the sums of a tile, if any, and the buffer of results."""
@@ -275,17 +261,16 @@ class RunProducts(PaddedData):
         """Return the lanes of results: they are narrowed by whole vectors of bytes."""
         return self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
 
-    def in_parts(self, made: Callable[[Expr], Stmt], _outer: dict[Var, Expr], _start: Expr, _rows: int) -> Stmt:
-        """Build the sum along a run by `made`, from the number of a group of values."""
-        return self.in_steps(made, self.repack.steps)
+    def in_parts(self, build: Callable[[Expr], Stmt], _outer: dict[Var, Expr], _start: Expr, _rows: int) -> Stmt:
+        """Build the sum along a run, from the number of a group of values."""
+        return self.in_steps(build, self.repack.steps)
 
-    def in_steps(self, made: Callable[[Expr], Stmt], steps: int) -> Stmt:
+    def in_steps(self, build: Callable[[Expr], Stmt], steps: int) -> Stmt:
         """Loop over `steps` groups of values, unrolled by a factor that divides them."""
         step = Var("step", "int64")
         unrolled = max(n for n in range(1, self.unrolled + 1) if steps % n == 0)
-        return loop_of(
-            step, steps // unrolled, sequence([made(step * unrolled + number) for number in range(unrolled)])
-        )
+        body = sequence([build(step * unrolled + number) for number in range(unrolled)])
+        return loop_of(step, steps // unrolled, body)
 
     def start(self, _block: Expr, _lane: Expr) -> Expr:
         """Return the first term of the sum of a filter."""
@@ -296,9 +281,10 @@ class RunProducts(PaddedData):
         lines = [values[var] for var in self.rows]
         if self.even:
             return tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + group])
-        return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * 2 + n)]) for n in (0, 1)))
+        return load_neighbours(self.lines, lines, at, 2, group * 2)
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
         """Return the sum with the products of a group of values; weights are at `row` of a block."""
-        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * 2 + n]) for n in (0, 1)))
-        return sum_ + pairs(weights, values)
+        assert self.row.multiply is not None
+        weights = load_neighbours(self.packed, [block, row], lane * self.grouped, self.grouped)
+        return self.row.multiply(sum_, weights, values)

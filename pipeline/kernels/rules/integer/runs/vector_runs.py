@@ -14,12 +14,12 @@ A vector of data is read once for the filters of a block. Data of uint8 is offse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, PrimFunc, Stmt
+from tvm.tirx import BufferStore, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
@@ -27,9 +27,9 @@ from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64
 from .....tir.operators.quads import dots
 from ...line_buffer import loop_of
-from ...rule import RuleResult
-from ..padded_data import overlapped
-from ..product_schedule import product_schedule
+from ..integer_sum import IntegerSum
+from ..loops import overlapped
+from ..micro_kernel import MicroKernel
 from .run_products import ALONE
 from .word_runs import LONGEST, WordRuns
 
@@ -42,22 +42,14 @@ _SUMS = 5
 _FOUR, _LANES = 4, (16, 8, 4)
 
 
-def vector_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.vmlava:
-        yield from product_schedule(VectorRuns, kernel, repackable, machine)
-
-
 class VectorRuns(WordRuns):
     """Build the kernel. Raises Unknown for other forms."""
 
-    wanted: str | None = "int8"
-    vectors = True
     alone = False
     unrolled = 6
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable, machine)
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
         self.groups = self.repack.steps * prod(self.axes[var] for var in self.others)
         self.kind = _UNROLLED if self.repack.steps <= self.unrolled and self.groups <= _GROUPS else _SERIAL
         #: the sums as a vector: in one from the start, LLVM would take them out and put them back at each step
@@ -70,18 +62,18 @@ class VectorRuns(WordRuns):
         self.grouped = next(lanes for lanes in _LANES if self.run > lanes // 2 or lanes == _FOUR)
         super()._check_run()
 
-    def _tile_shape(self, _machine: Machine) -> tuple[int, int]:
+    def _tile_shape(self) -> tuple[int, int]:
         """Choose the filters of a place."""
         if not self.in_place and self._bytes(1) > (ALONE if self.axes[self.x] == 1 else LONGEST):
             raise Unknown("a tile's lines are too long")
         return 1, max(divisors(self.axes[self.f], _SUMS), key=lambda width: (width % _FOUR == 0, width))
 
-    def _tiles(self, count: int, made: Callable[[Expr, Var], Stmt]) -> Stmt:
+    def _tiles(self, count: int, build: Callable[[Expr, Var], Stmt]) -> Stmt:
         """Loop over places, and blocks of filters in each, unless they are small: LLVM keeps the weights of a block on the stack."""
         if self.groups <= _FEW:
-            return super()._tiles(count, made)
+            return super()._tiles(count, build)
         block, blocks = Var("block", "int64"), self.axes[self.f] // self.width
-        return overlapped(Var("tile", "int64"), count, self.high, lambda at: loop_of(block, blocks, made(at, block)))
+        return overlapped("tile", count, self.high, lambda at: loop_of(block, blocks, build(at, block)))
 
     def _together(self) -> int:
         return 1 if self.width % _FOUR else _FOUR
@@ -90,14 +82,14 @@ class VectorRuns(WordRuns):
         places = [[int64(0), int64(filter_)] for filter_ in range(self.width)]
         return [BufferStore(self.sums, tirx.BufferLoad(self.acc, place), place) for place in places], self.sums
 
-    def raw_at(self, values: dict[Var, Expr], column: Expr, at: Expr) -> TensorLoad:
+    def value_at(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> TensorLoad:
         if self.chosen:
-            return super().raw_at(values, column, at)
-        first = super().raw_at(values, column, int64(0))  # TVM sees a vector where the last index alone grows
+            return super().value_at(values, column, at)
+        first = super().value_at(values, column, int64(0))  # TVM sees a vector where the last index alone grows
         return tirx.BufferLoad(first.source, [*first.indices[:-1], first.indices[-1] + at])
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
         place = lane * self.grouped
-        line = row * self.repack.lines + tirx.floordiv(place, _FOUR * self.width)
-        weights = self._neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))
+        line = row * (self.grouped // _FOUR) + tirx.floordiv(place, _FOUR * self.width)
+        weights = self.neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))
         return dots(sum_, weights, values)

@@ -15,7 +15,7 @@ each sum takes off. The last band and the last tile overlap the ones before, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -24,20 +24,16 @@ from tvm.ir import Expr, Var
 from tvm.tirx import IntImm, PrimFunc, Stmt
 
 from .....support.divisors import divisors
-from .....targets import Machine
 from .....tir.index_grid import Unknown
-from .....tir.loop_nests import buffer_of, sequence
+from .....tir.loop_nests import sequence
 from .....tir.operators.pairs import fours, halves
-from .....tir.operators.quads import dots, neighbours
-from ....weights.repack_pairs import RepackPairs
+from .....tir.operators.quads import dots
+from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
-from ...rule import RuleResult
-from ..padded_data import overlapped
-from ..product_schedule import product_schedule
-from .dot_runs import GROUP, DotRuns
-from .run_products import ALONE, RunProducts
+from ..loops import load_neighbours, overlapped
+from .dot_runs import DotRuns
+from .run_products import ALONE
 
-_SERIAL, _VECTORIZED = 0, 2
 #: sums of a tile at most: of 14 registers, two hold the spread word, two the other one, two addresses, and some counters
 _SUMS = 6
 #: bytes of the lines: preferred, at most
@@ -46,31 +42,23 @@ _LINES, LONGEST = 1024, 3072
 _SPREAD, _PLACE, _FILTER, _STEP, _TILE = 3, 3, 5, 1.5, 16
 
 
-def word_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of an integer product of weights: a Rule."""
-    if machine.lanes == 1 and machine.dots:
-        yield from product_schedule(WordRuns, kernel, repackable, machine)
-
-
 class WordRuns(DotRuns):
     """Build the kernel; `widened` if lines hold int16, else data keeps its dtype. Raises Unknown for other forms."""
 
-    wanted: str | None = None
     least = 3
     widened = False
     #: whether windows that share no column are copied one by one, into registers
     alone = True
 
-    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        RunProducts.__init__(self, kernel, repackable, machine)
-        self.lines = buffer_of(
-            "lines", self._extents(self.tiles * self.high), "int16" if self.widened else self.wanted or self.dtype
-        )
+    @property
+    def line_dtype(self) -> str:
+        return "int16" if self.widened else super().line_dtype
 
-    def _repacked(self, in_run: list[Var]) -> RepackPairs:
-        return replace(super()._repacked(in_run), spread=self.widened)
+    def _repacked(self, in_run: list[Var]) -> RepackSums:
+        plain = super()._repacked(in_run)
+        return replace(plain, order="r k/4 f k%2 k%4/2") if self.widened else plain
 
-    def _tile_shape(self, _machine: Machine) -> tuple[int, int]:
+    def _tile_shape(self) -> tuple[int, int]:
         """Choose places of a filter, or filters of a place, with the fewest instructions."""
         places, steps = self.axes[self.x], self.repack.shape(self.repack.extents)[1] - 1
         found: list[tuple[float, bool, int, int]] = []
@@ -86,11 +74,8 @@ class WordRuns(DotRuns):
         self.in_place = self.in_place and not self.widened
         return high, width
 
-    def _bytes(self, places: int) -> int:
-        return (1 + self.widened) * super()._bytes(places)
-
-    def _values_of(self, columns: int) -> int:
-        values = super()._values_of(columns)
+    def values_of(self, columns: int) -> int:
+        values = super().values_of(columns)
         return values + values % 2  # rows of lines are whole words
 
     def _tiles_of_a_band(self) -> int:
@@ -103,6 +88,7 @@ class WordRuns(DotRuns):
         return tiles if self._bytes(self.axes[self.x]) <= _LINES else -(-tiles // -(-tiles // most))
 
     def kernel(self) -> PrimFunc:
+        """Build bands by code of one size."""
         outer = self.outer()
 
         def band(start: Expr, count: int) -> Stmt:
@@ -111,13 +97,13 @@ class WordRuns(DotRuns):
             return sequence([*filled, tiles])
 
         size = min(self.tiles * self.high, self.axes[self.x])
-        stmt = overlapped(Var("band", "int64"), self.axes[self.x], size, lambda at: band(at, size))
-        return self.in_rows(stmt, outer, self.buffers(), self.packed)
+        stmt = overlapped("band", self.axes[self.x], size, lambda at: band(at, size))
+        return self.in_rows(stmt, outer, self.buffers())
 
-    def _tiles(self, count: int, made: Callable[[Expr, Var], Stmt]) -> Stmt:
+    def _tiles(self, count: int, build: Callable[[Expr, Var], Stmt]) -> Stmt:
         """Loop over blocks of filters, and tiles of places in each."""
         block = Var("block", "int64")
-        tiles = overlapped(Var("tile", "int64"), count, self.high, lambda at: made(at, block))
+        tiles = overlapped("tile", count, self.high, lambda at: build(at, block))
         return loop_of(block, self.axes[self.f] // self.width, tiles)
 
     def group(self, values: dict[Var, Expr], start: Expr, row: int, at: Expr, group: Expr) -> Expr:
@@ -125,13 +111,13 @@ class WordRuns(DotRuns):
             return super().group(values, start, row, at, group)
         # from the first place and the first group of a step on: all of these share its address
         number = int(group.b) if isinstance(group, tirx.Add) and isinstance(group.b, IntImm) else 0
-        moved = row * self.stride * self.channels + number * GROUP
-        first = tirx.BufferLoad(self.lines, [*(values[var] for var in self.rows), at + group * GROUP - moved])
+        moved = row * self.stride * self.channels + number * self.grouped
+        first = tirx.BufferLoad(self.lines, [*(values[var] for var in self.rows), at + group * self.grouped - moved])
         nothing = tirx.const(0, "int32")
         return halves(nothing, nothing, first, moved, whole=self.even)
 
     def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
-        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * GROUP + n]) for n in range(GROUP)))
+        weights = load_neighbours(self.packed, [block, row], lane * self.grouped, self.grouped)
         if self.widened:
             _, _, first, moved, whole = values.args
             return halves(sum_, weights, first, int(moved), whole=bool(whole))

@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.runs.channel_lines import channel_lines
+from passfit.kernels.rules.integer.rows import channel_lines
 from passfit.targets import get_target
 
 from .....profiles import examples

@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.runs.dot_runs import dot_runs
+from passfit.kernels.rules.integer.rows import dot_runs
 from passfit.targets import get_target, how_to_run
 
 from .....profiles import examples

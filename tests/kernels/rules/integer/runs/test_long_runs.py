@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.runs.long_runs import long_runs
+from passfit.kernels.rules.integer.rows import long_runs
 from passfit.targets import get_target
 
 from .....profiles import examples

@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.runs.vector_runs import vector_runs
+from passfit.kernels.rules.integer.rows import vector_runs
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
 

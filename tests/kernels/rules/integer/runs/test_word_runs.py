@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.runs.word_runs import word_runs
+from passfit.kernels.rules.integer.rows import word_runs
 from passfit.targets import get_target
 
 from .....profiles import examples
