@@ -49,14 +49,14 @@ from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
-from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
+from ..rules.vector_reduction import vector_sums
 from ..weights.repack import Repack
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
+    separable_windows, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
     vector_runs, word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
