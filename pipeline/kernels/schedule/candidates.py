@@ -22,7 +22,6 @@ from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
-from ..rules.direct_window import direct_windows
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.forms.narrow_sums import narrow_sums
 from ..rules.forms.scales_last import scales_last
@@ -40,16 +39,17 @@ from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
 from ..rules.integer.runs.vector_runs import vector_runs
 from ..rules.integer.runs.word_runs import word_runs
-from ..rules.narrow.narrow_window import narrow_windows
-from ..rules.narrow.small_plane import small_planes
 from ..rules.nt_matmul import nt_matmul
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
-from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
 from ..rules.vector_reduction import vector_sums
+from ..rules.windows.direct_window import direct_windows
+from ..rules.windows.narrow_window import narrow_windows
+from ..rules.windows.separable_window import separable_windows
+from ..rules.windows.small_plane import small_planes
 from ..weights.repack import Repack
 
 #: largest workspace of a fast schedule, in bytes a thread

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ...support.divisors import divisors
-from .tiles.tile_size import IN_FLIGHT
+from ....support.divisors import divisors
+from ..tiles.tile_size import IN_FLIGHT
 
 #: cycles to load a vector that starts anywhere, one with a stride, and a weight for all lanes
 _LOAD, _STRIDED_LOAD, _SCALAR = 1.0, 3.0, 0.5
