@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.counts.product_operands import walked_tensors
@@ -39,6 +39,7 @@ from ...tir.inlining import (
 )
 from .axes.overlap_sums import SHORT, overlap_sums, widths
 from .axes.unroll_and_jam import unroll_and_jam
+from .axes.vector_columns import lanes_innermost
 from .fuse_loops import compute_at_consumer, iteration_values
 from .rule import RuleResult, Speed
 
@@ -144,7 +145,7 @@ def _schedule(
         else:
             compute_at_consumer(schedule, block)
     for partial, _ in partials.values():
-        _vectorize(schedule, partial)
+        lanes_innermost(schedule, partial)
     found = scheduled_kernel(schedule, kernel)
     if costly is None:
         return found
@@ -236,26 +237,3 @@ def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> No
     around = schedule.get_loops(total)[:-1]
     if around:
         schedule.compute_at(partial, around[-1], preserve_unit_loops=True)
-
-
-def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
-    """Vectorize the lane axis of the partial block, innermost.
-
-    It is the last of the block's own axes; the initialisation gets a separate loop.
-    """
-    axes = schedule.get(partial).iter_vars
-    loops = schedule.get_loops(partial)[-len(axes) :]
-    values = iteration_values(schedule, partial)  # a result without axes leaves loops in another order than axes
-    bound = [
-        (loop, axis) for loop in loops for axis, value in zip(axes, values) if uses(value, schedule.get(loop).loop_var)
-    ]
-    reduce = [loop for loop, axis in bound if int(axis.iter_type) == _REDUCE]
-    (lane,) = [loop for loop, axis in bound if _is_lane(schedule, partial, axis)]
-    schedule.reorder(*reduce, lane)
-    schedule.vectorize(lane)  # before the decomposition: TVM takes an update alone for no reduction
-    schedule.decompose_reduction(partial, reduce[0])
-
-
-def _is_lane(schedule: Schedule, partial: SBlockRV, axis: IterVar) -> bool:
-    """Return whether `axis` is the lane axis: the last index of the partial result."""
-    return uses(schedule.get(partial).writes[0].region[-1].min, axis.var)

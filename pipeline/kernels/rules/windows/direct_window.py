@@ -318,7 +318,7 @@ class _Direct(RowSums):
         )
         if block is None:
             raise Unknown("no block of rows fits registers")
-        return block.filters, block.vectors, block.rows
+        return block
 
     def _rows_at_once(self, most: int) -> int:
         """Choose the rows of a group; the last group may overlap the one before, unless sums continue or results replace data."""
