@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from ..kernels.schedule.candidates import Schedule
-from ..kernels.schedule.choices import parse_choice, schedule_choices, turned
+from ..kernels.schedule.choices import schedule_choices, turned
 from ..kernels.schedule.tuned import ScheduleRequest, operand_types
 from ..targets import Target
 from .database import RULES, TunedKernel
@@ -161,10 +161,9 @@ def _tune_parameters(kernel: _Kernel, harness: Harness, clock: Countdown) -> Non
                     best = min(best, cost)
                     found.append((cost, spec, schedule))
 
-    known = schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)
-    measure(choice.spec for choice in known)
-    if found and (other := turned(parse_choice(min(found, key=lambda each: each[:2])[1]))) is not None:
-        measure(iter([other.spec]))
+    measure(schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes))
+    if found and (other := turned(min(found, key=lambda each: each[:2])[1])) is not None:
+        measure(iter([other]))
     kernel.tried["rules"] = len(found)
     _settle(kernel, harness, found)
 

@@ -54,9 +54,7 @@ def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
     """Take the n-th choice of each kernel for the n-th tuning."""
     found: dict[str, list[str]] = {}
     for request in requests_of(residual(), passes):
-        specs = [
-            c.spec for c in schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)
-        ]
+        specs = [*schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)]
         found[request.fingerprint] = [spec for spec in specs[::5] + specs[-2:] if request.scheduled(spec) is not None]
     longest = max(map(len, found.values()))
     return [{name: specs[n % len(specs)] for name, specs in found.items()} for n in range(longest)]

@@ -51,24 +51,6 @@ def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     return True
 
 
-def neutral_padding(block: SBlock, padding: SBlock) -> Expr | None:
-    """Return the padding of a maximum, or of a sum, of loads that changes no result; None for another."""
-    total, value = block.body.value, padding.body.value
-    if (
-        not is_choice(value)
-        or not isinstance(value.args[1], TensorLoad)
-        or not tvm_ffi.structural_equal(value.args[2], block.init.value)
-    ):
-        return None
-    plain = (
-        isinstance(total, (tirx.Add, tirx.Max))
-        and isinstance(total.b, TensorLoad)
-        and total.b.source.same_as(padding.body.buffer)
-    )
-    adds_0 = not isinstance(total, tirx.Add) or getattr(value.args[2], "value", 1) == 0
-    return value.args[2] if plain and adds_0 else None
-
-
 def _is_centred(expr: Expr) -> bool:
     """Return whether an expression is a load, perhaps converted, perhaps less a constant."""
     expr = unconverted(expr)

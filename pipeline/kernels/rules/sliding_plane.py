@@ -1,19 +1,26 @@
-"""Match windows that slide over planes in a kernel: for rules/sliding_window.py.
+"""Match windows that slide over planes in a kernel: for rules/sliding_window.py and rules/windows/.
 
 result[c, y, x] = max over i, j of data[c, 2 y + i, 2 x + j]               rows: 2 y + i, columns: 2 x + j
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from tvm import sym
+import numpy as np
+import tvm_ffi
+from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import IntImm, PrimFunc
+from tvm.tirx import BufferStore, IntImm, PrimFunc
 
-from ...tir.expressions import loads, replaced, uses, with_loads
-from ...tir.index_grid import Unknown
-from ...tir.loop_nests import are_axes, blocks_of, simple
+from ...tir.expressions import COMBINED, combined_term, conjuncts, is_choice, loads, replaced, uses
+from ...tir.index_grid import Unknown, holds_along
+from ...tir.loop_nests import are_axes, int64, simple
+from .fused_sum import FusedSum, assign
+from .loop_peeling import has_skippable_padding
 
 #: largest number of taps of a window whose rows are unrolled too, and of one row
 MOST_UNROLLED, _MOST_OF_ROW = 64, 32
@@ -32,7 +39,17 @@ class Walk:
     start: Expr
 
 
-class Plane:
+class DataRow(NamedTuple):
+    """Hold a data row: condition against padding, first and end real column, padding, element at a column."""
+
+    inside: Expr | None
+    first: int
+    end: int
+    zero: Expr
+    element: Callable[[Expr], Expr]
+
+
+class Plane(FusedSum):
     """Match a kernel of optional padding, a window reduction, and an optional element-wise epilogue.
 
     The windows slide along `y` and `x` of the result, `height` by `width`, of `dtype`, for each value of the axes in `outer`; over
@@ -41,21 +58,13 @@ class Plane:
     """
 
     def __init__(self, kernel: PrimFunc):
-        self.original = kernel
-        blocks = blocks_of(kernel)
-        places = [number for number, block in enumerate(blocks) if block.init is not None]
-        if len(places) != 1 or len(blocks) > 3 or places[0] > 1 or len(blocks) - places[0] > 2:
-            raise Unknown("more than padding, a window and an epilogue")
-        self.padding = blocks[0] if places[0] == 1 else None
-        self.window, self.last = blocks[places[0]], blocks[-1] if len(blocks) > places[0] + 1 else None
-        self.result = kernel.params[-1]
-        store = self.window.body
-        self.dtype = str(store.buffer.ty.dtype)
+        super().__init__(kernel)
+        store = self.sum.body
         if self.dtype not in _DTYPES or str(store.value.ty.dtype) != self.dtype:
             raise Unknown(f"the window is {self.dtype}")
-        axes = {axis.var: int(axis.dom.extent) for axis in self.window.iter_vars}
+        axes = self.axes
         written = [
-            index if index in axes else plain for index, plain in zip(store.indices, simple(self.window, store.indices))
+            index if index in axes else plain for index, plain in zip(store.indices, simple(self.sum, store.indices))
         ]
         if len(written) < 2 or not all(index in axes or isinstance(index, IntImm) for index in written):
             raise Unknown("the result is not indexed by axes")
@@ -63,19 +72,12 @@ class Plane:
         if self.y not in axes or self.x not in axes:
             raise Unknown("the result has no plane")
         self.height, self.width = axes[self.y], axes[self.x]
-        self.axes = axes
         self.data, self.indices = self._data()
         self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
         if not _is_zero(self.columns.start):
             raise Unknown("the window does not start at the first column")
         self._check()
-
-    def epilogue(self, acc: Expr, indices: list[Expr]) -> Expr:
-        """Build the result element at `indices` from its accumulator."""
-        if self.last is None:
-            return acc
-        value = with_loads(self.last.body.value, self.window.body.buffer, acc)
-        return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
+        self.loop_over(self.outer)
 
     @property
     def fits_accumulators(self) -> bool:
@@ -90,27 +92,105 @@ class Plane:
         column = self.last.iter_vars[-1].var
         return not any(uses(load, column) for load in self.read_late)
 
+    @cached_property
+    def skips_padding(self) -> bool:
+        """Return whether padding may be left out of a sum of products: one of its factors is 0."""
+        return has_skippable_padding(self.sum, [] if self.padding is None else [self.padding])
+
+    @cached_property
+    def pools(self) -> bool:
+        """Return whether the window combines its elements alone; padding, if there is any, then changes no result."""
+        update, start = self.sum.body, self.sum.init.value
+        if type(update.value).__name__ not in COMBINED or not isinstance(combined_term(update), TensorLoad):
+            return False
+        return self.padding is None or tvm_ffi.structural_equal(self.row_at(self.rows.start).zero, start)
+
     @property
-    def read_late(self) -> list[TensorLoad]:
-        """List the epilogue's loads outside the window."""
-        late = [] if self.last is None else loads(self.last.body.value)
-        return [load for load in late if not load.source.same_as(self.window.body.buffer)]
+    def needed(self) -> int:
+        """Count the columns that a row of the result needs, padding included."""
+        return (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step + 1
+
+    def count_of(self, rows: int) -> int:
+        """Count the rows of the data, halo included, for so many rows of the result."""
+        return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
+
+    def met_rows(self, number: int, count: int) -> list[tuple[int, int]]:
+        """Return the rows of `count` that need a row of the data, each with its tap."""
+        taps = [(row, divmod(number - row * self.rows.stride, self.rows.step)) for row in range(count)]
+        return [(row, i) for row, (i, rest) in taps if rest == 0 and 0 <= i < self.rows.taps]
+
+    def row_at(self, row: Expr) -> DataRow:
+        """Read a row of the data. Raises Unknown for padding of another form."""
+        if self.padding is None:
+            outer = [replaced(index, self.values) for index in self.indices[:-2]]
+            zero = tirx.const(0, str(self.data.ty.dtype))
+            return DataRow(None, 0, self.needed, zero, lambda column: tirx.BufferLoad(self.data, [*outer, row, column]))
+        block = self.padding
+        value = block.body.value
+        if not is_choice(value):
+            raise Unknown("the padding is not a select")
+        condition, inside, zero = value.args
+        axes = [axis.var for axis in block.iter_vars]
+        if not are_axes(block, list(block.body.indices)) or loads(zero):
+            raise Unknown("the padding is not indexed by its axes")
+        y, x = axes[-2:]
+        across = [each for each in conjuncts(condition) if uses(each, x)]
+        along = [each for each in conjuncts(condition) if not uses(each, x)]
+        if any(uses(each, var) for each in across for var in axes[:-1]):
+            raise Unknown("the column padding depends on other axes")
+        values: dict[Var, Expr] = dict(zip(axes, (replaced(index, self.values) for index in self.indices[:-2])))
+        values[y] = row
+        extent = int(block.iter_vars[-1].dom.extent)
+        there = np.ones(extent, bool)
+        for each in across:
+            there &= holds_along(each, x, extent)
+        if not there.any():
+            raise Unknown("all columns are padding")
+        first, end = int(there.argmax()), extent - int(there[::-1].argmax())
+        if not there[first:end].all():
+            raise Unknown("the unpadded columns are not contiguous")
+
+        def element(column: Expr) -> Expr:
+            return replaced(inside, {**values, x: column})
+
+        row_there = [replaced(each, values) for each in along]
+        return DataRow(tirx.all(*row_there) if row_there else None, first, min(end, self.needed), zero, element)
+
+    def updated(
+        self, acc: TensorLoad, taps: tuple[Expr | int, int], values: Mapping[Var, Expr], read: Expr
+    ) -> BufferStore:
+        """Combine an accumulator with the term of a tap, of the data `read`."""
+        window = zip((self.rows.tap, self.columns.tap), taps)
+        known = {var: int64(tap) if isinstance(tap, int) else tap for var, tap in window if var is not None}
+
+        def load(each: TensorLoad) -> Expr:
+            if each.source.same_as(self.sum.body.buffer):
+                return acc
+            return read if each.source.same_as(self.data) else each
+
+        return assign(
+            acc, tvm_ffi.structural_map(replaced(self.sum.body.value, {**values, **known}), (TensorLoad, load))
+        )
+
+    def result_at(self, values: Mapping[Var, Expr], row: Expr, column: Expr) -> list[Expr]:
+        """Return the indices of an element of the result."""
+        return [*(replaced(index, values) for index in self.outer), row, column]
 
     def _data(self) -> tuple[Var, list[Expr]]:
         """Return the one operand the windows slide over, and its indices."""
-        read = [load for load in loads(self.window.body.value) if not load.source.same_as(self.window.body.buffer)]
+        read = [load for load in loads(self.sum.body.value) if not load.source.same_as(self.sum.body.buffer)]
         sliding = [load for load in read if uses(load, self.x)]
         if len(sliding) != 1:
             raise Unknown("the window does not slide over exactly one operand")
         self.by_row = any(uses(load, self.y) for load in read if load is not sliding[0])
-        return sliding[0].source, simple(self.window, sliding[0].indices)
+        return sliding[0].source, simple(self.sum, sliding[0].indices)
 
     def _walk(self, index: Expr, axis: Var) -> Walk:
-        taps = [each.var for each in self.window.iter_vars if int(each.iter_type) == 2 and uses(index, each.var)]
+        taps = [each.var for each in self.sum.iter_vars if int(each.iter_type) == 2 and uses(index, each.var)]
         if len(taps) > 1:
             raise Unknown("an index depends on several window axes")
         linear = sym.detect_linear_equation(index, [axis, *taps])
-        own = [each.var for each in self.window.iter_vars]
+        own = [each.var for each in self.sum.iter_vars]
         constant = linear and all(isinstance(each, IntImm) for each in linear[:-1])
         if not constant or any(uses(linear[-1], var) for var in own):
             raise Unknown("an index is not start + axis · stride + tap · step")
@@ -123,7 +203,7 @@ class Plane:
         return Walk(stride, taps[0], self.axes[taps[0]], step[0], linear[-1])
 
     def _check(self) -> None:
-        reduced = [each.var for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
+        reduced = [each.var for each in self.sum.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
         self.summed = [var for var in reduced if var not in (self.rows.tap, self.columns.tap)]
         if self.by_row and self.rows.taps > 1:
             raise Unknown("rows that share data have weights of their own")
@@ -136,17 +216,6 @@ class Plane:
         self.filters = [var for var in planes if not any(uses(index, var) for index in self.indices[:-2])]
         if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
             raise Unknown("the padding is not the window's operand")
-        if self.last is not None:
-            read = [load for load in loads(self.last.body.value) if load.source.same_as(self.window.body.buffer)]
-            if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars):
-                raise Unknown("the epilogue is not element-wise")
-            if not all(
-                are_axes(self.last, simple(self.last, each))
-                for each in [self.last.body.indices, *(load.indices for load in read)]
-            ):
-                raise Unknown("the epilogue is not element-wise")
-        elif not self.window.body.buffer.same_as(self.result):
-            raise Unknown("the window does not write the result")
 
 
 def _is_zero(value: Expr) -> bool:

@@ -13,12 +13,10 @@ Results past the end of the plane are not stored. So a plane of 7 × 7 runs in v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
@@ -28,23 +26,19 @@ from ...memory.liveness import aligned
 from ...program import DTYPE_BYTES
 from ...support.divisors import divisors
 from ...targets import Machine
-from ...tir.expressions import is_costly, loads, replaced
+from ...tir.expressions import is_costly, loads
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ...tir.loop_nests import buffer_of, int64, sequence
 from ...tir.rolled_loops import ROLLED
-from ...tir.workspace import held_bytes
+from .fused_sum import assign, sum_rule, vector_loop
 from .line_buffer import LineBuffer, loop_of
-from .rule import RuleResult
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: bytes of the line buffer
 _LINES = 3072
 #: largest number of rows at a time that a tuning tries
 _ROWS = 8
-
-#: make the result element at some indices from its sum
-_Made = Callable[[Expr, list[Expr]], Expr]
 
 
 @dataclass(frozen=True)
@@ -70,12 +64,10 @@ def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines 
         return None
 
 
-def sliding_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the schedule of `kernel` by lines of its planes: a Rule."""
-    with suppress(Unknown):
-        slid = sliding_window(inlined(kernel), machine)
-        if slid is not None:
-            yield RuleResult(slid, workspace=held_bytes(slid))
+@sum_rule
+def sliding_windows(kernel: PrimFunc, machine: Machine) -> PrimFunc:
+    """Schedule `kernel` by lines of its planes: a Rule."""
+    return _ByLines(inlined(kernel), machine).kernel()
 
 
 def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
@@ -93,10 +85,6 @@ def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
     return list(dict.fromkeys(found))
 
 
-def _as_it_is(acc: Expr, _indices: list[Expr]) -> Expr:
-    return acc
-
-
 class _ByLines(LineBuffer):
     """Build the kernel by padded lines.
 
@@ -106,14 +94,15 @@ class _ByLines(LineBuffer):
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
-        if loads(self.window.init.value) or self.summed or self.filters:
+        if loads(self.sum.init.value) or self.summed or self.filters:
             raise Unknown("the window continues a sum, or several share a plane")
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
             raise Unknown("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
-        self.whole = lines.rows == self.height and not self.rolled
+        whole = lines.rows == self.height and not self.rolled
+        self.whole = whole and self.padding is not None and not self.in_region and self.skips_padding
         self.lines, self.first_line = self.lines_of(self.band), self.kept(self.band).start
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), self.dtype)
 
@@ -150,10 +139,7 @@ class _ByLines(LineBuffer):
         body = [loop_of(number, whole, self._band(number * self.band if whole > 1 else int64(0), self.band))]
         if rest:
             body.append(self._band(int64(whole * self.band), rest))
-        stmt = sequence(body)
-        for axis, var in reversed(self.loops.items()):
-            stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
-        return kernel_of(self.original.params, [stmt], [self.lines, self.acc], self.original.attrs)
+        return self.kernel_around(sequence(body), [self.lines, self.acc])
 
     def _band(self, start: Expr, count: int) -> Stmt:
         rows = min(self.height_at_once, count)
@@ -178,7 +164,7 @@ class _ByLines(LineBuffer):
         return sequence(parts)
 
     def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
-        parts = [self._each(range(rows), lambda row, at: self._start(row, at))]
+        parts = [self._each(range(rows), lambda row, at, acc: assign(acc, self.sum.init.value))]
         if self.rolled:
             number = Var("tap", "int64")
             parts.append(loop_of(number, self.rows.taps, sequence(self._taps(start, offset, chunk, rows, number))))
@@ -194,86 +180,70 @@ class _ByLines(LineBuffer):
             kept = self.kept(rows)
             met = [row for row in met if int(i) * self.rows.step + row * self.rows.stride in kept]
         return [
-            self._each(met, partial(self._update, start, offset, chunk, i, j, self._product(i, j)))
+            self._each(met, partial(self._update, start, offset, chunk, i, j))
             for j in (range(self.columns.taps) if met else ())
         ]
 
-    def _product(self, i: Expr, j: int) -> Expr:
-        """Return the value of the window's update at a tap, the same for all vectors."""
-        taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
-        return replaced(self.window.body.value, {**self.values, **taps})
+    def _each(self, rows: Sequence[int], store: Callable[[int, Expr, TensorLoad], Stmt]) -> Stmt:
+        """Build a statement for each vector of some rows: of the row, the lane in all vectors, and its accumulator."""
+        vectors = [(row, number) for row in rows for number in range(self.at_once)]
+        return sequence([self._vector(row, number, self.lanes, partial(store, row)) for row, number in vectors])
 
-    def _each(self, rows: Sequence[int], made: Callable[[int, Expr], Stmt]) -> Stmt:
-        parts = []
-        for row in rows:
-            for chunk in range(self.at_once):
-                lane = Var("lane", "int64")
-                parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + chunk * self.lanes)))
-        return sequence(parts)
+    def _vector(self, row: int, number: int, columns: int, store: Callable[[Expr, TensorLoad], Stmt]) -> Stmt:
+        def stored(at: Expr) -> Stmt:
+            return store(at, tirx.BufferLoad(self.acc, [int64(row), at]))
 
-    def _start(self, row: int, at: Expr) -> Stmt:
-        assert isinstance(self.window.init, BufferStore)
-        return BufferStore(self.acc, self.window.init.value, [int64(row), at])
+        return vector_loop(columns, stored, number * self.lanes, whole=columns == self.lanes)
 
     def _update(
-        self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr
+        self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, row: int, at: Expr, acc: TensorLoad
     ) -> Stmt:
         column = j * self.columns.step
         line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride - self.first_line)
         place = at + chunk * self.lanes + column // self.columns.stride
-
-        def load(each: TensorLoad) -> Expr:
-            if each.source.same_as(self.window.body.buffer):
-                return tirx.BufferLoad(self.acc, [int64(row), at])
-            if each.source.same_as(self.data):
-                return tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
-            return each
-
-        update = replaced(tvm_ffi.structural_map(product, [(TensorLoad, load)]), {self.y: start + offset + row})
-        return BufferStore(self.acc, update, [int64(row), at])
+        read = tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
+        return self.updated(acc, (i, j), {**self.values, self.y: start + offset + row}, read)
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""
+
+        def store(row: int, at: Expr, acc: TensorLoad) -> Stmt:
+            indices = self.result_at(self.values, start + row, at + chunk * self.lanes)
+            return BufferStore(self.result, acc if finished else self.epilogue(acc, indices), indices)
+
+        def finish(row: int, at: Expr, acc: TensorLoad) -> Stmt:
+            return assign(acc, self.epilogue(acc, self.result_at(self.values, start + row, at + chunk * self.lanes)))
+
         in_place = self._is_long and self.fits_accumulators
-        parts = [self._made_in_place(start, chunk, rows)] if in_place else []
-        made: _Made = _as_it_is if in_place else self.epilogue
+        parts = [self._finished(start, chunk, rows)] if in_place else []
         for row in range(rows):
             for number in range(self.at_once):
-                partial = last and number == self.at_once - 1
-                count = self.width - (self.chunks - 1) * self.lanes if partial else self.lanes
-                if count == self.lanes or in_place or not self.fits_accumulators:
-                    parts.append(self._store(start, chunk, row, number, count, made))
-                    continue
+                ragged = last and number == self.at_once - 1
+                columns = self.width - (self.chunks - 1) * self.lanes if ragged else self.lanes
                 # compute whole vectors, store part of the last
-                lane = Var("lane", "int64")
-                at = [int64(row), lane + number * self.lanes]
-                indices = [*map(self.outside, self.outer), start + row, at[1] + chunk * self.lanes]
-                value = self.epilogue(tirx.BufferLoad(self.acc, at), indices)
-                parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, BufferStore(self.acc, value, at)))
-                parts.append(self._store(start, chunk, row, number, count, _as_it_is))
+                finished = in_place or (columns < self.lanes and self.fits_accumulators)
+                if finished and not in_place:
+                    parts.append(self._vector(row, number, self.lanes, partial(finish, row)))
+                parts.append(self._vector(row, number, columns, partial(store, row)))
         return sequence(parts)
 
-    def _made_in_place(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
+    def _finished(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
         """Compute the epilogue in the accumulators, vector by vector.
 
         The loop parts it from the sums: in one block, LLVM sums up one accumulator after the other, each for its function.
         """
-        number, lane = Var("vector", "int64"), Var("lane", "int64")
-        row, column = (
-            tirx.floordiv(number, int64(self.at_once)),
-            tirx.floormod(number, int64(self.at_once)) * self.lanes + lane,
-        )
-        indices = [*map(self.outside, self.outer), start + row, column + chunk * self.lanes]
-        store = BufferStore(self.acc, self.epilogue(tirx.BufferLoad(self.acc, [row, column]), indices), [row, column])
-        vector = For(lane, int64(0), int64(self.lanes), _VECTORIZED, store)
-        return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
+        number = Var("vector", "int64")
 
-    def _store(self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: _Made) -> Stmt:
-        lane = Var("lane", "int64")
-        at = lane + number * self.lanes
-        indices = [*map(self.outside, self.outer), start + row, at + chunk * self.lanes]
-        store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [int64(row), at]), indices), indices)
-        return For(lane, int64(0), int64(count), _VECTORIZED if count == self.lanes else _SERIAL, store)
+        def finish(lane: Expr) -> Stmt:
+            row = tirx.floordiv(number, int64(self.at_once))
+            column = tirx.floormod(number, int64(self.at_once)) * self.lanes + lane
+            acc = tirx.BufferLoad(self.acc, [row, column])
+            return assign(
+                acc, self.epilogue(acc, self.result_at(self.values, start + row, column + chunk * self.lanes))
+            )
+
+        vector = vector_loop(self.lanes, finish)
+        return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
 
     @property
     def _is_long(self) -> bool:

@@ -19,15 +19,16 @@ import tvm_ffi
 from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...targets import Machine
-from ...tir.counts.product_operands import multiplies_tensors
+from ...tir.counts.product_operands import walked_tensors
 from ...tir.expressions import is_contiguous, is_costly, loads, replaced, uses
 from ...tir.extremes import from_finite, from_infinity
 from ...tir.inlining import (
     REFUSALS,
     inline,
+    inline_producers,
     intermediate_blocks,
     is_reduction,
     name_of,
@@ -38,6 +39,7 @@ from ...tir.inlining import (
 )
 from .axes.overlap_sums import SHORT, overlap_sums, widths
 from .axes.unroll_and_jam import unroll_and_jam
+from .axes.vector_columns import lanes_innermost
 from .fuse_loops import compute_at_consumer, iteration_values
 from .rule import RuleResult, Speed
 
@@ -48,25 +50,22 @@ _VECTORS = 4
 _REDUCE = 2
 
 
-def vector_reduction(
-    kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES, machine: Machine | None = None
-) -> PrimFunc | None:
+def vector_reduction(kernel: PrimFunc, lanes: Sequence[int] = LANES, machine: Machine | None = None) -> PrimFunc | None:
     """Vectorize the reductions of `kernel`; None if the rule does not match or TVM refuses a step.
 
     With a `machine`, rows that share an operand are summed side by side where its registers hold them.
 
-    With `one_operand`, only reductions of a single tensor each, which no other rule does better. Of `lanes`, the candidate
-    lane counts, the first that divides the extent is taken.
+    Of `lanes`, the candidate lane counts, the first that divides the extent is taken.
     """
     finite = from_finite(kernel)
     if finite.same_as(kernel):
-        return _vectorized(kernel, one_operand, lanes, machine)
+        return _vectorized(kernel, lanes, machine)
     # TVM's `rfactor` knows an extreme by its last finite number; a store of that number must stay
-    found = _vectorized(finite, one_operand, lanes, machine) if from_infinity(kernel).same_as(kernel) else None
+    found = _vectorized(finite, lanes, machine) if from_infinity(kernel).same_as(kernel) else None
     return None if found is None else from_infinity(found)
 
 
-def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machine: Machine | None) -> PrimFunc | None:
+def _vectorized(kernel: PrimFunc, lanes: Sequence[int], machine: Machine | None) -> PrimFunc | None:
     """Vectorize reductions from finite starts, as `vector_reduction` does."""
     overlapped = overlap_sums(kernel, lanes) if len(lanes) > 1 else None
     for form in (kernel,) if overlapped is None else (overlapped, kernel):
@@ -77,7 +76,7 @@ def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machi
                 costly = _value_in_result(schedule) if in_result else None
                 if in_result and costly is None:
                     continue  # the schedule is as it was
-                found = _schedule(schedule, form, one_operand, lanes, costly, machine)
+                found = _schedule(schedule, form, lanes, costly, machine)
             except REFUSALS:
                 found = None
             if found is not None:
@@ -87,17 +86,21 @@ def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machi
 
 
 def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the vectorized reduction of `kernel`: a Rule."""
-    along = vector_reduction(kernel, one_operand=False, lanes=_lanes_of(machine), machine=machine)
+    """Yield the vectorized reduction of `kernel`: a Rule.
+
+    Other rules are faster only for products of tensors.
+    """
+    along = vector_reduction(kernel, _lanes_of(machine), machine)
     if along is not None:
-        yield RuleResult(along, speed=Speed.LANES)
+        yield RuleResult(along, speed=Speed.LANES if _multiplies_tensors(kernel) else Speed.FAST)
 
 
-def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the vectorized reduction of a single tensor: a Rule."""
-    along = None if multiplies_tensors(kernel) else vector_reduction(kernel, one_operand=True, lanes=_lanes_of(machine))
-    if along is not None:
-        yield RuleResult(along)
+def _multiplies_tensors(kernel: PrimFunc) -> bool:
+    """Return whether a reduction walks several tensors once its producers are inlined."""
+    schedule = new_schedule(kernel)
+    inline_producers(schedule)
+    reductions = (schedule.get(block) for block in root_blocks(schedule) if is_reduction(schedule, block))
+    return any(len(walked_tensors(block)) > 1 for block in reductions)
 
 
 def _lanes_of(machine: Machine) -> Sequence[int]:
@@ -108,7 +111,6 @@ def _lanes_of(machine: Machine) -> Sequence[int]:
 def _schedule(
     schedule: Schedule,
     kernel: PrimFunc,
-    one_operand: bool,
     lanes: Sequence[int],
     costly: SBlockRV | None,
     machine: Machine | None,
@@ -123,7 +125,7 @@ def _schedule(
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     partials: dict[str, tuple[SBlockRV, SBlockRV]] = {}
     for total in reductions:
-        found = _lane_loop(schedule, total, one_operand, lanes)
+        found = _lane_loop(schedule, total, lanes)
         if found is None:
             return None
         loop, count = found
@@ -143,7 +145,7 @@ def _schedule(
         else:
             compute_at_consumer(schedule, block)
     for partial, _ in partials.values():
-        _vectorize(schedule, partial)
+        lanes_innermost(schedule, partial)
     found = scheduled_kernel(schedule, kernel)
     if costly is None:
         return found
@@ -198,9 +200,7 @@ def _without_buffer(body: Stmt, buffer: Var) -> Stmt:
     return tvm_ffi.structural_map(body, (SBlock, rewritten))
 
 
-def _lane_loop(
-    schedule: Schedule, block: SBlockRV, one_operand: bool, lanes: Sequence[int]
-) -> tuple[LoopRV, int] | None:
+def _lane_loop(schedule: Schedule, block: SBlockRV, lanes: Sequence[int]) -> tuple[LoopRV, int] | None:
     """Find a reduction loop with contiguous loads only, and the lane count that divides it."""
     body = schedule.get(block)
     if not isinstance(body.body, BufferStore):
@@ -209,9 +209,6 @@ def _lane_loop(
     update = body.body.value
     read = [load for load in loads(update) if not load.source.same_as(written)]
     summed = [axis for axis in body.iter_vars if int(axis.iter_type) == _REDUCE]
-    terms = [load for load in read if any(uses(index, axis.var) for index in load.indices for axis in summed)]
-    if one_operand and any(not load.source.same_as(terms[0].source) for load in terms):
-        return None
     loops = schedule.get_loops(block)
     if len(loops) != len(body.iter_vars):
         return None
@@ -240,26 +237,3 @@ def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> No
     around = schedule.get_loops(total)[:-1]
     if around:
         schedule.compute_at(partial, around[-1], preserve_unit_loops=True)
-
-
-def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
-    """Vectorize the lane axis of the partial block, innermost.
-
-    It is the last of the block's own axes; the initialisation gets a separate loop.
-    """
-    axes = schedule.get(partial).iter_vars
-    loops = schedule.get_loops(partial)[-len(axes) :]
-    values = iteration_values(schedule, partial)  # a result without axes leaves loops in another order than axes
-    bound = [
-        (loop, axis) for loop in loops for axis, value in zip(axes, values) if uses(value, schedule.get(loop).loop_var)
-    ]
-    reduce = [loop for loop, axis in bound if int(axis.iter_type) == _REDUCE]
-    (lane,) = [loop for loop, axis in bound if _is_lane(schedule, partial, axis)]
-    schedule.reorder(*reduce, lane)
-    schedule.vectorize(lane)  # before the decomposition: TVM takes an update alone for no reduction
-    schedule.decompose_reduction(partial, reduce[0])
-
-
-def _is_lane(schedule: Schedule, partial: SBlockRV, axis: IterVar) -> bool:
-    """Return whether `axis` is the lane axis: the last index of the partial result."""
-    return uses(schedule.get(partial).writes[0].region[-1].min, axis.var)

@@ -22,7 +22,6 @@ from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
-from ..rules.direct_window import direct_windows
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.forms.narrow_sums import narrow_sums
 from ..rules.forms.scales_last import scales_last
@@ -42,23 +41,24 @@ from ..rules.integer.rows import (
     vector_runs,
     word_runs,
 )
-from ..rules.narrow.narrow_window import narrow_windows
-from ..rules.narrow.small_plane import small_planes
 from ..rules.nt_matmul import nt_matmul
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
-from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
-from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
+from ..rules.vector_reduction import vector_sums
+from ..rules.windows.direct_window import direct_windows
+from ..rules.windows.narrow_window import narrow_windows
+from ..rules.windows.separable_window import separable_windows
+from ..rules.windows.small_plane import small_planes
 from ..weights.repack import Repack
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
+    separable_windows, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
     vector_runs, word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long

@@ -1,6 +1,10 @@
-"""Name the schedules a tuning chooses among, each with a spec string that parses back.
+"""Name the schedules a tuning chooses among, each by a spec.
 
     tile{along=1,vectors=2,rows=1x6}     slide{at-once=2,rows=4,band=8}     lane-sums{lanes=8}     fuse     plain
+
+The vectors of a tile lie along axis `along` of the reduction, its rows along axes of the other operand. `turned`: the tiles
+walk first along the operand they would take second. `late`: padding is copied step by step. For `slide` see
+`rules.sliding_window.Lines`.
 
 The rules choose one of them by themselves: see schedule/candidates.py. A MetaSchedule result is a choice too; its spec
 is its trace, a list in JSON. A choice is for one kernel: for another it may mean nothing.
@@ -10,10 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
 
 from tvm.s_tir.schedule import Trace
 from tvm.tirx import PrimFunc
@@ -26,164 +28,59 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
+from ..rules.rule import RuleResult
 from ..rules.sliding_window import Lines, sliding_variants, sliding_window
 from ..rules.tiles.tile_candidates import Reduced, Tiling, tilings
 from ..rules.tiles.tile_reduction import tile_reduction, tiling_variants
 from ..rules.vector_reduction import LANES, vector_reduction
-from ..weights.repack import Repack
 from .candidates import Schedule
 
 #: tilings worth a measurement: the first so many by estimated cycles
 _TILES = 24
-_SPEC = re.compile(r"([a-z-]+)(?:\{([^{}]*)\})?")
-#: a scheduled kernel, and the repacks it reads
-_Made = tuple[PrimFunc, tuple[Repack, ...]]
+_COUNT = r"([1-9]\d*)"
+_TILE = re.compile(r"tile\{(along=\d+,vectors=\d+,rows=\d+(?:x\d+)*)(,turned)?(,late)?\}")
 
 
-@dataclass(frozen=True)
-class ScheduleChoice:
-    """Describe one schedule; its fields are its options, `False` for an option not taken."""
+def _tiled(
+    flat: PrimFunc, repackable: frozenset[int], machine: Machine, tile: str, turned: str | None, late: str | None
+) -> RuleResult | None:
+    def choose(reduced: Reduced) -> Tiling | None:
+        found = next((each for each in tilings(reduced) if _options_of(each) == tile), None)
+        return found.turned() if found is not None and turned else found
 
-    name: ClassVar[str]
-
-    @property
-    def spec(self) -> str:
-        given = [(field.name.replace("_", "-"), getattr(self, field.name)) for field in fields(self)]
-        options = [name if value is True else f"{name}={value}" for name, value in given if value is not False]
-        return f"{self.name}{{{','.join(options)}}}" if options else self.name
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        """Schedule `flat` accordingly; None if impossible. May raise TVM's refusals of a step."""
-        raise NotImplementedError
+    tiled = tile_reduction(flat, repackable, machine, copy_late=late is not None, choose=choose)
+    return None if tiled is None else RuleResult(tiled.kernel, tiled.repacks)
 
 
-@dataclass(frozen=True)
-class Tiles(ScheduleChoice):
-    """Register tiles of `vectors` vectors by `rows` rows.
-
-    The vectors lie along axis `along` of the reduction, the rows along axes of the other operand. `turned`: the tiles
-    walk first along the operand they would take second. `late`: padding is copied step by step.
-    """
-
-    name: ClassVar[str] = "tile"
-    along: int
-    vectors: int
-    rows: str
-    turned: bool = False
-    late: bool = False
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        tiled = tile_reduction(flat, repackable, machine, copy_late=self.late, choose=self._among)
-        return None if tiled is None else (tiled.kernel, tiled.repacks)
-
-    @classmethod
-    def of(cls, tiling: Tiling) -> Tiles:
-        return cls(tiling.lane, tiling.tile.groups, "x".join(map(str, tiling.tile.rows)) or "1")
-
-    def _among(self, reduced: Reduced) -> Tiling | None:
-        plain = Tiles(self.along, self.vectors, self.rows)
-        found = next((tiling for tiling in tilings(reduced) if Tiles.of(tiling) == plain), None)
-        return found.turned() if found is not None and self.turned else found
+def _options_of(tiling: Tiling) -> str:
+    return f"along={tiling.lane},vectors={tiling.tile.groups},rows={'x'.join(map(str, tiling.tile.rows)) or '1'}"
 
 
-@dataclass(frozen=True)
-class Slides(ScheduleChoice):
-    """Sliding windows over a line buffer: see `rules.sliding_window.Lines`."""
-
-    name: ClassVar[str] = "slide"
-    at_once: int
-    rows: int
-    band: int
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        if min(self.at_once, self.rows, self.band) < 1:
-            return None
-        slid = sliding_window(inlined(flat), machine, Lines(self.at_once, self.rows, self.band))
-        return None if slid is None else (slid, ())
+def _slid(flat: PrimFunc, _repackable: frozenset[int], machine: Machine, *lines: str) -> RuleResult | None:
+    slid = sliding_window(inlined(flat), machine, Lines(*map(int, lines)))
+    return None if slid is None else RuleResult(slid)
 
 
-@dataclass(frozen=True)
-class LaneSums(ScheduleChoice):
-    """Sums along memory, in `lanes` vector lanes."""
-
-    name: ClassVar[str] = "lane-sums"
-    lanes: int
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        if self.lanes < 1:
-            return None
-        along = vector_reduction(flat, one_operand=False, lanes=(self.lanes,))
-        return None if along is None else (along, ())
+def _summed(flat: PrimFunc, _repackable: frozenset[int], _machine: Machine, lanes: str) -> RuleResult | None:
+    along = vector_reduction(flat, (int(lanes),))
+    return None if along is None else RuleResult(along)
 
 
-@dataclass(frozen=True)
-class Fuse(ScheduleChoice):
-    """Fused loops, without vectors except LLVM's own."""
-
-    name: ClassVar[str] = "fuse"
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        return fuse_loops(flat), ()
+def _traced(flat: PrimFunc, _repackable: frozenset[int], _machine: Machine, trace: str) -> RuleResult:
+    schedule = new_schedule(flat)
+    Trace.apply_json_to_schedule(json.loads(trace), schedule)
+    return RuleResult(scheduled_kernel(schedule, flat))
 
 
-@dataclass(frozen=True)
-class Plain(ScheduleChoice):
-    """Kernel as TVM made it."""
-
-    name: ClassVar[str] = "plain"
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        return flat, ()
-
-
-@dataclass(frozen=True)
-class Traced(ScheduleChoice):
-    """Trace of a MetaSchedule schedule, in its JSON."""
-
-    name: ClassVar[str] = "trace"
-    text: str
-
-    @property
-    def spec(self) -> str:
-        return self.text
-
-    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        schedule = new_schedule(flat)
-        Trace.apply_json_to_schedule(json.loads(self.text), schedule)
-        return scheduled_kernel(schedule, flat), ()
-
-
-_KINDS: dict[str, type[ScheduleChoice]] = {kind.name: kind for kind in (Tiles, Slides, LaneSums, Fuse, Plain)}
-
-
-def parse_choice(spec: str) -> ScheduleChoice:
-    """Parse a spec. Raises ConfigError."""
-    if spec.startswith("["):
-        return Traced(spec)
-    matched = _SPEC.fullmatch(spec)
-    kind = _KINDS.get(matched[1]) if matched else None
-    if matched is None or kind is None:
-        raise _refused(spec)
-    known = {field.name: str(field.type) for field in fields(kind)}
-    options: dict[str, object] = {}
-    for item in filter(None, (matched[2] or "").split(",")):
-        name, equals, value = item.partition("=")
-        name = name.replace("-", "_")
-        kinds = {"int": int, "str": str}
-        if name not in known or bool(equals) == (known[name] == "bool"):
-            raise _refused(spec)
-        try:
-            options[name] = True if not equals else kinds[known[name]](value)
-        except ValueError:
-            raise _refused(spec) from None
-    try:
-        return kind(**options)
-    except TypeError:
-        raise _refused(spec) from None
-
-
-def _refused(spec: str) -> ConfigError:
-    return ConfigError(f"'{spec[:80]}' is not a choice for a kernel.", "Run `passfit tune` again.")
+#: forms of specs, and how to schedule a flat kernel by the options of each; None if impossible
+_KINDS: dict[re.Pattern, Callable[..., RuleResult | None]] = {
+    _TILE: _tiled,
+    re.compile(rf"slide\{{at-once={_COUNT},rows={_COUNT},band={_COUNT}\}}"): _slid,
+    re.compile(rf"lane-sums\{{lanes={_COUNT}\}}"): _summed,
+    re.compile("fuse"): lambda flat, *_: RuleResult(fuse_loops(flat)),
+    re.compile("plain"): lambda flat, *_: RuleResult(flat),
+    re.compile(r"(\[.*)", re.DOTALL): _traced,
+}
 
 
 @memoise_by_structure
@@ -194,39 +91,45 @@ def schedule_by_spec(
 
     Raises ConfigError for a malformed spec.
     """
-    choice = parse_choice(spec)
-    as_made = fixed_shapes or isinstance(choice, Traced)  # MetaSchedule finds no element-wise blocks in flat axes
+    chosen = next(((kind, matched) for form, kind in _KINDS.items() if (matched := form.fullmatch(spec))), None)
+    if chosen is None:
+        raise ConfigError(f"'{spec[:80]}' is not a choice for a kernel.", "Run `passfit tune` again.")
+    kind, matched = chosen
+    as_made = fixed_shapes or kind is _traced  # MetaSchedule finds no element-wise blocks in flat axes
     flat = kernel if as_made else flatten_axes(kernel, repackable)
     try:
-        made = choice.made(flat, repackable, machine)
-        if made is None:
+        found = kind(flat, repackable, machine, *matched.groups())
+        if found is None:
             return None
-        function, repacks = made
-        return Schedule(with_shapes_of(kernel, flat, function), workspace_bytes(function), repacks)
+        return Schedule(with_shapes_of(kernel, flat, found.kernel), workspace_bytes(found.kernel), found.repacks)
     except (*REFUSALS, Unknown, RuntimeError, TypeError, ValueError, AttributeError, LookupError):
         return None  # a trace or a size of another kernel
 
 
 def schedule_choices(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
-) -> Iterator[ScheduleChoice]:
-    """Yield the choices worth a measurement, by the rules' own parameters, most promising first.
+) -> Iterator[str]:
+    """Yield the specs worth a measurement, by the rules' own parameters, most promising first.
 
     Each may turn out impossible, or need too much workspace.
     """
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     found, padded = tiling_variants(flat, repackable, machine)
-    tiles = [Tiles.of(tiling) for tiling in found[:_TILES]]
+    tiles = [_options_of(tiling) for tiling in found[:_TILES]]
     with suppress(Unknown):
-        yield from (Slides(each.at_once, each.rows, each.band) for each in sliding_variants(inlined(flat), machine))
-    yield from tiles
+        for lines in sliding_variants(inlined(flat), machine):
+            yield f"slide{{at-once={lines.at_once},rows={lines.rows},band={lines.band}}}"
+    yield from (f"tile{{{tile}}}" for tile in tiles)
     if padded:
-        yield from (Tiles(each.along, each.vectors, each.rows, late=True) for each in tiles[:4])
-    yield from map(LaneSums, LANES)
-    yield Fuse()
-    yield Plain()
+        yield from (f"tile{{{tile},late}}" for tile in tiles[:4])
+    yield from (f"lane-sums{{lanes={lanes}}}" for lanes in LANES)
+    yield from ("fuse", "plain")
 
 
-def turned(choice: ScheduleChoice) -> ScheduleChoice | None:
-    """Return the same tile walking along the other operand first; None for a choice without tiles."""
-    return replace(choice, turned=not choice.turned) if isinstance(choice, Tiles) else None
+def turned(spec: str) -> str | None:
+    """Return the same tile walking along the other operand first; None for a spec without tiles."""
+    matched = _TILE.fullmatch(spec)
+    if matched is None:
+        return None
+    tile, first, late = matched.groups("")
+    return f"tile{{{tile}{'' if first else ',turned'}{late}}}"

@@ -13,7 +13,7 @@ from tvm import relax
 from passfit.codegen.objects import build_module
 from passfit.kernels.rewrite.partial_sum import partial_sum
 from passfit.kernels.rewrite.window_taps import tap_window
-from passfit.kernels.rules.direct_window import direct_windows
+from passfit.kernels.rules.windows.direct_window import direct_windows
 from passfit.kernels.schedule.sum_in_place import continues_in_place
 from passfit.targets import Machine
 from passfit.tir.row_window import row_window

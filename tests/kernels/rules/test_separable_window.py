@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.codegen.objects import build_module
-from passfit.kernels.rules.separable_window import separable_windows
+from passfit.kernels.rules.windows.separable_window import separable_windows
 from passfit.targets import Machine
 from passfit.tir.row_window import row_window
 from passfit.tir.workspace import held_bytes

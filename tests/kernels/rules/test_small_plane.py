@@ -12,7 +12,7 @@ from tvm.tirx import BufferStore
 from tvm_ffi import structural_walk
 
 from passfit.codegen.objects import build_module
-from passfit.kernels.rules.narrow.small_plane import small_planes
+from passfit.kernels.rules.windows.small_plane import small_planes
 from passfit.targets import Machine
 from passfit.tir.row_window import row_window
 from passfit.tir.workspace import held_bytes

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.kernels.lower.schedule_program import schedule_program
-from passfit.kernels.rules.vector_reduction import vector_reduction, vector_sums_of_one_operand
+from passfit.kernels.rules.rule import Speed
+from passfit.kernels.rules.vector_reduction import vector_reduction, vector_sums
 from passfit.targets import Machine
 from passfit.tir.workspace import workspace_bytes
 
@@ -48,7 +49,7 @@ def _kernel(program):
 def test_the_mean_of_a_plane_is_closer_to_the_truth():
     program = lowered([(1, 8, 96, 96)], lambda x: relax.op.mean(x, [2, 3], True))
     ((name, kernel),) = program.kernels.items()
-    in_lanes = replace(program, kernels={name: vector_reduction(kernel, one_operand=True)})
+    in_lanes = replace(program, kernels={name: vector_reduction(kernel)})
     inputs = [np.abs(each) for each in random_inputs(program)]
     truth = inputs[0].astype(np.float64).mean(axis=(2, 3), keepdims=True)
     ours, theirs = (np.abs(run(each, inputs)[0] - truth).max() for each in (in_lanes, program))
@@ -56,7 +57,7 @@ def test_the_mean_of_a_plane_is_closer_to_the_truth():
 
 
 def test_the_workspace_is_the_lanes():
-    kernel = vector_reduction(_kernel(lowered([(1, 8, 20, 48)], lambda x: relax.op.mean(x, [2, 3]))), one_operand=True)
+    kernel = vector_reduction(_kernel(lowered([(1, 8, 20, 48)], lambda x: relax.op.mean(x, [2, 3]))))
     assert workspace_bytes(kernel) <= 2 * 64
 
 
@@ -65,7 +66,7 @@ def test_the_workspace_is_the_lanes():
 def test_a_reduction_of_all_elements_has_lanes(name, shape):
     program = lowered([shape], lambda x: _REDUCTIONS[name](x))
     ((number, kernel),) = program.kernels.items()
-    found = vector_reduction(kernel, one_operand=True)
+    found = vector_reduction(kernel)
     assert found is not None and "T.vectorized(" in found.script()
     inputs = random_inputs(program)
     np.testing.assert_allclose(
@@ -75,20 +76,18 @@ def test_a_reduction_of_all_elements_has_lanes(name, shape):
 
 def test_what_is_not_contiguous_or_has_no_lanes_is_left_to_other_rules():
     for shape, axes in (((4, 8, 16), [1]), ((4, 8, 15), [2]), ((4, 8, 1), [2])):
-        assert (
-            vector_reduction(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True)
-            is None
-        )
+        assert vector_reduction(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes)))) is None
 
 
 def test_several_results_at_once_are_left_alone():
-    assert vector_reduction(_kernel(lowered([(4, 32)], relax.op.argmax)), one_operand=False) is None
+    assert vector_reduction(_kernel(lowered([(4, 32)], relax.op.argmax))) is None
 
 
-def test_a_product_is_reduced_only_where_it_is_allowed():
-    kernel = _kernel(lowered([(1, 32)], lambda x: relax.op.sum(x * weight(5, 32), [1])))
-    assert vector_reduction(kernel, one_operand=True) is None
-    assert vector_reduction(kernel, one_operand=False) is not None
+@pytest.mark.parametrize("product", [True, False])
+def test_only_products_have_faster_rules(product: bool):
+    kernel = _kernel(lowered([(1, 32)], lambda x: relax.op.sum(x * weight(5, 32) if product else x * x, [1])))
+    (found,) = vector_sums(kernel, frozenset(), Machine())
+    assert found.speed is (Speed.LANES if product else Speed.FAST)
 
 
 def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_the_axes():
@@ -96,9 +95,7 @@ def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_th
         return relax.op.nn.conv1d(x, weight(5, 1, 32), strides=16)
 
     program = lowered([(1, 1, 80)], body)
-    in_lanes = replace(
-        program, kernels={name: vector_reduction(each, one_operand=False) for name, each in program.kernels.items()}
-    )
+    in_lanes = replace(program, kernels={name: vector_reduction(each) for name, each in program.kernels.items()})
     inputs = random_inputs(program)
     np.testing.assert_allclose(run(in_lanes, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
     assert workspace_bytes(_kernel(in_lanes)) == 64
@@ -116,7 +113,7 @@ def test_kernels_of_several_reductions_keep_their_results_and_need_no_workspace(
     }
     program = lowered([shape], bodies[name])
     ((kernel_name, kernel),) = program.kernels.items()
-    made = vector_reduction(kernel, one_operand=True)
+    made = vector_reduction(kernel)
     assert made is not None
     # the numbers of its rows stay in registers; a softmax keeps its exponentials in the result
     assert workspace_bytes(made) <= 6 * 64
@@ -137,7 +134,7 @@ def test_long_reductions_take_several_vectors_side_by_side(extent: int, name: st
     program = lowered([(3, extent)], bodies[name])
     ((kernel_name, kernel),) = program.kernels.items()
     machine = Machine(lanes=16)
-    made = next(each.kernel for each in vector_sums_of_one_operand(kernel, frozenset(), machine))
+    made = next(each.kernel for each in vector_sums(kernel, frozenset(), machine))
     lanes = 64 if extent >= 2048 else 16
     assert lanes * 4 <= workspace_bytes(made) <= machine.register_bytes
     inputs = random_inputs(program)
@@ -150,7 +147,7 @@ def test_an_exponential_is_computed_once_in_the_result():
     from tvm.ir import Call
 
     program = lowered([(4, 64)], lambda x: relax.op.nn.softmax(x, -1))
-    made = vector_reduction(_kernel(program), one_operand=True)
+    made = vector_reduction(_kernel(program))
     found: list[bool] = []
     tvm_ffi.structural_walk(made.body, [(Call, lambda call: found.append(getattr(call.op, "name", "") == "tirx.exp"))])
     assert sum(found) == 1

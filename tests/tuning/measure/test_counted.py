@@ -51,10 +51,7 @@ def test_every_way_is_counted_and_computes_the_same(name: str):
     target = emulated(name)
     request = requests_for(residual(), target)[0]
     stand = CountingHarness(request, Programs(target), 0)
-    found = (
-        request.scheduled(choice.spec)
-        for choice in schedule_choices(request.kernel, request.repackable, request.machine)
-    )
+    found = (request.scheduled(spec) for spec in schedule_choices(request.kernel, request.repackable, request.machine))
     ways = [way for way in found if way is not None and request.allows(way)][::6]
     stand.build(ways)
     assert len(ways) > 1 and all(stand.agrees(way) for way in ways)

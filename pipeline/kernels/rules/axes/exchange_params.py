@@ -1,27 +1,77 @@
-"""Exchange parameters of a scheduled kernel for parameters of other shapes, with their accesses."""
+"""Find the dimensions that an axis walks, split its blocks' axes, and exchange parameters for those of other shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
-from tvm.tirx import BufferStore, PrimFunc, Stmt
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
-from ....tir.loop_nests import all_of
+from ....tir.expressions import loads
+from ....tir.loop_nests import all_of, axis_like
+
+#: give the indices in a new buffer for those in the former one
+Placed = Callable[[Var, Sequence[Expr]], Sequence[Expr]]
+_Part = TypeVar("_Part")
 
 
-def exchange_params(
-    scheduled: PrimFunc,
-    made: Mapping[Var, Var],
-    placed: Callable[[Var, Sequence[Expr]], list[Expr]],
-    guarded: Callable[[BufferStore], Stmt] = lambda store: store,
-) -> PrimFunc:
-    """Return the kernel with the parameters `made`, by the one each replaces; the others stay.
+def stores_of(block: SBlock) -> list[BufferStore]:
+    """List the stores of a block, the start of a reduction first."""
+    return [block.body] if block.init is None else [block.init, block.body]
 
-    `placed` gives the indices in the new parameter for those in the former one; `guarded` may put a condition around a
-    store to a new one. Blocks claim regions whole.
+
+def accesses(block: SBlock) -> Iterator[tuple[Var, list[Expr]]]:
+    """Yield the buffer and the indices of each store and load of a block."""
+    for store in stores_of(block):
+        yield store.buffer, list(store.indices)
+        yield from ((load.source, list(load.indices)) for load in loads(store.value))
+
+
+def walked_dimensions(blocks: Sequence[SBlock], buffer: Var, dimension: int) -> tuple[dict[Var, int], set[Var]] | None:
+    """Find the dimension of each buffer that is walked together with one of `buffer`, and the axes that walk them.
+
+    None if a buffer is walked by two dimensions, or indexed otherwise, or if extents differ.
+    """
+    extent, dims, axes = int(buffer.ty.shape[dimension]), {(buffer, dimension)}, set[Var]()
+    found = [access for block in blocks for access in accesses(block)]
+    before = None
+    while before != (len(dims), len(axes)):
+        before = len(dims), len(axes)
+        for other, indices in found:
+            for number, index in enumerate(indices):
+                if (other, number) in dims:
+                    if not isinstance(index, Var):
+                        return None
+                    axes.add(index)
+                if isinstance(index, Var) and index in axes:
+                    dims.add((other, number))
+    extents = [int(axis.dom.extent) for block in blocks for axis in block.iter_vars if axis.var in axes]
+    extents += [int(other.ty.shape[number]) for other, number in dims]
+    walked = dict(dims)
+    return (walked, axes) if len(walked) == len(dims) and set(extents) == {extent} else None
+
+
+def new_axes(block: SBlock, split: Mapping[Var, Sequence[int]]) -> tuple[list[IterVar], dict[Var, list[Var]]]:
+    """Return axes like those of a block, and their variables by former axis: those in `split` become axes of other extents."""
+    new = {
+        axis.var: [axis_like(axis, extent) for extent in split.get(axis.var, [int(axis.dom.extent)])]
+        for axis in block.iter_vars
+    }
+    return [axis for axes in new.values() for axis in axes], {
+        var: [axis.var for axis in axes] for var, axes in new.items()
+    }
+
+
+def exchange_buffers(
+    part: _Part, made: Mapping[Var, Var], placed: Placed, guarded: Callable[[BufferStore], Stmt] = lambda store: store
+) -> _Part:
+    """Access the buffers `made`, by the one each replaces, in a statement; the others stay.
+
+    `guarded` may put a condition around a store to a new buffer. Blocks claim regions whole.
     """
 
     def load(each: TensorLoad) -> TensorLoad:
@@ -37,5 +87,15 @@ def exchange_params(
     def region(each: TensorRegion) -> TensorRegion:
         return all_of(made[each.source]) if each.source in made else each
 
-    body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
-    return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
+    return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+
+
+def exchange_params(
+    scheduled: PrimFunc,
+    made: Mapping[Var, Var],
+    placed: Placed,
+    guarded: Callable[[BufferStore], Stmt] = lambda store: store,
+) -> PrimFunc:
+    """Return the kernel with the parameters `made`, by the one each replaces, as in `exchange_buffers`."""
+    params = [made.get(param, param) for param in scheduled.params]
+    return PrimFunc(params, exchange_buffers(scheduled.body, made, placed, guarded), attrs=scheduled.attrs)

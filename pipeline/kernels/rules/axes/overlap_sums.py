@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ....tir.expressions import is_contiguous, loads, replaced, uses
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of
+from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of
+from .exchange_params import new_axes
 
 _REDUCE = 2
 #: lanes of a reduction of any length; vectors from which on a longer reduction takes more, or lets its last vectors overlap
@@ -52,32 +53,23 @@ def overlap_sums(kernel: PrimFunc, lanes: Sequence[int]) -> PrimFunc | None:
 def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
     """Return the loop nest of a block, and whether it was split."""
     split = _split_axis(block, given)
-    extents = [int(axis.dom.extent) for axis in block.iter_vars]
-    if split is None:
-        axes = [axis_like(axis, extent) for axis, extent in zip(block.iter_vars, extents)]
-        values: dict = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
-        body = replaced(block.body, values)
-        return nest_of(axes, block.name_hint, body, None if block.init is None else replaced(block.init, values)), False
-    along, lanes = split
-    axes, values = [], {}
-    for axis, extent in zip(block.iter_vars, extents):
-        if not axis.var.same_as(along.var):
-            axes.append(axis_like(axis, extent))
-            values[axis.var] = axes[-1].var
-            continue
-        vector, lane = axis_like(axis, -(-extent // lanes)), axis_like(axis, lanes)
-        axes += [vector, lane]
-        start = tirx.min(vector.var * lanes, int64(extent - lanes))
-        values[axis.var] = start + lane.var
-        first = lane.var >= vector.var * lanes - start
+    extents = {} if split is None else {split[0].var: (-(-int(split[0].dom.extent) // split[1]), split[1])}
+    axes, parts = new_axes(block, extents)
+    values: dict[Var, Expr] = {var: each[0] for var, each in parts.items()}
+    if split is not None:
+        along, lanes = split
+        vector, lane = parts[along.var]
+        start = tirx.min(vector * lanes, int64(int(along.dom.extent) - lanes))
+        values[along.var] = start + lane
     body = replaced(block.body, values)
-    added = _parts(body) if type(body.value).__name__ == "Add" else None
+    added = _parts(body) if split is not None and type(body.value).__name__ == "Add" else None
     if added is not None:
         total, term = added
-        body = BufferStore(
-            body.buffer, total + tirx.Select(first, term, tirx.const(0, str(term.ty.dtype))), body.indices
-        )
-    return nest_of(axes, block.name_hint, body, replaced(block.init, values)), True
+        first = lane >= vector * lanes - start
+        total += tirx.Select(first, term, tirx.const(0, str(term.ty.dtype)))
+        body = BufferStore(body.buffer, total, body.indices)
+    init = None if block.init is None else replaced(block.init, values)
+    return nest_of(axes, block.name_hint, body, init), split is not None
 
 
 def _split_axis(block: SBlock, given: Sequence[int]) -> tuple[IterVar, int] | None:

@@ -18,29 +18,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import NamedTuple
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
 from ....targets import Machine
-from ....tir.expressions import loads, replaced, uses
+from ....tir.expressions import loads, replaced
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, resized
+from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
-from .exchange_params import exchange_params
+from .exchange_params import accesses, exchange_buffers, exchange_params, new_axes, stores_of, walked_dimensions
 
 #: lanes of the shortest vectors: two of them cost less than single elements
 _SHORTEST = 2
 #: least extents of an axis that its last vector makes longer by one: a weight grows by no larger part in blocks
 _BLOCKS = 16
-#: a buffer and a dimension of it
-_Dimension = tuple[Var, int]
 
 
 @dataclass(frozen=True)
@@ -131,13 +128,12 @@ def widened(kernel: PrimFunc, machine: Machine, alone: bool = False) -> Iterator
     if len(written) != 1:
         return
     (result,) = written
-    axes = [(dimension, extent, _lanes(extent, machine)) for dimension, extent in enumerate(map(int, result.ty.shape))]
-    divided = [(dimension, extent, lanes) for dimension, extent, lanes in axes if lanes and extent % lanes]
-    accesses = _indexed(blocks) if divided else []
-    for dimension, extent, lanes in divided:
-        found = _walked(blocks, accesses, result, dimension, extent)
-        if found is not None and (alone or not _may_share(kernel, blocks, result)):
-            yield _wide(kernel, blocks, found, extent, lanes)
+    for dimension, extent in enumerate(map(int, result.ty.shape)):
+        lanes = _lanes(extent, machine)
+        found = walked_dimensions(blocks, result, dimension) if lanes and extent % lanes else None
+        if found is None or not _is_index(blocks, found[1]) or not (alone or not _may_share(kernel, blocks, result)):
+            continue
+        yield _wide(kernel, blocks, *found, extent, lanes)
 
 
 def _lanes(extent: int, machine: Machine) -> int:
@@ -148,66 +144,18 @@ def _lanes(extent: int, machine: Machine) -> int:
     return lanes if lanes >= _SHORTEST else 0
 
 
-class _Access(NamedTuple):
-    """Hold the buffer of a load or store, and its indices.
-
-    An index is the hash of its variable, None if it is none, and the hashes of the variables it uses otherwise.
-    """
-
-    buffer: Var
-    indices: tuple[tuple[int | None, frozenset[int]], ...]
-
-
-def _indexed(blocks: Sequence[SBlock]) -> list[_Access]:
-    def index_of(index: Expr) -> tuple[int | None, frozenset[int]]:
-        if isinstance(index, Var):
-            return hash(index), frozenset()
-        return None, frozenset(map(hash, undefined_vars(index)))
-
-    return [_Access(buffer, tuple(map(index_of, indices))) for block in blocks for buffer, indices in _accesses(block)]
-
-
-def _walked(
-    blocks: Sequence[SBlock], accesses: Sequence[_Access], result: Var, dimension: int, extent: int
-) -> set[_Dimension] | None:
-    """Find all dimensions that the axes of `result`'s dimension walk; None if one is used in another way."""
-    buffers = {hash(access.buffer): access.buffer for access in accesses}
-    found = {(hash(result), dimension)}
-    while True:
-        axes = set()
-        for access in accesses:
-            for number, (axis, _) in enumerate(access.indices):
-                if (hash(access.buffer), number) in found:
-                    if axis is None:
-                        return None
-                    axes.add(axis)
-        reached = set(found)
-        for access in accesses:
-            for number, (axis, others) in enumerate(access.indices):
-                if axis in axes:
-                    reached.add((hash(access.buffer), number))
-                elif not axes.isdisjoint(others):
-                    return None
-        if reached == found:
-            break
-        found = reached
-    if any(int(buffers[buffer].ty.shape[number]) != extent for buffer, number in found):
-        return None
-    walking = [axis for block in blocks for axis in block.iter_vars if hash(axis.var) in axes]
-    if len({buffer for buffer, _ in found}) != len(found) or _used_as_value(blocks, [axis.var for axis in walking]):
-        return None
-    whole = all(int(axis.dom.extent) == extent and int(axis.iter_type) == 0 for axis in walking)
-    return {(buffers[buffer], number) for buffer, number in found} if whole else None
-
-
-def _used_as_value(blocks: Sequence[SBlock], axes: Sequence[Var]) -> bool:
-    """Return whether a value depends on one of `axes` other than by an index."""
+def _is_index(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
+    """Return whether axes are spatial, and used as an index alone: in no value, and in no index with others."""
 
     def load(each: TensorLoad) -> Expr:
         return tirx.const(0, str(each.source.ty.dtype))
 
-    bare = [tvm_ffi.structural_map(store.value, [(TensorLoad, load)]) for block in blocks for store in _stores(block)]
-    return any(uses(value, axis) for value in bare for axis in axes)
+    used: list[Expr] = []
+    for block in blocks:
+        used += [index for _, indices in accesses(block) for index in indices if not isinstance(index, Var)]
+        used += [tvm_ffi.structural_map(store.value, [(TensorLoad, load)]) for store in stores_of(block)]
+    kinds = {int(axis.iter_type) for block in blocks for axis in block.iter_vars if axis.var in axes}
+    return kinds == {0} and axes.isdisjoint(var for each in used for var in undefined_vars(each))
 
 
 def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
@@ -225,43 +173,22 @@ def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
     )
 
 
-def _wide(kernel: PrimFunc, blocks: Sequence[SBlock], found: set[_Dimension], extent: int, lanes: int) -> Wide:
+def _wide(
+    kernel: PrimFunc, blocks: Sequence[SBlock], walked: dict[Var, int], axes: set[Var], extent: int, lanes: int
+) -> Wide:
     wide = -(-extent // lanes) * lanes
-    made = {buffer: resized(buffer, dimension, wide) for buffer, dimension in found}
-    walked = dict(found)
-
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(made[each.source], each.indices) if each.source in made else each
-
-    def store(each: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
-        return BufferStore(made.get(each.buffer, each.buffer), value, each.indices)
-
+    made = {buffer: resized(buffer, dimension, wide) for buffer, dimension in walked.items()}
     nests = []
     for block in blocks:
-        along = {
-            index
-            for buffer, indices in _accesses(block)
-            if buffer in walked
-            for index in (indices[walked[buffer]],)
-        }  # fmt: skip
-        axes = [axis_like(axis, wide if axis.var in along else int(axis.dom.extent)) for axis in block.iter_vars]
-        values = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
-        body, init = store(block.body), None if block.init is None else store(block.init)
-        nests.append(
-            nest_of(axes, block.name_hint, replaced(body, values), None if init is None else replaced(init, values))
-        )
+        own, parts = new_axes(block, {axis: [wide] for axis in axes})
+        stores = [
+            replaced(
+                exchange_buffers(store, made, lambda _, indices: indices), {var: new for var, (new,) in parts.items()}
+            )
+            for store in stores_of(block)
+        ]
+        nests.append(nest_of(own, block.name_hint, stores[-1], None if block.init is None else stores[0]))
     params = [made.get(param, param) for param in kernel.params]
-    own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
+    internal = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
     numbers = tuple((n, walked[param]) for n, param in enumerate(kernel.params) if param in walked)
-    return Wide(kernel_of(params, nests, own, kernel.attrs), extent, lanes, numbers)
-
-
-def _stores(block: SBlock) -> list[BufferStore]:
-    return [block.body] if block.init is None else [block.init, block.body]
-
-
-def _accesses(block: SBlock) -> Iterator[tuple[Var, Sequence[Expr]]]:
-    for store in _stores(block):
-        yield store.buffer, list(store.indices)
-        yield from ((load.source, list(load.indices)) for load in loads(store.value))
+    return Wide(kernel_of(params, nests, internal, kernel.attrs), extent, lanes, numbers)

@@ -28,7 +28,6 @@ from ....tir.expressions import conjuncts, is_choice, loads, parts, replaced, us
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import (
     analyzer_of,
-    axis_like,
     blocks_of,
     int64,
     kernel_of,
@@ -38,7 +37,7 @@ from ....tir.loop_nests import (
 )
 from ...weights.repack import Repack
 from ..vector_conditions import of_vectors, vectors_in
-from .exchange_params import exchange_params
+from .exchange_params import exchange_buffers, exchange_params, new_axes, stores_of, walked_dimensions
 
 
 @dataclass(frozen=True)
@@ -145,78 +144,53 @@ def _split(
 ) -> Grouped | None:
     extent = int(buffer.ty.shape[dimension])
     outer = -(-(extent + offset) // inner)
-    dims, axes = {(buffer, dimension)}, set[Var]()
-    accesses = [access for block in blocks for access in _accesses(block)]
-    before = None
-    while before != (len(dims), len(axes)):
-        before = len(dims), len(axes)
-        for other, indices in accesses:
-            for number, index in enumerate(indices):
-                if (other, number) in dims:
-                    if not isinstance(index, Var):
-                        return None
-                    axes.add(index)
-                if isinstance(index, Var) and index in axes:
-                    dims.add((other, number))
-    split = dict(dims)
-    if len(split) != len(dims) or any(int(other.ty.shape[number]) != extent for other, number in dims):
+    walked = walked_dimensions(blocks, buffer, dimension)
+    if walked is None:
         return None
-    made = {
-        other: reshaped(
-            other, [*map(int, other.ty.shape[:number]), outer, inner, *map(int, other.ty.shape[number + 1 :])]
-        )
-        for other, number in split.items()
-    }
+    split, axes = walked
+    made = {}
+    for other, number in split.items():
+        shape = [int(each) for each in other.ty.shape]
+        made[other] = reshaped(other, [*shape[:number], outer, inner, *shape[number + 1 :]])
     nests = []
     for block in blocks:
-        own: list[tirx.IterVar] = []
-        values, halves = {}, {}
-        for axis in block.iter_vars:
-            if axis.var in axes:
-                if int(axis.dom.extent) != extent:
-                    return None
-                pair = axis_like(axis, outer), axis_like(axis, inner)
-                own += pair
-                halves[axis.var] = (pair[0].var, pair[1].var)
-                values[axis.var] = pair[0].var * int64(inner) + pair[1].var - offset
-            else:
-                own.append(axis_like(axis, int(axis.dom.extent)))
-                values[axis.var] = own[-1].var
+        own, parts = new_axes(block, {axis: (outer, inner) for axis in axes})
+        values: dict[Var, Expr] = {var: each[0] for var, each in parts.items()}
+        halves = {var: parts[var] for var in axes & parts.keys()}
+        values |= {var: group * int64(inner) + member - offset for var, (group, member) in halves.items()}
         analyzer = analyzer_of(own)
 
-        def placed(other: Var, indices: Sequence[Expr], halves=halves, values=values, analyzer=analyzer) -> list[Expr]:
-            found: list[Expr] = []
-            for number, index in enumerate(indices):
-                if other in split and split[other] == number:
-                    found += halves[index]
-                else:
-                    found.append(simplified(analyzer, replaced(index, values)))
-            return found
+        def placed(other: Var, indices: Sequence[Expr], halves=halves) -> list[Expr]:
+            at = split[other]
+            return [*indices[:at], *halves[indices[at]], *indices[at + 1 :]]
 
-        def load(each: TensorLoad, placed=placed) -> TensorLoad:
-            return tirx.BufferLoad(made.get(each.source, each.source), placed(each.source, each.indices))
-
-        def condition(each: LT | LE, analyzer=analyzer) -> Expr:
-            return type(each)(simplified(analyzer, each.a), simplified(analyzer, each.b))
-
-        def store(
-            each: BufferStore | None, placed=placed, load=load, values=values, condition=condition
-        ) -> BufferStore | None:
-            if each is None:
-                return None
-            value = replaced(tvm_ffi.structural_map(each.value, [(TensorLoad, load)]), values)
-            value = tvm_ffi.structural_map(value, [(kind, condition) for kind in (LT, LE)])
-            return BufferStore(made.get(each.buffer, each.buffer), value, placed(each.buffer, each.indices))
-
-        body = store(block.body)
-        moved = [half for half, _ in halves.values()]
-        if outer * inner != extent and block.init is not None and not _reads_inside(body, moved, analyzer):
+        stores = [
+            _simplified(replaced(exchange_buffers(store, made, placed), values), analyzer) for store in stores_of(block)
+        ]
+        moved = [group for group, _ in halves.values()]
+        if outer * inner != extent and block.init is not None and not _reads_inside(stores[-1], moved, analyzer):
             return None
-        nests.append(nest_of(own, block.name_hint, body, store(block.init)))
+        nests.append(nest_of(own, block.name_hint, stores[-1], None if block.init is None else stores[0]))
     buffers = [made.get(each, each) for each in kernel.body.block.alloc_buffers]
     params = [made.get(param, param) for param in kernel.params]
     numbers = tuple((n, split[param]) for n, param in enumerate(kernel.params) if param in split)
     return Grouped(kernel_of(params, nests, buffers, kernel.attrs), inner, numbers, extent, offset)
+
+
+def _simplified(store: BufferStore, analyzer: sym.Analyzer) -> BufferStore:
+    """Simplify the indices and the comparisons of a store."""
+
+    def place(indices: Sequence[Expr]) -> list[Expr]:
+        return [simplified(analyzer, index) for index in indices]
+
+    def condition(each: LT | LE) -> Expr:
+        return type(each)(*place((each.a, each.b)))
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(each.source, place(each.indices))
+
+    value = tvm_ffi.structural_map(store.value, [(TensorLoad, load), (LT, condition), (LE, condition)])
+    return BufferStore(store.buffer, value, place(store.indices))
 
 
 def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
@@ -251,9 +225,3 @@ def _reads_inside(store: BufferStore, moved: Sequence[Var], analyzer: sym.Analyz
         return low and high
 
     return inside(store.value, [])
-
-
-def _accesses(block: SBlock) -> list[tuple[Var, list[Expr]]]:
-    stores = [block.body] if block.init is None else [block.init, block.body]
-    found = [(store.buffer, list(store.indices)) for store in stores]
-    return found + [(load.source, list(load.indices)) for store in stores for load in loads(store.value)]

@@ -22,6 +22,7 @@ from ....targets import Machine
 from ....tir.expressions import loads, uses
 from ....tir.inlining import root_blocks
 from ..fuse_loops import iteration_values
+from .vector_columns import lanes_innermost
 
 #: most rows: with two chains each, they keep two units of multiply-adds busy
 _MOST_ROWS = 8
@@ -58,7 +59,8 @@ def unroll_and_jam(schedule: Schedule, partial: SBlockRV, total: SBlockRV, machi
         for loop in schedule.get_loops(each)[len(spatial) + 1 :]:
             schedule.unroll(loop)
     for each in inside:
-        _vectorize(schedule, each, dimension, unrolled=each is not partial)
+        rows_of_block = [schedule.get(each).body.indices[dimension]]
+        lanes_innermost(schedule, each, rows_of_block, unrolled=each is not partial)
     return True
 
 
@@ -114,16 +116,3 @@ def _own_loops(schedule: Schedule, block: SBlockRV) -> list[tuple[IterVar, LoopR
     pairs = list(zip(schedule.get(block).iter_vars, iteration_values(schedule, block)))
     loops = schedule.get_loops(block)
     return [(axis, loop) for loop in loops for axis, value in pairs if schedule.get(loop).loop_var.same_as(value)]
-
-
-def _vectorize(schedule: Schedule, block: SBlockRV, dimension: int, *, unrolled: bool) -> None:
-    """Unroll the rows of partial sums inside the reduction, with vectors innermost."""
-    axes, store = schedule.get(block).iter_vars, schedule.get(block).body
-    own = dict(zip([axis.var for axis in axes], schedule.get_loops(block)[-len(axes) :], strict=True))
-    rows, lane = (own[store.indices[place]] for place in (dimension, -1))
-    reduce = [own[axis.var] for axis in axes if int(axis.iter_type) == _REDUCE]
-    schedule.reorder(*reduce, rows, lane)
-    for loop in (*(reduce if unrolled else []), rows):
-        schedule.unroll(loop)
-    schedule.vectorize(lane)  # before the decomposition: TVM takes an update alone for no reduction
-    schedule.decompose_reduction(block, reduce[0])

@@ -11,15 +11,16 @@ Kernels of a single plain reduction have better rules: see rules/tiles/tile_redu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
+from tvm.ir import Expr
 from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import SBlockRV, Schedule
 from tvm.tirx import BufferStore, PrimFunc
 
 from ....targets import Machine
-from ....tir.expressions import has_condition, is_contiguous
+from ....tir.expressions import has_condition, is_contiguous, uses
 from ....tir.inlining import (
     REFUSALS,
     inline_producers,
@@ -31,7 +32,7 @@ from ....tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
-from ..fuse_loops import selecting_loops
+from ..fuse_loops import iteration_values, selecting_loops
 from ..rule import RuleResult, Speed
 from .overlap_vectors import overlapped
 
@@ -84,7 +85,7 @@ def _scheduled(schedule: Schedule, most: int) -> bool:
     schedule.vectorize(inner)
     for block in reversed(before):
         schedule.compute_at(block, around, preserve_unit_loops=True)
-        _vectorize(schedule, block)
+        lanes_innermost(schedule, block)
     return True
 
 
@@ -109,13 +110,24 @@ def _is_plain(block: SBlock) -> bool:
     return any(axis.same_as(column) for axis in spatial) and is_contiguous(store.value, column)
 
 
-def _vectorize(schedule: Schedule, block: SBlockRV) -> None:
-    """Move the columns of a block inside its reduction, as vectors; the initialisation gets a loop of its own."""
-    axes, column = schedule.get(block).iter_vars, schedule.get(block).body.indices[-1]
-    loops = schedule.get_loops(block)[-len(axes) :]
-    reduce = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == _REDUCE]
-    (lane,) = [loop for loop, axis in zip(loops, axes) if axis.var.same_as(column)]
-    schedule.reorder(*reduce, lane)
+def lanes_innermost(schedule: Schedule, block: SBlockRV, rows: Sequence[Expr] = (), *, unrolled: bool = False) -> None:
+    """Move the axis of a block's last index inside its reduction, as vectors; `rows` around it are unrolled.
+
+    So is the reduction, if it is to be `unrolled`. The initialisation gets a loop of its own.
+    """
+    axes, indices = schedule.get(block).iter_vars, schedule.get(block).body.indices
+    values = iteration_values(schedule, block)  # a result without axes leaves loops in another order than axes
+    bound = [
+        (loop, axis)
+        for loop in schedule.get_loops(block)[-len(axes) :]
+        for axis, value in zip(axes, values)
+        if uses(value, schedule.get(loop).loop_var)
+    ]
+    reduce = [loop for loop, axis in bound if int(axis.iter_type) == _REDUCE]
+    *around, lane = [loop for index in (*rows, indices[-1]) for loop, axis in bound if axis.var.same_as(index)]
+    schedule.reorder(*reduce, *around, lane)
+    for loop in (*(reduce if unrolled else ()), *around):
+        schedule.unroll(loop)
     schedule.vectorize(lane)  # before the decomposition: TVM takes an update alone for no reduction
     if reduce:
         schedule.decompose_reduction(block, reduce[0])

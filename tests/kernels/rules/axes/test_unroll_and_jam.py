@@ -26,7 +26,7 @@ _MACHINES = st.sampled_from(
 
 
 def _agrees(program, machine: Machine) -> None:
-    made = {name: vector_reduction(each, one_operand=False, machine=machine) for name, each in program.kernels.items()}
+    made = {name: vector_reduction(each, machine=machine) for name, each in program.kernels.items()}
     inputs = random_inputs(program)
     expected = run(program, inputs)
     jammed = replace(program, kernels={name: made[name] or each for name, each in program.kernels.items()})
@@ -81,14 +81,14 @@ def test_rows_times_rows(batch, rows, columns, depth, machine):
 def test_rows_that_share_a_filter_are_summed_side_by_side():
     program = lowered([(1, 1, 512 + 160 * 7)], lambda x: relax.op.nn.conv1d(x, weight(1, 1, 512), strides=160))
     (kernel,) = program.kernels.values()
-    script = vector_reduction(kernel, one_operand=False, machine=_AVX2).script()
+    script = vector_reduction(kernel, machine=_AVX2).script()
     assert script.count("T.unroll(T.int64(4))") >= 3
     assert "T.vectorized(T.int64(16))" in script
-    assert "T.unroll" not in vector_reduction(kernel, one_operand=False).script()
+    assert "T.unroll" not in vector_reduction(kernel).script()
 
 
 @pytest.mark.parametrize("machine", [Machine(lanes=1, registers=20), Machine(compact=True)])
 def test_without_room_in_registers_or_code_rows_stay_apart(machine: Machine):
     program = lowered([(1, 1, 512 + 160 * 7)], lambda x: relax.op.nn.conv1d(x, weight(1, 1, 512), strides=160))
     (kernel,) = program.kernels.values()
-    assert "T.unroll" not in vector_reduction(kernel, one_operand=False, machine=machine).script()
+    assert "T.unroll" not in vector_reduction(kernel, machine=machine).script()

@@ -7,12 +7,11 @@ Loads bound the sums of a single filter: a vector that starts anywhere lies in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ...support.divisors import divisors
-from .tiles.tile_size import IN_FLIGHT
+from ....support.divisors import divisors
+from ..tiles.tile_size import IN_FLIGHT
 
 #: cycles to load a vector that starts anywhere, one with a stride, and a weight for all lanes
 _LOAD, _STRIDED_LOAD, _SCALAR = 1.0, 3.0, 0.5
@@ -27,20 +26,6 @@ _ROWS = 4
 
 
 @dataclass(frozen=True)
-class Block:
-    """Accumulators of a block, and the estimated cycles of a multiply-add of its vectors."""
-
-    filters: int
-    vectors: int
-    rows: int
-    cycles: float
-
-    @property
-    def accumulators(self) -> int:
-        return self.filters * self.vectors * self.rows
-
-
-@dataclass(frozen=True)
 class Windows:
     """Windows over a plane: rows, vectors of a row, filters that share it, taps and strides by rows and columns."""
 
@@ -51,28 +36,24 @@ class Windows:
     strides: tuple[int, int]
 
 
-def best_block(windows: Windows, registers: int, products: int, *, whole: bool = False) -> Block | None:
-    """Return the block of least cycles, then of least code, whose parts unroll at most so many products.
+def best_block(windows: Windows, registers: int, products: int, *, whole: bool = False) -> tuple[int, int, int] | None:
+    """Return filters, vectors and rows of the block of least cycles, then of least code.
 
-    With `whole`, its vectors are all of a row. None if none is worth it.
+    Its parts unroll at most so many products. With `whole`, its vectors are all of a row. None if none is worth it.
     """
-    found = (
-        each
-        for each in _blocks(windows, registers, products)
-        if each.cycles <= _WORTH and (not whole or each.vectors == windows.vectors)
-    )
-    return min(found, key=lambda each: (round(each.cycles, 3), each.accumulators), default=None)
-
-
-def _blocks(windows: Windows, registers: int, products: int) -> Iterator[Block]:
+    found = []
     for filters in divisors(windows.filters, registers):
-        for vectors in {-(-windows.vectors // parts) for parts in range(1, windows.vectors + 1)}:
+        for vectors in {-(-windows.vectors // parts) for parts in range(1, 2 if whole else windows.vectors + 1)}:
             for rows in range(1, min(windows.height, _ROWS) + 1):
                 accumulators = filters * vectors * rows
                 held = accumulators + filters * min(rows, windows.taps[0]) + _OTHERS
                 parts = min(-(-windows.vectors // vectors), ENDS)
-                if held <= registers and max(parts / 2, 1) * accumulators * prod(windows.taps) <= products:
-                    yield Block(filters, vectors, rows, _cycles(windows, filters, vectors, rows))
+                if held > registers or max(parts / 2, 1) * accumulators * prod(windows.taps) > products:
+                    continue
+                cycles = _cycles(windows, filters, vectors, rows)
+                if cycles <= _WORTH:
+                    found.append((round(cycles, 3), accumulators, (filters, vectors, rows)))
+    return min(found, key=lambda each: each[:2])[2] if found else None
 
 
 def _cycles(windows: Windows, filters: int, vectors: int, rows: int) -> float:

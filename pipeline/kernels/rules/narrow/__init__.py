@@ -1,1 +1,0 @@
-"""Schedule windows over planes of few columns."""
