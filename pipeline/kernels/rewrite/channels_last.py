@@ -14,9 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import TensorLoad, Var
+from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
@@ -25,7 +23,7 @@ from ...memory.streaming.region import Region
 from ...program import Program
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import blocks_of, kernel_of, nest_of, reshaped
+from ...tir.loop_nests import blocks_of, change_nest, kernel_of, move_accesses, reshaped
 from ..lower.lower import Lowered
 from ..schedule.candidates import is_scheduled
 from ..weights.read_repacked import read_repacked
@@ -237,18 +235,13 @@ def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object
             raise Unknown("an access has another number of indices than its buffer")
         return move_channels_last(list(indices)) if buffer in moved else list(indices)
 
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(made.get(each.source, each.source), placed(each.source, each.indices))
-
     def store(each: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
-        return BufferStore(made[each.buffer], value, placed(each.buffer, each.indices))
+        return move_accesses(each, made, placed)
 
-    body = store(block.body)
     axes = list(block.iter_vars)
     if block.body.buffer in moved:
-        axes = _as_written(axes, body)
-    return nest_of(axes, block.name_hint, body, None if block.init is None else store(block.init))
+        axes = _as_written(axes, store(block.body))
+    return change_nest(block, axes, store)
 
 
 def _as_written(axes: list[IterVar], store: BufferStore) -> list[IterVar]:

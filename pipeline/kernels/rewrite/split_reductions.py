@@ -15,7 +15,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc, Stmt
 
 from ...program import Buffer, Loop, Program, Step, Tensor
-from ...tir.expressions import loads
+from ...tir.expressions import reads
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in
 from ...tir.memoise import memoise_by_structure
@@ -101,18 +101,18 @@ def _cut_along(kernel: PrimFunc, axis: int) -> _Cut | None:
     if not any(blocks[number].init is not None for number in early):
         return None
     written = [blocks[number].body.buffer for number in early]
-    needed = [each for each in written if any(_reads(blocks[number], each) for number in late)]
+    needed = [each for each in written if any(reads(blocks[number].body.value, each) for number in late)]
     if len(needed) != 1:
         return None
     (between,) = needed
     *operands, result = kernel.params
-    reads = [
-        tuple(n for n, param in enumerate(operands) if any(_reads(blocks[number], param) for number in part))
+    first_reads, then_reads = (
+        tuple(n for n, param in enumerate(operands) if any(reads(blocks[each].body.value, param) for each in part))
         for part in (early, late)
-    ]
-    first = _part(kernel, [operands[n] for n in reads[0]] + [between], early, blocks, nests)
-    then = _part(kernel, [*(operands[n] for n in reads[1]), between, result], late, blocks, nests)
-    return _Cut(first, reads[0], then, reads[1], between)
+    )
+    first = _part(kernel, [*(operands[n] for n in first_reads), between], early, blocks, nests)
+    then = _part(kernel, [*(operands[n] for n in then_reads), between, result], late, blocks, nests)
+    return _Cut(first, first_reads, then, then_reads, between)
 
 
 def _part(
@@ -122,7 +122,3 @@ def _part(
     own = [each for each in own if not any(each.same_as(param) for param in params)]
     made = kernel_of(params, [nests[number] for number in numbers], own, kernel.attrs)
     return made.without_attr("op_pattern") if made.attrs and "op_pattern" in made.attrs else made
-
-
-def _reads(block: SBlock, buffer: Var) -> bool:
-    return any(load.source.same_as(buffer) for load in loads(block.body.value))

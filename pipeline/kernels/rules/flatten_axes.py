@@ -17,13 +17,23 @@ from math import prod
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ...tir.expressions import loads, parts, replaced
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
+from ...tir.loop_nests import (
+    analyzer_of,
+    axis_like,
+    blocks_of,
+    change_nest,
+    int64,
+    kernel_of,
+    move_accesses,
+    reshaped,
+    simplified,
+)
 from ...tir.switches import switchable
 
 #: a buffer and a dimension of it, to fuse with the next
@@ -63,21 +73,7 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
     if not shapes:
         return scheduled
     made = {param: reshaped(param, shape) for param, shape in shapes.items()}
-
-    def load(each: TensorLoad) -> TensorLoad:
-        if each.source not in made:
-            return each
-        return tirx.BufferLoad(made[each.source], _spread(each.source, shapes[each.source], each.indices))
-
-    def store(each: BufferStore) -> BufferStore:
-        if each.buffer not in made:
-            return each
-        return BufferStore(made[each.buffer], each.value, _spread(each.buffer, shapes[each.buffer], each.indices))
-
-    def region(each: TensorRegion) -> TensorRegion:
-        return all_of(made[each.source]) if each.source in made else each
-
-    body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+    body = move_accesses(scheduled.body, made, lambda flat, indices: _spread(flat, shapes[flat], indices))
     return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
 
 
@@ -97,16 +93,17 @@ def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Ex
 
 @dataclass(frozen=True)
 class _Block:
-    """A block, its store with simplified indices, and its initial value."""
+    """A block with simplified indices."""
 
-    name: str
-    axes: tuple[IterVar, ...]
-    body: BufferStore
-    init: BufferStore | None
+    block: SBlock
 
     @property
-    def stores(self) -> tuple[BufferStore, ...]:
-        return (self.body,) if self.init is None else (self.init, self.body)
+    def axes(self) -> Sequence[IterVar]:
+        return self.block.iter_vars
+
+    @property
+    def stores(self) -> list[BufferStore]:
+        return [each for each in (self.block.init, self.block.body) if each is not None]
 
     @cached_property
     def accesses(self) -> list[tuple[Var, list[Expr]]]:
@@ -119,18 +116,16 @@ class _Block:
 
 def _simplified(block: SBlock) -> _Block:
     analyzer = analyzer_of(block.iter_vars)
+    if block.init is not None and not isinstance(block.init, BufferStore):
+        raise Unknown("the initial value is not a single store")
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(each.source, [simplified(analyzer, index) for index in each.indices])
 
     def store(each: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
-        return BufferStore(each.buffer, value, [simplified(analyzer, index) for index in each.indices])
+        return BufferStore(each.buffer, each.value, [simplified(analyzer, index) for index in each.indices])
 
-    init = block.init
-    if init is not None and not isinstance(init, BufferStore):
-        raise Unknown("the initial value is not a single store")
-    return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
+    return _Block(tvm_ffi.structural_map(block, [(TensorLoad, load), (BufferStore, store)]))
 
 
 def _buffers(blocks: Sequence[_Block]) -> list[Var]:
@@ -253,12 +248,4 @@ def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
     def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
         return [indices[group[0]] for group in _dimensions(buffer, joints)]
 
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
-
-    def moved(store: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(store.value, [(TensorLoad, load)])
-        store = BufferStore(made[store.buffer], value, placed(store.buffer, store.indices))
-        return replaced(store, values)
-
-    return nest_of(axes, block.name, moved(block.body), None if block.init is None else moved(block.init))
+    return change_nest(block.block, axes, lambda store: replaced(move_accesses(store, made, placed), values))

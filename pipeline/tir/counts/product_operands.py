@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import tvm_ffi
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
-from ..expressions import loads, uses
+from ..expressions import collect, loads, uses
 from ..index_grid import Unknown
 from ..loop_nests import blocks_of
 from .loop_counts import extent_of
@@ -32,9 +31,8 @@ def multiplies_tensors(kernel: PrimFunc) -> bool:
 
 def multiply_adds(kernel: PrimFunc) -> int:
     """Count the multiply-adds of one call of an unscheduled kernel: those of padding, too."""
-    found: list[SBlock] = []
-    tvm_ffi.structural_walk(kernel.body, (SBlock, found.append))
-    sums = (block for block in found if block.init is not None and isinstance(block.body, BufferStore))
+    blocks = collect(kernel.body, SBlock)
+    sums = (block for block in blocks if block.init is not None and isinstance(block.body, BufferStore))
     return sum(
         math.prod(extent_of(axis.dom.extent) for axis in block.iter_vars)
         for block in sums

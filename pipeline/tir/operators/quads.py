@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-import tvm_ffi
 from tvm.ir import Call, Expr, Op, PrimType, TensorLoad, register_op_attr
 from tvm.tirx import const
+
+from ..expressions import collect
 
 QUADS, COUPLE, NEIGHBOURS = "passfit.quads", "passfit.couple", "passfit.neighbours"
 BYTE, PICKED, DOTS = "passfit.byte", "passfit.picked", "passfit.dots"
@@ -55,8 +56,7 @@ def vector_of(*loads: Expr) -> Call:
 
 def joined_loads(value: object) -> dict[int, int]:
     """Map the loads of all `neighbours` in a value, by hash, to the elements read at once: 0 for those that come along."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(value, (Call, lambda call: found.append(call) if _is_joined(call) else None))
+    found = filter(_is_joined, collect(value, Call))
     return {hash(load): 0 if number else len(call.args) for call in found for number, load in enumerate(call.args)}
 
 

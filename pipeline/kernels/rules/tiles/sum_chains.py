@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, Range, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
-from ....tir.expressions import COMBINED, is_true, loads, replaced
+from ....tir.expressions import COMBINED, is_true, loads, reads, replaced
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import buffer_of, element_of
+from ....tir.loop_nests import element_of, move_accesses, renewed, reshaped, with_fields
 from ....tir.switches import switchable
 from .tile_size import IN_FLIGHT
 
@@ -26,7 +26,6 @@ _SERIAL, _UNROLLED = 0, 3
 _SPATIAL, _REDUCE = 0, 2
 #: fewest terms of an accumulator
 _FEWEST = 8
-_Values = Mapping[Var, Expr]
 #: change a store by the number of its chain
 _Change = Callable[[BufferStore, Expr], BufferStore]
 
@@ -62,18 +61,7 @@ def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
     if sum(each.same_as(old) for each in root.alloc_buffers) != 1:
         return kernel
     own = [new if each.same_as(old) else each for each in root.alloc_buffers]
-    block = SBlock(
-        root.iter_vars,
-        root.reads,
-        root.writes,
-        root.name_hint,
-        root.body,
-        root.init,
-        own,
-        root.match_buffers,
-        root.annotations,
-    )
-    return kernel.with_body(SBlockRealize(body.iter_values, body.predicate, block))
+    return kernel.with_body(SBlockRealize(body.iter_values, body.predicate, with_fields(root, alloc_buffers=own)))
 
 
 class _Chains:
@@ -95,8 +83,7 @@ class _Chains:
         if not fitting:
             raise Unknown("no number of accumulators divides the loop")
         self.count = fitting[0]
-        shape = [self.count, *(int(each) for each in self.buffer.ty.shape)]
-        self.several = buffer_of(self.buffer.name, shape, str(self.buffer.ty.dtype))
+        self.several = reshaped(self.buffer, [self.count, *self.buffer.ty.shape])
 
     def parts(self, start: Stmt) -> list[Stmt]:
         """Build the tile's start, its sums, and their joining."""
@@ -116,22 +103,13 @@ class _Chains:
     def of(self, part: object, chain: Expr):
         """Access the accumulators of a chain in place of the only ones."""
 
-        def load(each: TensorLoad) -> TensorLoad:
-            return tirx.BufferLoad(self.several, [chain, *each.indices]) if each.source.same_as(self.buffer) else each
-
-        def store(each: BufferStore) -> BufferStore:
-            return (
-                BufferStore(self.several, each.value, [chain, *each.indices])
-                if each.buffer.same_as(self.buffer)
-                else each
-            )
-
         def region(each: TensorRegion) -> TensorRegion:
             if not each.source.same_as(self.buffer):
                 return each
             return tirx.BufferRegion(self.several, [Range.from_min_extent(chain, self._number(1)), *each.region])
 
-        return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+        part = tvm_ffi.structural_map(part, (TensorRegion, region))
+        return move_accesses(part, {self.buffer: self.several}, lambda _, indices: [chain, *indices])
 
     def read(self, part: Stmt) -> Stmt:
         """Read the joined accumulators."""
@@ -142,10 +120,25 @@ class _Chains:
         value = self.join(tirx.BufferLoad(self.several, zero), tirx.BufferLoad(self.several, one))
         return BufferStore(self.several, value, zero)
 
-    def _unrolled(self, nest: Stmt, values: _Values, chain: Var, count: int, kind: int, change: _Change) -> Stmt:
+    def _unrolled(
+        self, nest: Stmt, values: Mapping[Var, Expr], chain: Var, count: int, kind: int, change: _Change
+    ) -> Stmt:
         """Run a copy of a nest for each chain: an axis more of its block."""
         axis = IterVar(Range(self._number(0), self._number(count)), _like(chain, "v_chain"), kind)
-        return For(chain, self._number(0), self._number(count), _UNROLLED, _copied(nest, values, axis, chain, change))
+
+        def add_axis(realize: SBlockRealize) -> SBlockRealize:
+            store = change(realize.block.body, axis.var)
+            block = with_fields(
+                realize.block,
+                iter_vars=[*realize.block.iter_vars, axis],
+                reads=[element_of(load.source, load.indices) for load in loads(store.value)],
+                writes=[element_of(store.buffer, store.indices)],
+                body=store,
+            )
+            return SBlockRealize([*realize.iter_values, chain], realize.predicate, block)
+
+        copy = tvm_ffi.structural_map(renewed(replaced(nest, values)), (SBlockRealize, add_axis))
+        return For(chain, self._number(0), self._number(count), _UNROLLED, copy)
 
     def _number(self, value: int) -> IntImm:
         return IntImm(str(self.total.loop_var.ty.dtype), value)
@@ -157,7 +150,7 @@ def _sums(part: Stmt) -> bool:
         block = _block(part)
     except Unknown:
         return False
-    return block.init is None and any(load.source.same_as(block.body.buffer) for load in loads(block.body.value))
+    return block.init is None and reads(block.body.value, block.body.buffer)
 
 
 def _block(nest: Stmt) -> SBlock:
@@ -181,27 +174,6 @@ def _iterations(nest: Stmt) -> int:
         count *= int(nest.extent) if int(nest.kind) == _SERIAL else 1
         nest = nest.body
     return count
-
-
-def _copied(nest: Stmt, values: _Values, axis: IterVar, chain: Var, change: _Change) -> Stmt:
-    """Copy a nest with one more `axis`, bound to `chain`, and its store changed by it."""
-    if isinstance(nest, For):
-        loop = _like(nest.loop_var, nest.loop_var.name)
-        inner = _copied(nest.body, {**values, nest.loop_var: loop}, axis, chain, change)
-        return For(loop, nest.min, nest.extent, nest.kind, inner, annotations=nest.annotations)
-    block = _block(nest)
-    axes = [IterVar(each.dom, _like(each.var, each.var.name), each.iter_type) for each in block.iter_vars]
-    store = change(replaced(block.body, {old.var: new.var for old, new in zip(block.iter_vars, axes)}), axis.var)
-    read = [element_of(load.source, load.indices) for load in loads(store.value)]
-    made = SBlock(
-        [*axes, axis],
-        read,
-        [element_of(store.buffer, store.indices)],
-        block.name_hint,
-        store,
-        annotations=block.annotations,
-    )
-    return SBlockRealize([*(replaced(each, values) for each in nest.iter_values), chain], nest.predicate, made)
 
 
 def _like(var: Var, name: str) -> Var:
