@@ -225,6 +225,16 @@ def are_axes(block: SBlock, indices: Sequence[Expr]) -> bool:
     )
 
 
+def covers(block: SBlock) -> bool:
+    """Return whether a block writes each element of its buffer, indexed by its own axes."""
+    store = block.body
+    spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
+    for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):
+        if int(extent) != (spatial.pop(index, None) if isinstance(index, Var) else 1):
+            return False
+    return True
+
+
 def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
     """Simplify an index and keep it int64.
 

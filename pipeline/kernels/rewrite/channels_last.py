@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -65,7 +65,7 @@ def digest_of(program: Program) -> str:
     return hashlib.sha256(repr((steps, program.tensors)).encode()).hexdigest()[:16]
 
 
-def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
+def channels_last(lowered: Lowered, steps: Iterable[int]) -> Lowered:
     """Store the results of `steps`, by number, with channels last.
 
     Raises SequenceError for a result that cannot, or a kernel unable to read it so.
@@ -87,7 +87,9 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
             continue
         if (step.kernel, places) not in made:
             try:
-                kernel, asked = with_channels_last(whole_kernel(lowered, step.kernel), places, own[step.kernel])
+                if step.kernel not in lowered.kernels:
+                    raise Unknown("it is a loop")
+                kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
             except Unknown as error:
                 raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
             name = f"{step.kernel}_last"
@@ -107,16 +109,19 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
 
 
-def rewritable(
+def move_results(
     lowered: Lowered,
-    writers: Mapping[int, int],
-    possible: Callable[[Lowered, str, frozenset[int], frozenset[int]], bool],
-) -> set[int]:
-    """Choose among results, by tensor, the steps whose result all kernels can write and read with channels last.
+    wanted: Callable[[int, int], bool],
+    possible: Callable[[PrimFunc, frozenset[int], frozenset[int]], bool],
+) -> Lowered:
+    """Store results with channels last that all kernels can write and read so.
 
-    `possible` tells it of a kernel, the positions of such operands, and those of its own weights.
+    `wanted` chooses among them by tensor and step. `possible` tells it of a kernel, the positions of such operands, and
+    those of its own weights; loops keep the layouts of their tensors.
     """
-    program, chosen = lowered.program, dict(writers)
+    program, kernels = lowered.program, lowered.kernels
+    movable = movable_results(program).items()
+    chosen = {tensor: step for tensor, step in movable if tensor not in lowered.last and wanted(tensor, step)}
     own = own_weights(program)
     known: dict[tuple[str, frozenset[int]], bool] = {}
     again = True
@@ -126,12 +131,14 @@ def rewritable(
             tensors = (*step.reads, *step.writes)
             places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
             if places and (step.kernel, places) not in known:
-                known[step.kernel, places] = possible(lowered, step.kernel, places, own[step.kernel])
+                known[step.kernel, places] = step.kernel in kernels and possible(
+                    kernels[step.kernel], places, own[step.kernel]
+                )
             if places and not known[step.kernel, places]:
                 again = True
                 for place in places:
                     chosen.pop(tensors[place], None)
-    return set(chosen.values())
+    return channels_last(lowered, chosen.values()) if chosen else lowered
 
 
 def follow_tensors(region: Region, before: Lowered, after: Lowered) -> Region:
@@ -155,13 +162,6 @@ def own_weights(program: Program) -> dict[str, frozenset[int]]:
     for owner, step, _ in program.calls():
         found[step.kernel] &= {n for n, tensor in enumerate(step.reads) if readers[owner.tensors[tensor].weight] == 1}
     return defaultdict(frozenset, found)
-
-
-def whole_kernel(lowered: Lowered, name: str) -> PrimFunc:
-    """Return the kernel of a step. Raises Unknown for a loop, whose tensors keep their layouts."""
-    if name not in lowered.kernels:
-        raise Unknown("it is a loop")
-    return lowered.kernels[name]
 
 
 def with_channels_last(

@@ -18,10 +18,10 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 from ...tir.expressions import COMBINED, loads, reads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import blocks_of, fresh_axes, kernel_of, nest_of, simple, spatial_axes
+from ...tir.loop_nests import blocks_of, covers, fresh_axes, kernel_of, nest_of, simple, spatial_axes
 from ...tir.row_window import RowDependence, RowNest, Span
 
-_SPATIAL, _REDUCE = 0, 2
+_REDUCE = 2
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,3 @@ class _Reduction:
         store = replaced(self.last.body, values)
         *operands, result = self.kernel.params
         return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
-
-
-def covers(block: SBlock) -> bool:
-    """Return whether the block writes each element of its buffer, indexed by the axes themselves."""
-    store = block.body
-    spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
-    for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):
-        if int(extent) != (spatial.pop(index, None) if isinstance(index, Var) else 1):
-            return False
-    return True

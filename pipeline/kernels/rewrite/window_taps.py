@@ -19,9 +19,8 @@ from ...program import Follows, Rows
 from ...tir.expressions import COMBINED, combined_term, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import blocks_of, fresh_axes, int64, kernel_of, nest_of, nests_in, simple
+from ...tir.loop_nests import blocks_of, covers, fresh_axes, int64, kernel_of, nest_of, nests_in, simple
 from ...tir.row_window import row_window, rows_of
-from .partial_sum import covers
 
 _REDUCE = 2
 #: most taps: each is code of its own

@@ -20,6 +20,7 @@ from ....tir.loop_nests import (
     analyzer_of,
     buffer_of,
     change_nest,
+    covers,
     fresh_axes,
     int64,
     kernel_of,
@@ -45,7 +46,7 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
     """Return the part of a reduction's result that other blocks read; None if it is all, or of another form."""
     writers = [block for block in blocks if block.body.buffer.same_as(buffer)]
     shape = list(map(int, buffer.ty.shape))
-    if len(writers) != 1 or writers[0].init is None or not _covers(writers[0], shape):
+    if len(writers) != 1 or writers[0].init is None or not covers(writers[0]):
         return None
     first, last = shape[:], [-1] * len(shape)
     for block in blocks:
@@ -61,14 +62,6 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
                 last[dimension] = min(shape[dimension] - 1, max(last[dimension], int(bound.max_value)))
     box = [(low, high - low + 1) for low, high in zip(first, last)]
     return box if box != [(0, extent) for extent in shape] and all(count > 0 for _, count in box) else None
-
-
-def _covers(block: SBlock, shape: Sequence[int]) -> bool:
-    """Return whether the axes of a block's result are its own dimensions, each once; one element needs no axis."""
-    extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
-    axes = [index for index in block.body.indices if isinstance(index, Var)]
-    found = [extents.get(index) if isinstance(index, Var) else 1 for index in block.body.indices]
-    return found == list(shape) and len(set(axes)) == len(axes)
 
 
 def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]) -> PrimFunc:
