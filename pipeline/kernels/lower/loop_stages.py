@@ -13,7 +13,7 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS
 from ...tir.expressions import collect, loads, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import kernel_of, move_accesses, reshaped, statements
+from ...tir.loop_nests import int64, kernel_of, move_accesses, reshaped, statements
 
 
 def is_loop(kernel: PrimFunc) -> bool:
@@ -117,6 +117,22 @@ def buffers_written(block: SBlock) -> list[Var]:
 def _own(block: SBlock) -> set[Var]:
     """Collect the buffers of a block and of the blocks inside."""
     return {buffer for each in (block, *collect(block.body, SBlock)) for buffer in each.alloc_buffers}
+
+
+def slice_index(number: Var, trips: int, direction: int) -> Expr:
+    """Return the index of a trip's slice, by the `number` of the trip: from the start, or from the end."""
+    return number if direction > 0 else int64(trips - 1) - number
+
+
+def direction_of(accesses: Sequence[Sequence[Expr]], number: Var, trips: int) -> int | None:
+    """Return the direction in which accesses take the slice of a trip; None if they take none, 0 for other forms."""
+    indices = [index for each in accesses for index in each if uses(index, number)]
+    if not indices:
+        return None
+    for way in (1, -1):
+        if all(tvm_ffi.structural_equal(index, slice_index(number, trips, way)) for index in indices):
+            return way
+    return 0
 
 
 def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple[Expr, ...]:

@@ -21,6 +21,7 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc
 from ...errors import SequenceError
 from ...memory.streaming.region import Region
 from ...program import Program
+from ...program.free_name import free_name
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, change_nest, kernel_of, move_accesses, reshaped
@@ -92,9 +93,7 @@ def channels_last(lowered: Lowered, steps: Iterable[int]) -> Lowered:
                 kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
             except Unknown as error:
                 raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
-            name = f"{step.kernel}_last"
-            while name in kernels:
-                name += "_"
+            name = free_name(f"{step.kernel}_last", kernels)
             made[step.kernel, places], kernels[name] = (name, asked), kernel
         name, asked = made[step.kernel, places]
         repacks |= {program.tensors[step.reads[each.parameter]].weight_number: each for each in asked}

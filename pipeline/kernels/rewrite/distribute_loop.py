@@ -27,9 +27,9 @@ from ...tir.expressions import collect, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64, kernel_of, move_accesses, reshaped, sequence, statements, with_fields
 from ...tir.memoise import memoise_by_structure
-from ..lower.loop_stages import accesses_of, is_loop_body, loop_parts
+from ..lower.loop_stages import accesses_of, direction_of, is_loop_body, loop_parts, slice_index
 from ..lower.loops import can_take_apart
-from .distributable_nests import Nest, direction_of, nests_first, slice_index, sources_of
+from .distributable_nests import Nest, nests_first, sources_of
 
 _SERIAL, _SPATIAL = 0, 0
 

@@ -235,14 +235,9 @@ def _same_place(store: Store, load: TensorLoad) -> bool:
 
 
 def _shifts(grid: Grid, store: Store, load: TensorLoad, masks: tuple) -> set[int]:
-    difference = grid.flat(store.indices, store.buffer) - grid.flat(load.indices, load.source)
-    where = grid.mask(masks)
-    if where is not True:
-        difference, where = np.broadcast_arrays(difference, where)
-        difference = difference[where]
-    if difference.size == 0:
-        return set()
-    return {int(difference.min()), int(difference.max())}
+    moves = grid.flat(store.indices, store.buffer) - grid.flat(load.indices, load.source)
+    (moves,) = grid.select(masks, moves) if masks else (moves,)
+    return {int(moves.min()), int(moves.max())} if moves.size else set()
 
 
 def _written_once(result: Var, found: list[Store]) -> int | None:

@@ -66,7 +66,11 @@ def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
     def unswitched(parts: SeqStmt) -> Stmt:
         first, *rest = parts.seq
         copy = _nest_of(first)
-        if copy is None or not copy.copies or not all(reads(each, copy.buffer) for each in rest):
+        if (
+            copy is None
+            or not are_axes(copy.block, copy.store.indices)
+            or not all(reads(each, copy.store.buffer) for each in rest)
+        ):
             found = [_unswitched_sum(each, around) for each in parts.seq]
             return parts if all(one.same_as(other) for one, other in zip(found, parts.seq)) else SeqStmt(found)
         stmt: Stmt = parts
@@ -90,13 +94,8 @@ class _Nest:
     loops: Mapping[Var, int]
 
     @property
-    def buffer(self) -> Var:
-        return self.block.body.buffer
-
-    @property
-    def copies(self) -> bool:
-        """Return whether the block stores each element at its own axes."""
-        return are_axes(self.block, self.block.body.indices)
+    def store(self) -> BufferStore:
+        return self.block.body
 
 
 @dataclass(frozen=True)
@@ -129,10 +128,10 @@ def _nest_of(nest: Stmt) -> _Nest | None:
 def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
     """Unswitch a nest that adds to its own elements."""
     nest = _nest_of(stmt)
-    if nest is None or not reads(nest.block.body.value, nest.buffer):
+    if nest is None or not reads(nest.store.value, nest.store.buffer):
         return stmt
     for case in _cases(nest, around)[:1]:
-        store = BufferStore(nest.buffer, case.value, nest.block.body.indices)
+        store = BufferStore(nest.store.buffer, case.value, nest.store.indices)
         plain = tvm_ffi.structural_map(stmt, (SBlock, partial(_with_body, body=store)))
         return IfThenElse(case.whole, renewed(plain), stmt)
     return stmt
@@ -142,7 +141,7 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
     """Return the cases that enough tiles have throughout, the most frequent first."""
     own = {axis.var: int(axis.dom.extent) for axis in nest.block.iter_vars}
     found = []
-    branches = list(islice(_branches(nest.block.body.value, ()), _VALUES + 1))
+    branches = list(islice(_branches(nest.store.value, ()), _VALUES + 1))
     if len(branches) > _VALUES:
         return []
     for value, conditions in branches:
@@ -237,7 +236,7 @@ def _in_place(nest: Stmt, copy: _Nest, value: Expr) -> Stmt:
     axes = [axis.var for axis in copy.block.iter_vars]
 
     def load(each: TensorLoad) -> Expr:
-        return replaced(value, dict(zip(axes, each.indices))) if each.source.same_as(copy.buffer) else each
+        return replaced(value, dict(zip(axes, each.indices))) if each.source.same_as(copy.store.buffer) else each
 
     moved = tvm_ffi.structural_map(nest, (TensorLoad, load))
     return tvm_ffi.structural_map(moved, (SBlock, lambda block: _with_body(block, block.body)))
