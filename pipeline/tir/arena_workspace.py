@@ -13,6 +13,7 @@ from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx import AllocBuffer, AttrStmt, DeclBuffer, PrimFunc, Stmt
 
 from ..memory import ALIGNMENT
+from .expressions import collect
 from .workspace import buffer_bytes
 
 #: kernel attribute: bytes of an allocation that stays on the stack; the last parameter is for larger ones
@@ -37,9 +38,7 @@ def allocate_in_workspace(kernel: PrimFunc) -> Stmt:
     """
     places: dict[Var, int] = {}
     end = 0
-    allocated: list[Var] = []
-    tvm_ffi.structural_walk(kernel.body, (AllocBuffer, lambda each: allocated.append(each.buffer)))
-    for buffer in allocated:
+    for buffer in (each.buffer for each in collect(kernel.body, AllocBuffer)):
         if buffer_bytes(buffer) > int(kernel.attrs[_ON_STACK]):
             places[buffer] = end
             end += buffer_bytes(buffer)

@@ -67,10 +67,20 @@ def with_loads(part: _Part, buffer: Var, value: Expr) -> _Part:
     return tvm_ffi.structural_map(part, (TensorLoad, lambda each: value if each.source.same_as(buffer) else each))
 
 
-def loads(expr: object) -> list[TensorLoad]:
-    found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(expr, (TensorLoad, found.append))
+def collect(part: object, *kinds: type[_Part]) -> list[_Part]:
+    """List the nodes of some kinds in an expression or a statement, children first."""
+    found: list[_Part] = []
+    tvm_ffi.structural_walk(part, (kinds, found.append))
     return found
+
+
+def loads(expr: object) -> list[TensorLoad]:
+    return collect(expr, TensorLoad)
+
+
+def reads(part: object, *buffers: Var) -> bool:
+    """Return whether an expression or a statement loads an element of one of the buffers."""
+    return any(load.source.same_as(buffer) for load in loads(part) for buffer in buffers)
 
 
 @cache
@@ -107,16 +117,12 @@ def operation_cost(expr: object) -> int:
 
 def is_costly(part: object) -> bool:
     """Return whether an expression or a statement calls one of FUNCTIONS."""
-    found: list[bool] = []
-    tvm_ffi.structural_walk(part, (Call, lambda call: found.append(getattr(call.op, "name", "") in FUNCTIONS)))
-    return any(found)
+    return any(getattr(call.op, "name", "") in FUNCTIONS for call in collect(part, Call))
 
 
 def has_condition(expr: object) -> bool:
     """Return whether part of `expr` runs only under a condition (`if_then_else`, as padding is written)."""
-    found: list[bool] = []
-    tvm_ffi.structural_walk(expr, (Call, lambda call: found.append(is_choice(call))))
-    return any(found)
+    return any(map(is_choice, collect(expr, Call)))
 
 
 def is_choice(expr: object) -> bool:
@@ -133,17 +139,18 @@ def choice_of(expr: object) -> tuple | None:
     return None
 
 
+def fold_choice(expr: Expr) -> Expr:
+    """Return the value that a choice by a constant takes; another expression as it is."""
+    choice = choice_of(expr)
+    if choice is None or not isinstance(choice[0], IntImm):
+        return expr
+    return choice[1] if int(choice[0]) else choice[2]
+
+
 def chosen_places(expr: object) -> list[TensorLoad]:
     """List the loads between which a condition chooses that reads nothing: both of each choice."""
-    found: list[TensorLoad] = []
-
-    def see(each: Expr) -> None:
-        places = values_by_position(each)
-        if places is not None and all(isinstance(place, TensorLoad) for place in places):
-            found.extend(places)
-
-    tvm_ffi.structural_walk(expr, [(Select, see), (Call, see)])
-    return found
+    choices = (values_by_position(each) or () for each in collect(expr, Select, Call))
+    return [place for places in choices if all(isinstance(each, TensorLoad) for each in places) for place in places]
 
 
 def combined_term(store: BufferStore) -> Expr:
@@ -182,6 +189,15 @@ def uses(expr: object, var: Var) -> bool:
 def is_among(expr: Expr, others: Iterable[Expr]) -> bool:
     """Return whether an expression equals one of others in structure."""
     return any(tvm_ffi.structural_equal(expr, each) for each in others)
+
+
+def distinct(exprs: Iterable[Expr]) -> list[Expr]:
+    """List expressions of different structure, the first of each."""
+    found: list[Expr] = []
+    for expr in exprs:
+        if not is_among(expr, found):
+            found.append(expr)
+    return found
 
 
 def is_contiguous(expr: object, var: Var) -> bool:

@@ -112,6 +112,16 @@ class Grid:
             where = np.logical_and(where, value if holds else ~value)
         return where
 
+    def select(self, masks: Sequence[Mask], *values: np.ndarray) -> list[np.ndarray]:
+        """Return values in the iterations for which all masks may hold, as flat arrays."""
+        where = self.mask(masks)
+        whole = [np.broadcast_to(each, self.shape) for each in values]
+        return [each.ravel() if where is True else each[np.broadcast_to(where, self.shape)] for each in whole]
+
+    def holds(self, condition: Expr) -> np.ndarray:
+        """Evaluate a condition in all iterations, as bool. Raises Unknown as `evaluate` does."""
+        return np.broadcast_to(np.asarray(self.evaluate(condition), bool), self.shape)
+
     def evaluate(self, expr: Expr) -> np.ndarray:
         """Evaluate an integer expression. Raises Unknown if it depends on more than the variables."""
         if isinstance(expr, IntImm):
@@ -138,7 +148,7 @@ class Grid:
 def holds_along(condition: Expr, var: Var, extent: int) -> np.ndarray:
     """Evaluate a condition on `var` alone for 0 … `extent` - 1, as bool (extent,). Raises Unknown."""
     grid = RoughGrid((extent,), {var: np.arange(extent)})
-    holds = np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)
+    holds = grid.holds(condition)
     if grid.rough:
         raise Unknown("a condition depends on rounded coordinates")
     return holds

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import tvm_ffi
 from tvm import sym, tirx
-from tvm.ir import Expr, Range, TensorRegion, Var
+from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
+from tvm.tirx.analysis import undefined_vars
 
-from .expressions import is_true, loads, replaced
+from .expressions import collect, is_true, loads, replaced
 from .index_grid import Unknown
 
+_Node = TypeVar("_Node")
 _SERIAL, _SPATIAL = 0, 0
+#: fields of loops and blocks, as their constructors name them
+_FIELDS: dict[type, str] = {
+    For: "loop_var min extent kind body thread_binding annotations step",
+    SBlock: "iter_vars reads writes name_hint body init alloc_buffers match_buffers annotations",
+}
 
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
@@ -82,6 +90,14 @@ def axis_values(realize: SBlockRealize) -> dict[Var, Expr]:
     return {axis.var: value for axis, value in zip(realize.block.iter_vars, realize.iter_values)}
 
 
+def in_loops(expr: Expr, stmt: Stmt) -> Expr:
+    """Replace the axes of all blocks in a statement by their values, in terms of loops."""
+    bound = {axis: value for block in collect(stmt, SBlockRealize) for axis, value in axis_values(block).items()}
+    while any(var in bound for var in undefined_vars(expr)):
+        expr = replaced(expr, bound)
+    return expr
+
+
 def serial_loops(stmt: Stmt) -> tuple[list[For], Stmt]:
     """Return the serial loops nested directly in each other, outermost first, and the innermost body."""
     found = []
@@ -89,6 +105,13 @@ def serial_loops(stmt: Stmt) -> tuple[list[For], Stmt]:
         found.append(stmt)
         stmt = stmt.body
     return found, stmt
+
+
+def nested(loops: Sequence[For], body: Stmt, **changes: object) -> Stmt:
+    """Run a body in copies of loops, outermost first."""
+    for loop in reversed(loops):
+        body = with_fields(loop, body=body, **changes)
+    return body
 
 
 def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:
@@ -104,14 +127,8 @@ def sequence(parts: Sequence[Stmt]) -> Stmt:
 
 def renewed(stmt: Stmt) -> Stmt:
     """Rename the loops and axes of a statement to fresh variables."""
-    bound: list[Var] = []
-    tvm_ffi.structural_walk(
-        stmt,
-        [
-            (For, lambda loop: bound.append(loop.loop_var)),
-            (SBlock, lambda block: bound.extend(axis.var for axis in block.iter_vars)),
-        ],
-    )
+    bound = [loop.loop_var for loop in collect(stmt, For)]
+    bound += [axis.var for block in collect(stmt, SBlock) for axis in block.iter_vars]
     return replaced(stmt, {each: Var(each.name, each.ty) for each in bound})
 
 
@@ -120,16 +137,33 @@ def statements(stmt: Stmt) -> list[Stmt]:
     return list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
 
 
-def statement_count(kernel: PrimFunc) -> int:
-    """Count the statements of a kernel, nested ones included."""
-    count = 0
+def with_fields(stmt: _Node, **changes: object) -> _Node:
+    """Copy a loop or a block with other values of some fields."""
+    return type(stmt)(**({name: getattr(stmt, name) for name in _FIELDS[type(stmt)].split()} | changes))
 
-    def see(_: Stmt) -> None:
-        nonlocal count
-        count += 1
 
-    tvm_ffi.structural_walk(kernel.body, [(Stmt, see)])
-    return count
+def move_accesses(
+    part: _Node,
+    buffers: Mapping[Var, Var],
+    place: Callable[[Var, Sequence[Expr]], Sequence[Expr]] = lambda _, indices: indices,
+) -> _Node:
+    """Access other `buffers` in place of some, at the indices `place` finds for the old buffer and indices."""
+
+    def load(each: TensorLoad) -> TensorLoad:
+        if each.source not in buffers:
+            return each
+        return tirx.BufferLoad(buffers[each.source], place(each.source, list(each.indices)))
+
+    def store(each: BufferStore) -> BufferStore:
+        if each.buffer not in buffers:
+            return each
+        return BufferStore(buffers[each.buffer], each.value, place(each.buffer, list(each.indices)))
+
+    def region(each: TensorRegion) -> TensorRegion:
+        new = buffers.get(each.source, each.source)
+        return each if new.same_as(each.source) else all_of(new)
+
+    return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
@@ -158,6 +192,17 @@ def axis_like(axis: IterVar, extent: int) -> IterVar:
     return IterVar(Range(0, int64(extent)), Var(axis.var.name, "int64"), axis.iter_type)
 
 
+def fresh_axes(block: SBlock, extents: Mapping[Var, int] = {}) -> tuple[list[IterVar], dict[Var, Expr]]:
+    """Return the axes of a block with fresh variables, these by the old ones too; `extents` are others."""
+    axes = [axis_like(axis, extents.get(axis.var, int(axis.dom.extent))) for axis in block.iter_vars]
+    return axes, {old.var: new.var for old, new in zip(block.iter_vars, axes)}
+
+
+def change_nest(block: SBlock, axes: Sequence[IterVar], change: Callable[[BufferStore], BufferStore]) -> Stmt:
+    """Build the nest of a block over other axes, each of its stores changed."""
+    return nest_of(axes, block.name_hint, change(block.body), None if block.init is None else change(block.init))
+
+
 def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
     """Return an analyzer bound to the extents of the axes."""
     analyzer = sym.Analyzer()
@@ -180,6 +225,16 @@ def are_axes(block: SBlock, indices: Sequence[Expr]) -> bool:
     )
 
 
+def covers(block: SBlock) -> bool:
+    """Return whether a block writes each element of its buffer, indexed by its own axes."""
+    store = block.body
+    spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
+    for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):
+        if int(extent) != (spatial.pop(index, None) if isinstance(index, Var) else 1):
+            return False
+    return True
+
+
 def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
     """Simplify an index and keep it int64.
 
@@ -194,14 +249,14 @@ def resized(buffer: Var, axis: int, extent: int) -> Var:
     return reshaped(buffer, [extent if place == axis else int(each) for place, each in enumerate(buffer.ty.shape)])
 
 
-def reshaped(buffer: Var, shape: Sequence[int]) -> Var:
-    """Declare a buffer like `buffer`, of another shape."""
-    return buffer_of(buffer.name, shape, str(buffer.ty.dtype))
+def reshaped(buffer: Var, shape: Sequence[int | Expr], name: str = "") -> Var:
+    """Declare a buffer like `buffer`, of another shape, perhaps of another name."""
+    return buffer_of(name or buffer.name, shape, str(buffer.ty.dtype))
 
 
-def buffer_of(name: str, shape: Sequence[int], dtype: str) -> Var:
+def buffer_of(name: str, shape: Sequence[int | Expr], dtype: str) -> Var:
     """Declare a compact buffer, indexed by int64 like all others."""
-    return tirx.decl_buffer([int64(extent) for extent in shape], dtype, name)
+    return tirx.decl_buffer([int64(int(extent)) for extent in shape], dtype, name)
 
 
 def all_of(buffer: Var) -> TensorRegion:

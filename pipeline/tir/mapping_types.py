@@ -181,11 +181,9 @@ def _reads_once(store: Store, load: TensorLoad, masks: tuple) -> bool:
     count = 0
     try:
         for grid in chunks(store.loops, store.bindings):
-            places = np.broadcast_to(grid.flat(load.indices, load.source), grid.shape)
-            where = grid.mask(masks)
-            places = places if where is True else places[np.broadcast_to(where, grid.shape)]
+            (places,) = grid.select(masks, grid.flat(load.indices, load.source))
             count += places.size
-            seen[places.ravel()] = True
+            seen[places] = True
     except (Unknown, IndexError):
         return False
     return count == int(seen.sum())

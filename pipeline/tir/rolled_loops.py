@@ -7,7 +7,10 @@ for c, i:                                  for j in 0…3, unrolled: 12 sums, 4 
 from __future__ import annotations
 
 import tvm_ffi
-from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+from tvm.tirx import Add, BufferStore, For, IntImm, Mul, PrimFunc, Stmt
+
+from .expressions import collect
+from .loop_nests import with_fields
 
 #: annotation of a marked loop
 ROLLED = "passfit.rolled"
@@ -24,13 +27,14 @@ def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
     def mark(loop: For) -> For:
         if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= MOST_STEPS:
             return loop
-        if has_serial_loop(loop.body) or not _sums(loop.body):
-            return loop
-        return For(
-            loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, annotations={**loop.annotations, ROLLED: 1}
-        )
+        return loop if has_serial_loop(loop.body) or not _sums(loop.body) else rolled(loop)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, mark)))
+
+
+def rolled(loop: For) -> For:
+    """Mark a loop."""
+    return with_fields(loop, annotations={**loop.annotations, ROLLED: 1})
 
 
 def is_rolled(loop: For) -> bool:
@@ -39,9 +43,7 @@ def is_rolled(loop: For) -> bool:
 
 def has_serial_loop(stmt: Stmt) -> bool:
     """Return whether a serial loop of several steps is in a statement."""
-    found: list[bool] = []
-    tvm_ffi.structural_walk(stmt, [(For, lambda loop: found.append(int(loop.kind) == _SERIAL and not _is_once(loop)))])
-    return any(found)
+    return any(int(loop.kind) == _SERIAL and not _is_once(loop) for loop in collect(stmt, For))
 
 
 def _is_once(loop: For) -> bool:
@@ -50,11 +52,5 @@ def _is_once(loop: For) -> bool:
 
 def _sums(stmt: Stmt) -> bool:
     """Return whether a store inside adds a product to its own element."""
-    found: list[bool] = []
-
-    def see(store: BufferStore) -> None:
-        total = store.value
-        found.append(type(total).__name__ == "Add" and type(total.b).__name__ == "Mul")
-
-    tvm_ffi.structural_walk(stmt, [(BufferStore, see)])
-    return any(found)
+    values = (store.value for store in collect(stmt, BufferStore))
+    return any(isinstance(total, Add) and isinstance(total.b, Mul) for total in values)

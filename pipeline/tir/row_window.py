@@ -20,10 +20,10 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
 from ..program import Follows, Rows
-from .expressions import loads, uses
+from .expressions import collect, loads, uses
 from .index_grid import RoughGrid, Unknown
 from .inlining import inlined
-from .loop_nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
+from .loop_nests import analyzer_of, blocks_of, change_nest, fresh_axes, kernel_of, resized, simple, simplified
 
 _SPATIAL = 0
 #: largest number of rows: each is analysed by itself
@@ -65,14 +65,11 @@ def tensors_of(kernel: PrimFunc) -> list[Var]:
 
 def calls_of(kernel: PrimFunc) -> tuple[Var, int] | None:
     """Return the number that a kernel of rows takes, and how many there are: it bounds them. None for another kernel."""
-    found: list[int] = []
     number = next((param for param in kernel.params if getattr(param.ty, "shape", None) is None), None)
     if number is None:
         return None
-    tvm_ffi.structural_walk(
-        kernel.body, (tirx.Min, lambda each: found.append(int(each.b) + 1) if each.a.same_as(number) else None)
-    )
-    return number, max(found, default=1)
+    bounds = (each for each in collect(kernel.body, tirx.Min) if each.a.same_as(number))
+    return number, max((int(each.b) + 1 for each in bounds), default=1)
 
 
 def takes_a_row(kernel: PrimFunc) -> bool:
@@ -272,13 +269,9 @@ class RowDependence:
     ) -> Stmt:
         """Build one nest of a window; `starts` maps each new buffer to its axis and its first row."""
         span = self.spans.get(nest.store.buffer)
-        axes = [
-            axis_like(axis, span.count(count) if span and axis.var.same_as(nest.row) else int(axis.dom.extent))
-            for axis in nest.block.iter_vars
-        ]
-        values: dict[Var, Expr] = {old.var: new.var for old, new in zip(nest.block.iter_vars, axes)}
-        if span is not None and nest.row is not None:
-            values[nest.row] = values[nest.row] + span.start(first)
+        rows = {nest.row: span.count(count)} if span is not None and nest.row is not None else {}
+        axes, values = fresh_axes(nest.block, rows)
+        values |= {row: values[row] + span.start(first) for row in rows if span is not None}
         # keep the row axis in the indices, even with one value: tiling matches it
         analyzer = analyzer_of([new for old, new in zip(nest.block.iter_vars, axes) if not old.var.same_as(nest.row)])
 
@@ -297,5 +290,4 @@ class RowDependence:
                 ],
             )
 
-        init = None if nest.block.init is None else rewritten(nest.block.init)
-        return nest_of(axes, nest.block.name_hint, rewritten(nest.store), init)
+        return change_nest(nest.block, axes, rewritten)

@@ -8,6 +8,8 @@ from functools import lru_cache
 import tvm_ffi
 from tvm.tirx import IntImm, PrimFunc
 
+from .expressions import collect
+
 
 def structural_key(kernel: PrimFunc, *others: object) -> str:
     """Return 32 digits, the same in every process, for a kernel and for `others`, identified by their repr.
@@ -21,6 +23,4 @@ def structural_key(kernel: PrimFunc, *others: object) -> str:
 @lru_cache(1 << 12)
 def _parts(kernel: PrimFunc) -> tuple[int, list[int]]:
     """Return TVM's hash and all integers of a kernel, in order."""
-    numbers: list[int] = []
-    tvm_ffi.structural_walk(kernel, (IntImm, lambda each: numbers.append(each.value)))
-    return tvm_ffi.structural_hash(kernel), numbers
+    return tvm_ffi.structural_hash(kernel), [each.value for each in collect(kernel, IntImm)]

@@ -6,14 +6,13 @@ import math
 from functools import lru_cache
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import IRModule
-from tvm.tirx import PrimFunc, Stmt
+from tvm.tirx import PrimFunc
 
 from ..memory import ALIGNMENT
 from ..memory.liveness import aligned
-from .expressions import dtype_bytes
+from .expressions import collect, dtype_bytes
 from .lowering.flatten_buffers import flatten_buffers
 from .lowering.float_differences import float_differences
 from .lowering.strict_comparisons import strict_comparisons
@@ -30,7 +29,11 @@ def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
     """
     if not held_bytes(kernel):
         return 0
-    return sum(_allocations(until_storage_rewrite(kernel).body, threads))
+    body = until_storage_rewrite(kernel).body
+    parallel = [loop for loop in collect(body, tirx.For) if int(loop.kind) == _PARALLEL]
+    shared = {each.buffer for loop in parallel for each in collect(loop.body, tirx.AllocBuffer)}
+    allocated = [each.buffer for each in collect(body, tirx.AllocBuffer)]
+    return sum(buffer_bytes(each) * (threads if each in shared else 1) for each in allocated)
 
 
 @lru_cache(1 << 12)
@@ -40,15 +43,8 @@ def held_bytes(kernel: PrimFunc) -> int:
     This bounds its workspace for one thread, and equals it when all are in use at once. It avoids TVM's own passes,
     which take half a second for an unrolled kernel.
     """
-    found: list[int] = []
-    tvm_ffi.structural_walk(
-        kernel.body,
-        [
-            (s_tir.SBlock, lambda block: found.extend(map(buffer_bytes, block.alloc_buffers))),
-            (tirx.AllocBuffer, lambda each: found.append(buffer_bytes(each.buffer))),
-        ],
-    )
-    return sum(found)
+    own = [buffer for block in collect(kernel.body, s_tir.SBlock) for buffer in block.alloc_buffers]
+    return sum(map(buffer_bytes, [*own, *(each.buffer for each in collect(kernel.body, tirx.AllocBuffer))]))
 
 
 def flattening_passes() -> list[tvm.transform.Pass]:
@@ -92,21 +88,6 @@ def until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
     target = tvm.target.Target("llvm")
     bound = kernel.with_attr("global_symbol", "main").with_attr("target", tvm.target.Target(target, host=target))
     return tvm.transform.Sequential(flattening_passes())(IRModule({"main": bound}))["main"]
-
-
-def _allocations(stmt: Stmt, threads: int) -> list[int]:
-    sizes = []
-    if isinstance(stmt, tirx.For) and int(stmt.kind) == _PARALLEL:
-        return [threads * size for size in _allocations(stmt.body, 1)]
-    if isinstance(stmt, tirx.AllocBuffer):
-        sizes.append(buffer_bytes(stmt.buffer))
-    for part in ("body", "then_case", "else_case"):
-        inner = getattr(stmt, part, None)
-        if inner is not None:
-            sizes += _allocations(inner, threads)
-    for inner in getattr(stmt, "seq", ()):
-        sizes += _allocations(inner, threads)
-    return sizes
 
 
 def buffer_bytes(buffer: tirx.Buffer) -> int:

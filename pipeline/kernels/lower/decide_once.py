@@ -13,7 +13,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import is_choice, loads, replaced
+from ...tir.expressions import collect, is_choice, loads, replaced
 from ...tir.loop_nests import kernel_of, renewed, statements
 from ...tir.switches import switchable
 
@@ -35,29 +35,11 @@ def _decide(nest: Stmt, number: Var) -> Stmt:
     """Hoist the choices of a nest by the number."""
     if not isinstance(nest, For):
         return nest
-    single: dict[Var, Expr] = {}
-
-    def loop(each: For) -> None:
-        if _is_one(each.extent):
-            single[each.loop_var] = each.min
-
-    def block(each: SBlock) -> None:
-        single.update({axis.var: axis.dom.min for axis in each.iter_vars if _is_one(axis.dom.extent)})
-
-    choices: list[Expr] = []
-    tvm_ffi.structural_walk(
-        nest,
-        [
-            (For, loop),
-            (SBlock, block),
-            (Call, lambda each: choices.append(each.args[0]) if _chooses_operand(each) else None),
-        ],
-    )
-    asked = [
-        condition
-        for condition in (replaced(each, single) for each in choices)
-        if {*undefined_vars(condition)} == {number}
-    ]
+    single = {loop.loop_var: loop.min for loop in collect(nest, For) if _is_one(loop.extent)}
+    axes = (axis for block in collect(nest, SBlock) for axis in block.iter_vars)
+    single |= {axis.var: axis.dom.min for axis in axes if _is_one(axis.dom.extent)}
+    choices = (replaced(each.args[0], single) for each in collect(nest, Call) if _chooses_operand(each))
+    asked = [condition for condition in choices if {*undefined_vars(condition)} == {number}]
     if not asked:
         return nest
 
@@ -73,7 +55,7 @@ def _decide(nest: Stmt, number: Var) -> Stmt:
 
 def _chooses_operand(call: Call) -> bool:
     """Return whether a call chooses between operands. Padding stays: a copy of the loops for each row of a window is long."""
-    return is_choice(call) and all(any(True for _ in loads(value)) for value in call.args[1:])
+    return is_choice(call) and all(map(loads, call.args[1:]))
 
 
 def _is_one(extent: Expr) -> bool:

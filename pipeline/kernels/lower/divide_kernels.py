@@ -35,13 +35,18 @@ def divide_kernels(lowered: Lowered) -> Lowered:
     }
     free = {name: frozenset[int]() if name in lowered.rows else private[name] for name in sorted(private.keys() - kept)}
     found = {name: stages for name, own in free.items() if (stages := faster_stages(lowered.kernels[name], own))}
-    return _Division(lowered, found).lowered() if found else lowered
+    return divide(lowered, found)
+
+
+def divide(lowered: Lowered, stages: Mapping[str, Sequence[Stage]], ends: Sequence[str] = ()) -> Lowered:
+    """Divide kernels into stages, whose names end with `ends`, or are numbered."""
+    return _Division(lowered, stages, ends).lowered() if stages else lowered
 
 
 class _Division:
     """Divide kernels into their stages: `names` are those of each, `rows` where the rows of those lie that compute rows."""
 
-    def __init__(self, lowered: Lowered, stages: Mapping[str, Sequence[Stage]]):
+    def __init__(self, lowered: Lowered, stages: Mapping[str, Sequence[Stage]], ends: Sequence[str]):
         self.given, self.stages = lowered, stages
         self.kernels = {name: kernel for name, kernel in lowered.kernels.items() if name not in stages}
         self.rows = {name: each for name, each in lowered.rows.items() if name not in stages}
@@ -49,8 +54,8 @@ class _Division:
         for name, parts in stages.items():
             places: list[RowPlace | None] = list(lowered.rows[name].places[:-1]) if name in lowered.rows else []
             self.names[name] = []
-            for number, part in enumerate(parts, 1):
-                own = free_name(f"{name}_{number}", self.kernels)
+            for number, part in enumerate(parts):
+                own = free_name(f"{name}_{ends[number] if ends else number + 1}", self.kernels)
                 self.kernels[own] = part.kernel
                 self.names[name].append(own)
                 if name in lowered.rows:

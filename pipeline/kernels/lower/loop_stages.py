@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import tvm_ffi
-from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS
-from ...tir.expressions import loads, uses
+from ...tir.expressions import collect, loads, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, kernel_of, reshaped, statements
+from ...tir.loop_nests import int64, kernel_of, move_accesses, reshaped, statements
 
 
 def is_loop(kernel: PrimFunc) -> bool:
@@ -73,7 +72,7 @@ def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel
         buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]])
         for buffer in buffers
     }
-    body = _read_whole(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
+    body = move_accesses(block.body, alone, lambda buffer, indices: indices[len(slices[buffer]) :])
     kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr(
         "tirx.noalias", True
     )
@@ -103,29 +102,37 @@ def accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
     for load in loads(block.body):
         if load.source not in own:
             found.setdefault(load.source, []).append(load.indices)
-    for store in _stores(block):
+    for store in collect(block.body, BufferStore):
         if store.buffer not in own:
             found.setdefault(store.buffer, []).append(store.indices)
-    return found
-
-
-def _stores(block: SBlock) -> list[BufferStore]:
-    found: list[BufferStore] = []
-    tvm_ffi.structural_walk(block.body, [(BufferStore, found.append)])
     return found
 
 
 def buffers_written(block: SBlock) -> list[Var]:
     """List the buffers a block writes that are not its own."""
     own = _own(block)
-    return list(dict.fromkeys(store.buffer for store in _stores(block) if store.buffer not in own))
+    return list(dict.fromkeys(store.buffer for store in collect(block.body, BufferStore) if store.buffer not in own))
 
 
 def _own(block: SBlock) -> set[Var]:
     """Collect the buffers of a block and of the blocks inside."""
-    found = set(block.alloc_buffers)
-    tvm_ffi.structural_walk(block.body, [(SBlock, lambda inner: found.update(inner.alloc_buffers))])
-    return found
+    return {buffer for each in (block, *collect(block.body, SBlock)) for buffer in each.alloc_buffers}
+
+
+def slice_index(number: Var, trips: int, direction: int) -> Expr:
+    """Return the index of a trip's slice, by the `number` of the trip: from the start, or from the end."""
+    return number if direction > 0 else int64(trips - 1) - number
+
+
+def direction_of(accesses: Sequence[Sequence[Expr]], number: Var, trips: int) -> int | None:
+    """Return the direction in which accesses take the slice of a trip; None if they take none, 0 for other forms."""
+    indices = [index for each in accesses for index in each if uses(index, number)]
+    if not indices:
+        return None
+    for way in (1, -1):
+        if all(tvm_ffi.structural_equal(index, slice_index(number, trips, way)) for index in indices):
+            return way
+    return 0
 
 
 def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple[Expr, ...]:
@@ -139,24 +146,3 @@ def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple
     ):
         raise Unknown("a buffer is read in slices of other iterations")
     return first
-
-
-def _read_whole(body: Stmt, alone: Mapping[Var, tuple[Var, int]]) -> Stmt:
-    """Rewrite accesses to slices of buffers as accesses to whole buffers."""
-
-    def load(each: TensorLoad) -> TensorLoad:
-        if each.source not in alone:
-            return each
-        buffer, sliced = alone[each.source]
-        return tirx.BufferLoad(buffer, list(each.indices)[sliced:])
-
-    def store(each: BufferStore) -> BufferStore:
-        if each.buffer not in alone:
-            return each
-        buffer, sliced = alone[each.buffer]
-        return BufferStore(buffer, each.value, list(each.indices)[sliced:])
-
-    def region(each: TensorRegion) -> TensorRegion:
-        return all_of(alone[each.source][0]) if each.source in alone else each
-
-    return tvm_ffi.structural_map(body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])

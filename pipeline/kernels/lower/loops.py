@@ -10,11 +10,10 @@ A stage reads and writes slices of the present trip; alone, they are whole tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import PrimFunc
@@ -24,9 +23,8 @@ from ...program import DTYPE_BYTES, Buffer, Guard, Loop, Port, Program, Step, Te
 from ...program.free_name import free_name
 from ...tir.in_place.analysis import takes_addresses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import int64
 from ...tir.memoise import memoise_by_structure
-from .loop_stages import is_loop, is_loop_body, loop_parts, read_in_rows, stage_alone
+from .loop_stages import direction_of, is_loop, is_loop_body, loop_parts, read_in_rows, stage_alone
 
 
 def take_apart(program: Program, kernels: Mapping[str, PrimFunc]) -> tuple[Program, dict[str, PrimFunc]]:
@@ -187,7 +185,7 @@ class _Reader:
             inner = _Reader(kernel).taken()
             names = {old: free_name(f"{name}_{old}", self.kernels) for old in inner.kernels}
             self.kernels |= {names[old]: each for old, each in inner.kernels.items()}
-            body = _rename(inner.loop.body, names)
+            body = inner.loop.body.with_calls(lambda _, step: replace(step, kernel=names[step.kernel]))
             self.steps.append(replace(inner.loop, kernel=name, reads=reads, writes=writes, guard=guard, body=body))
         else:
             self.kernels[name] = kernel
@@ -234,16 +232,7 @@ class _Reader:
 
     def _direction(self, index: Sequence[Expr]) -> int:
         """Return 1 or -1 for the slice of the present trip, forwards or backwards; 0 for a whole value."""
-        if not index:
-            return 0
-        directions = {1: self.number, -1: int64(self.trips - 1) - self.number}
-        for direction, wanted in directions.items():
-            if tvm_ffi.structural_equal(index[0], wanted):
-                return direction
-        raise Unknown("a slice is of another trip")
-
-
-def _rename(body: Program, names: Mapping[str, str]) -> Program:
-    """Rename the kernels of a body, in loops too."""
-    rename: Callable[[Program, Step], Step] = lambda _, step: replace(step, kernel=names[step.kernel])  # noqa: E731
-    return body.with_calls(rename)
+        direction = direction_of([index[:1]], self.number, self.trips)
+        if index and not direction:
+            raise Unknown("a slice is of another trip")
+        return direction or 0

@@ -18,7 +18,7 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, PrimFunc, Select, Stmt
 
 from ...memory.streaming.growth import rows_first
-from ...tir.expressions import is_among, replaced
+from ...tir.expressions import collect, is_among, replaced
 from ...tir.loop_nests import all_of, buffer_of, int64
 
 
@@ -202,8 +202,7 @@ def choose_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
 
     `conditions` are those by which loads choose.
     """
-    found: list[Select] = []
-    tvm_ffi.structural_walk(store.value, (Select, found.append))
+    found = collect(store.value, Select)
     alike = (_are_bytes(each) and tvm_ffi.structural_equal(each.condition, found[0].condition) for each in found)
     if not found or not all(alike) or not is_among(found[0].condition, conditions):
         return store

@@ -7,12 +7,12 @@ middle of a buffer are aligned to their elements, not to the 64 bytes TVM counts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, PrimFunc
 
 from ...memory import ALIGNMENT
@@ -20,7 +20,7 @@ from ...program import DTYPE_BYTES, Loop, Overlay, Program, Step, View
 from ...program.free_name import free_name
 from ...tir.expressions import replaced
 from ...tir.in_place.analysis import is_kept
-from ...tir.loop_nests import all_of, flat_index, int64
+from ...tir.loop_nests import flat_index, int64, move_accesses
 from ...tir.row_window import takes_a_row, tensors_of
 from ..schedule.candidates import is_scheduled
 from .lower import Lowered
@@ -128,50 +128,36 @@ def _read_in_place(kernel: PrimFunc, reads: int, overlays: tuple[Overlay, ...]) 
     if not overlays:
         return kernel
     params = tensors_of(kernel)
-    results = {overlay.read: params[reads + overlay.write] for overlay in overlays}
-    shifts = {overlay.read: overlay.shift for overlay in overlays}
+    results = {params[each.read]: params[reads + each.write] for each in overlays}
+    shifts = {params[each.read]: each.shift for each in overlays}
+
+    def place(operand: Var, indices: Sequence[Expr]) -> list[Expr]:
+        """Return the indices in the result of an element of an operand."""
+        result = results[operand]
+        elements = shifts[operand] // DTYPE_BYTES[str(result.ty.dtype)]
+        return _same_element(indices, operand.ty.shape, result.ty.shape, elements)
+
     if is_scheduled(kernel) or takes_a_row(kernel):
-        return _read_rows_in_place(kernel, results, shifts)
-    kept = {each.read for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
+        return kernel.with_body(move_accesses(kernel.body, results, place))
+    kept = {
+        params[each.read] for each in overlays if is_kept(kernel, each.read, results[params[each.read]], each.shift)
+    }
 
     def from_result(store: BufferStore) -> BufferStore:
-        def replaced(load: TensorLoad) -> TensorLoad:
-            for read, result in results.items():
-                if load.source.same_as(kernel.params[read]):
-                    if read in kept or not store.buffer.same_as(result):
-                        return _own_element(load, result, shifts[read])
-                    value = tirx.BufferLoad(result, store.indices)
-                    same = str(value.ty.dtype) == str(load.ty.dtype)
-                    return value if same else tirx.reinterpret(load.ty.dtype, value)
-            return load
+        def read_result(load: TensorLoad) -> Expr:
+            result = results.get(load.source)
+            if result is None:
+                return load
+            if load.source in kept or not store.buffer.same_as(result):
+                return tirx.BufferLoad(result, place(load.source, load.indices))
+            value = tirx.BufferLoad(result, store.indices)
+            same = str(value.ty.dtype) == str(load.ty.dtype)
+            return value if same else tirx.reinterpret(load.ty.dtype, value)
 
-        value = tvm_ffi.structural_map(store.value, (TensorLoad, replaced))
+        value = tvm_ffi.structural_map(store.value, (TensorLoad, read_result))
         return BufferStore(store.buffer, value, store.indices)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (BufferStore, from_result)))
-
-
-def _own_element(load: TensorLoad, result: Var, shift: int) -> TensorLoad:
-    """Load the element of an operand that is stored `shift` bytes into a result."""
-    elements = shift // DTYPE_BYTES[str(result.ty.dtype)]
-    return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, elements))
-
-
-def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Mapping[int, int]) -> PrimFunc:
-    """Load an in-place operand of a kernel of rows from its byte in the result."""
-    params = tensors_of(kernel)
-
-    def replaced(load: TensorLoad) -> TensorLoad:
-        for read, result in results.items():
-            if load.source.same_as(params[read]):
-                return _own_element(load, result, shifts[read])
-        return load
-
-    def widen(region: TensorRegion) -> TensorRegion:
-        result = next((result for read, result in results.items() if region.source.same_as(params[read])), None)
-        return region if result is None else all_of(result)
-
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, [(TensorLoad, replaced), (TensorRegion, widen)]))
 
 
 def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr], shift: int = 0) -> list[Expr]:

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import TensorLoad, Var
+from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ...errors import SequenceError
 from ...memory.streaming.region import Region
 from ...program import Program
+from ...program.free_name import free_name
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import blocks_of, kernel_of, nest_of, reshaped
+from ...tir.loop_nests import blocks_of, change_nest, kernel_of, move_accesses, reshaped
 from ..lower.lower import Lowered
 from ..schedule.candidates import is_scheduled
 from ..weights.read_repacked import read_repacked
@@ -67,7 +66,7 @@ def digest_of(program: Program) -> str:
     return hashlib.sha256(repr((steps, program.tensors)).encode()).hexdigest()[:16]
 
 
-def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
+def channels_last(lowered: Lowered, steps: Iterable[int]) -> Lowered:
     """Store the results of `steps`, by number, with channels last.
 
     Raises SequenceError for a result that cannot, or a kernel unable to read it so.
@@ -89,12 +88,12 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
             continue
         if (step.kernel, places) not in made:
             try:
-                kernel, asked = with_channels_last(whole_kernel(lowered, step.kernel), places, own[step.kernel])
+                if step.kernel not in lowered.kernels:
+                    raise Unknown("it is a loop")
+                kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
             except Unknown as error:
                 raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
-            name = f"{step.kernel}_last"
-            while name in kernels:
-                name += "_"
+            name = free_name(f"{step.kernel}_last", kernels)
             made[step.kernel, places], kernels[name] = (name, asked), kernel
         name, asked = made[step.kernel, places]
         repacks |= {program.tensors[step.reads[each.parameter]].weight_number: each for each in asked}
@@ -109,16 +108,19 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
 
 
-def rewritable(
+def move_results(
     lowered: Lowered,
-    writers: Mapping[int, int],
-    possible: Callable[[Lowered, str, frozenset[int], frozenset[int]], bool],
-) -> set[int]:
-    """Choose among results, by tensor, the steps whose result all kernels can write and read with channels last.
+    wanted: Callable[[int, int], bool],
+    possible: Callable[[PrimFunc, frozenset[int], frozenset[int]], bool],
+) -> Lowered:
+    """Store results with channels last that all kernels can write and read so.
 
-    `possible` tells it of a kernel, the positions of such operands, and those of its own weights.
+    `wanted` chooses among them by tensor and step. `possible` tells it of a kernel, the positions of such operands, and
+    those of its own weights; loops keep the layouts of their tensors.
     """
-    program, chosen = lowered.program, dict(writers)
+    program, kernels = lowered.program, lowered.kernels
+    movable = movable_results(program).items()
+    chosen = {tensor: step for tensor, step in movable if tensor not in lowered.last and wanted(tensor, step)}
     own = own_weights(program)
     known: dict[tuple[str, frozenset[int]], bool] = {}
     again = True
@@ -128,12 +130,14 @@ def rewritable(
             tensors = (*step.reads, *step.writes)
             places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
             if places and (step.kernel, places) not in known:
-                known[step.kernel, places] = possible(lowered, step.kernel, places, own[step.kernel])
+                known[step.kernel, places] = step.kernel in kernels and possible(
+                    kernels[step.kernel], places, own[step.kernel]
+                )
             if places and not known[step.kernel, places]:
                 again = True
                 for place in places:
                     chosen.pop(tensors[place], None)
-    return set(chosen.values())
+    return channels_last(lowered, chosen.values()) if chosen else lowered
 
 
 def follow_tensors(region: Region, before: Lowered, after: Lowered) -> Region:
@@ -157,13 +161,6 @@ def own_weights(program: Program) -> dict[str, frozenset[int]]:
     for owner, step, _ in program.calls():
         found[step.kernel] &= {n for n, tensor in enumerate(step.reads) if readers[owner.tensors[tensor].weight] == 1}
     return defaultdict(frozenset, found)
-
-
-def whole_kernel(lowered: Lowered, name: str) -> PrimFunc:
-    """Return the kernel of a step. Raises Unknown for a loop, whose tensors keep their layouts."""
-    if name not in lowered.kernels:
-        raise Unknown("it is a loop")
-    return lowered.kernels[name]
 
 
 def with_channels_last(
@@ -237,18 +234,13 @@ def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object
             raise Unknown("an access has another number of indices than its buffer")
         return move_channels_last(list(indices)) if buffer in moved else list(indices)
 
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(made.get(each.source, each.source), placed(each.source, each.indices))
-
     def store(each: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
-        return BufferStore(made[each.buffer], value, placed(each.buffer, each.indices))
+        return move_accesses(each, made, placed)
 
-    body = store(block.body)
     axes = list(block.iter_vars)
     if block.body.buffer in moved:
-        axes = _as_written(axes, body)
-    return nest_of(axes, block.name_hint, body, None if block.init is None else store(block.init))
+        axes = _as_written(axes, store(block.body))
+    return change_nest(block, axes, store)
 
 
 def _as_written(axes: list[IterVar], store: BufferStore) -> list[IterVar]:

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock
 
-from ...tir.expressions import loads, uses
+from ...tir.expressions import loads
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import block_of, int64, statements
-from ..lower.loop_stages import accesses_of, buffers_written
+from ...tir.loop_nests import block_of, statements
+from ..lower.loop_stages import accesses_of, buffers_written, direction_of
 
 
 class Nest(NamedTuple):
@@ -27,11 +26,6 @@ class Nest(NamedTuple):
     def target(self) -> Var:
         """Return the buffer that the nest writes."""
         return block_of(statements(self.stage.body)[self.number]).body.buffer
-
-
-def slice_index(number: Var, trips: int, direction: int) -> Expr:
-    """Return the index of a trip's slice, by the `number` of the trip: from the start, or from the end."""
-    return number if direction > 0 else int64(trips - 1) - number
 
 
 def nests_first(
@@ -109,14 +103,3 @@ def _sums_over_shared(block: SBlock, number: Var, trips: int, changed: set[Var])
         source not in changed and direction_of(indices, number, trips) is None
         for source, indices in sources_of(block).items()
     )
-
-
-def direction_of(accesses: Sequence[Sequence[Expr]], number: Var, trips: int) -> int | None:
-    """Return the direction in which accesses take the slice of a trip; None if they take none, 0 for other forms."""
-    indices = [index for each in accesses for index in each if uses(index, number)]
-    if not indices:
-        return None
-    for way in (1, -1):
-        if all(tvm_ffi.structural_equal(index, slice_index(number, trips, way)) for index in indices):
-            return way
-    return 0

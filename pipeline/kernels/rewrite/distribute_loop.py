@@ -17,21 +17,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, Range, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATIONS, Place, copy_stage, loop_of, stage_block
 from ...support.divisors import divisors
-from ...tir.expressions import loads, replaced, uses
+from ...tir.expressions import collect, loads, replaced, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, int64, reshaped, sequence, statements
+from ...tir.loop_nests import int64, kernel_of, move_accesses, reshaped, sequence, statements, with_fields
 from ...tir.memoise import memoise_by_structure
-from ..lower.loop_stages import accesses_of, is_loop_body, loop_parts
+from ..lower.loop_stages import accesses_of, direction_of, is_loop_body, loop_parts, slice_index
 from ..lower.loops import can_take_apart
-from .distributable_nests import Nest, direction_of, nests_first, slice_index, sources_of
+from .distributable_nests import Nest, nests_first, sources_of
 
 _SERIAL, _SPATIAL = 0, 0
 
@@ -55,9 +53,7 @@ def distribute_loop(kernel: PrimFunc, trips: int) -> Distributed | None:
     except Unknown:
         return None
     params = [rewriter.buffers.get(each, each) for each in kernel.params]
-    root = SBlock([], [], [], "root", stmt, alloc_buffers=own)
-    made = PrimFunc(params, SBlockRealize([], tirx.const(True), root), attrs=kernel.attrs)
-    made = made.with_attr(ITERATIONS, int(statements(stmt)[-1].extent))
+    made = kernel_of(params, [stmt], own, kernel.attrs).with_attr(ITERATIONS, int(statements(stmt)[-1].extent))
     shapes = {
         number: tuple(map(int, new.ty.shape))
         for number, (old, new) in enumerate(zip(kernel.params, params))
@@ -199,7 +195,7 @@ class _Rewriter:
     def _bind(self, stmt: Stmt, batched: _Loop | None = None, place: Var | None = None) -> Stmt:
         """Rewrite accesses; in a nest that runs first, slices and values of its loop are at their `place` in memory."""
 
-        def at(buffer: Var, indices: Sequence[Expr]) -> list[Expr] | None:
+        def at(buffer: Var, indices: Sequence[Expr]) -> Sequence[Expr]:
             if buffer in self._values:
                 loop = self._values[buffer]
                 inside = place if loop is batched else None
@@ -215,20 +211,10 @@ class _Rewriter:
                         return [*indices[:axis], *loop.slice_at(way, inside), *indices[axis + 1 :]]
             if buffer in self._axes:
                 raise Unknown("a divided sequence is read by something else than the number of a trip")
-            return None
+            return indices
 
-        def load(each: TensorLoad) -> TensorLoad:
-            found = at(each.source, each.indices)
-            return each if found is None else tirx.BufferLoad(self.buffers.get(each.source, each.source), found)
-
-        def store(each: BufferStore) -> BufferStore:
-            found = at(each.buffer, each.indices)
-            return each if found is None else BufferStore(self.buffers.get(each.buffer, each.buffer), each.value, found)
-
-        def region(each: TensorRegion) -> TensorRegion:
-            return all_of(self.buffers[each.source]) if each.source in self.buffers else each
-
-        return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+        accessed = [*(load.source for load in loads(stmt)), *(store.buffer for store in collect(stmt, BufferStore))]
+        return move_accesses(stmt, {each: self.buffers.get(each, each) for each in accessed} | self.buffers, at)
 
 
 def _carried(stages: Sequence[SBlock]) -> list[Var]:
@@ -236,24 +222,16 @@ def _carried(stages: Sequence[SBlock]) -> list[Var]:
     written: set[Var] = set()
     read: dict[Var, None] = {}
 
-    def see(block: SBlock) -> None:
+    for block in (each for stage in stages for each in collect(stage, SBlock)):
         if isinstance(block.body, BufferStore):
             read.update(dict.fromkeys(source for source in sources_of(block) if source not in written))
             written.add(block.body.buffer)
-
-    for stage in stages:
-        tvm_ffi.structural_walk(stage, (SBlock, see))
     return [buffer for buffer in read if buffer in written]
 
 
 def _add_axis(nest: Stmt, axis: Var, count: Var, extent: int) -> Stmt:
     """Give the block of a loop nest one more axis, its first, of a loop around it."""
     if isinstance(nest, For):
-        return For(
-            nest.loop_var, nest.min, nest.extent, nest.kind, _add_axis(nest.body, axis, count, extent),
-            nest.thread_binding, nest.annotations, nest.step,
-        )  # fmt: skip
-    block = nest.block
-    axes = [IterVar(Range(0, int64(extent)), axis, _SPATIAL), *block.iter_vars]
-    made = SBlock(axes, block.reads, block.writes, block.name_hint, block.body, block.init)
+        return with_fields(nest, body=_add_axis(nest.body, axis, count, extent))
+    made = with_fields(nest.block, iter_vars=[IterVar(Range(0, int64(extent)), axis, _SPATIAL), *nest.block.iter_vars])
     return SBlockRealize([count, *nest.iter_values], nest.predicate, made)

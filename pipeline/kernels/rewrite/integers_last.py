@@ -31,15 +31,7 @@ from ..rules.integer.rows import (
 )
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
-from .channels_last import (
-    CHANNELS,
-    channels_last,
-    follow_tensors,
-    movable_results,
-    rewritable,
-    whole_kernel,
-    with_channels_last,
-)
+from .channels_last import CHANNELS, follow_tensors, move_results, with_channels_last
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
@@ -65,14 +57,12 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
     """
     if not (lowered.machine.pairs or lowered.machine.quads or lowered.machine.dots):
         return lowered
-    program = lowered.program
-    writers = {
-        tensor: step
-        for tensor, step in movable_results(program).items()
-        if step in steps and program.tensors[tensor].dtype in _DTYPES and tensor not in lowered.last | set(kept)
-    }
-    chosen = rewritable(lowered, writers, _possible)
-    return channels_last(lowered, chosen) if chosen else lowered
+    tensors, machine = lowered.program.tensors, lowered.machine
+    return move_results(
+        lowered,
+        lambda tensor, step: step in steps and tensors[tensor].dtype in _DTYPES and tensor not in kept,
+        lambda kernel, places, weights: _may_move(kernel, places, weights, machine),
+    )
 
 
 def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
@@ -83,18 +73,9 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
     return moved, follow_tensors(region, lowered, moved)
 
 
-def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
-    """Return whether a kernel may be rewritten, and is no slower then by the rules for it."""
-    try:
-        plain = whole_kernel(lowered, kernel)
-    except Unknown:
-        return False
-    return _may_move(plain, places, weights, lowered.machine)
-
-
 @memoise_by_structure
 def _may_move(kernel: PrimFunc, places: frozenset[int], weights: frozenset[int], machine: Machine) -> bool:
-    """Return whether a kernel may have channels last at `places`: most of a search, were it not remembered.
+    """Return whether a kernel may be rewritten, and is no slower then: most of a search, were it not remembered.
 
     Sums of floats keep their order, by which machines that keep planes add too.
     """

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Range, Var
+from tvm.ir import Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import COMBINED, loads, replaced
+from ...tir.expressions import COMBINED, loads, reads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of, simple
+from ...tir.loop_nests import blocks_of, covers, fresh_axes, kernel_of, nest_of, simple, spatial_axes
 from ...tir.row_window import RowDependence, RowNest, Span
 
-_SPATIAL, _REDUCE = 0, 2
+_REDUCE = 2
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,8 @@ class _Reduction:
         found.add(RowNest(self.total, self._row(param, axis)))
         for block in reversed(self.padding):
             found.follow(block)
-        late = [] if self.last is None else loads(self.last.body.value)
-        if (
-            not found.is_followed(param)
-            or found.dims[param] != axis
-            or any(load.source.same_as(param) for load in late)
-        ):
+        late = self.last is not None and reads(self.last.body.value, param)
+        if not found.is_followed(param) or found.dims[param] != axis or late:
             raise Unknown("the operand is needed whole")
         follows, extent = found.follows(param), int(param.ty.shape[axis])
         if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):
@@ -102,7 +98,7 @@ class _Reduction:
     def _row(self, param: Var, axis: int) -> Var:
         """Find the reduction axis that walks the rows of the operand or its padded copy."""
         padded = [each.body for each in self.padding]
-        sources = [param, *(each.buffer for each in padded if any(x.source.same_as(param) for x in loads(each.value)))]
+        sources = [param, *(each.buffer for each in padded if reads(each.value, param))]
         reduced = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]
         for load in loads(self.total.body.value):
             # a copy of another rank is not padding: it has no such axis
@@ -128,10 +124,7 @@ class _Reduction:
         return kernel_of(params, [*nests, so_far], [*own, added], self.kernel.attrs)
 
     def _accumulate(self, first: Var, before: Var, added: Var, after: Var) -> Stmt:
-        axes = [
-            IterVar(Range(0, extent), Var(f"v_i{place}", "int64"), _SPATIAL)
-            for place, extent in enumerate(after.ty.shape)
-        ]
+        axes = spatial_axes([int(extent) for extent in after.ty.shape])
         at = [axis.var for axis in axes]
         so_far = tirx.if_then_else(first == 0, self.total.init.value, tirx.BufferLoad(before, at))
         return nest_of(axes, "accumulate", BufferStore(after, self.combine(so_far, tirx.BufferLoad(added, at)), at))
@@ -139,18 +132,7 @@ class _Reduction:
     def finish(self) -> PrimFunc | None:
         if self.last is None:
             return None
-        axes = [axis_like(axis, int(axis.dom.extent)) for axis in self.last.iter_vars]
-        values = {old.var: new.var for old, new in zip(self.last.iter_vars, axes)}
+        axes, values = fresh_axes(self.last)
         store = replaced(self.last.body, values)
         *operands, result = self.kernel.params
         return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
-
-
-def covers(block: SBlock) -> bool:
-    """Return whether the block writes each element of its buffer, indexed by the axes themselves."""
-    store = block.body
-    spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
-    for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):
-        if int(extent) != (spatial.pop(index, None) if isinstance(index, Var) else 1):
-            return False
-    return True

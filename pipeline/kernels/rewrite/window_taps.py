@@ -19,9 +19,8 @@ from ...program import Follows, Rows
 from ...tir.expressions import COMBINED, combined_term, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in, simple
+from ...tir.loop_nests import blocks_of, covers, fresh_axes, int64, kernel_of, nest_of, nests_in, simple
 from ...tir.row_window import row_window, rows_of
-from .partial_sum import covers
 
 _REDUCE = 2
 #: most taps: each is code of its own
@@ -79,9 +78,9 @@ def _tap(kernel: PrimFunc, axis: int, number: int) -> PrimFunc:
     """Build the kernel of one tap, for all rows."""
     kernel = inlined(kernel)
     total, window = _window_axis(kernel, axis)
-    left = [each for each in total.iter_vars if not each.var.same_as(window.var)]
-    axes = [axis_like(each, int(each.dom.extent)) for each in left]
-    values = {window.var: int64(number)} | {old.var: new.var for old, new in zip(left, axes)}
+    every, values = fresh_axes(total)
+    axes = [each for each in every if not each.var.same_as(values[window.var])]
+    values[window.var] = int64(number)
     store, init = replaced(total.body, values), replaced(total.init, values)
     *operands, result = kernel.params
     before = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "before")

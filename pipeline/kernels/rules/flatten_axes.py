@@ -10,20 +10,29 @@ used in no other way. The memory layout does not change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, IterVar, PrimFunc
+from tvm.tirx import BufferStore, PrimFunc
 
 from ...tir.expressions import loads, parts, replaced
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
+from ...tir.loop_nests import (
+    analyzer_of,
+    axis_like,
+    blocks_of,
+    change_nest,
+    int64,
+    kernel_of,
+    move_accesses,
+    reshaped,
+    simplified,
+)
 from ...tir.switches import switchable
 
 #: a buffer and a dimension of it, to fuse with the next
@@ -63,21 +72,7 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
     if not shapes:
         return scheduled
     made = {param: reshaped(param, shape) for param, shape in shapes.items()}
-
-    def load(each: TensorLoad) -> TensorLoad:
-        if each.source not in made:
-            return each
-        return tirx.BufferLoad(made[each.source], _spread(each.source, shapes[each.source], each.indices))
-
-    def store(each: BufferStore) -> BufferStore:
-        if each.buffer not in made:
-            return each
-        return BufferStore(made[each.buffer], each.value, _spread(each.buffer, shapes[each.buffer], each.indices))
-
-    def region(each: TensorRegion) -> TensorRegion:
-        return all_of(made[each.source]) if each.source in made else each
-
-    body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+    body = move_accesses(scheduled.body, made, lambda flat, indices: _spread(flat, shapes[flat], indices))
     return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
 
 
@@ -95,60 +90,50 @@ def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Ex
     return [*found, *(int64(0) for _ in shape[len(found) :])]
 
 
-@dataclass(frozen=True)
-class _Block:
-    """A block, its store with simplified indices, and its initial value."""
-
-    name: str
-    axes: tuple[IterVar, ...]
-    body: BufferStore
-    init: BufferStore | None
-
-    @property
-    def stores(self) -> tuple[BufferStore, ...]:
-        return (self.body,) if self.init is None else (self.init, self.body)
-
-    @cached_property
-    def accesses(self) -> list[tuple[Var, list[Expr]]]:
-        found = []
-        for store in self.stores:
-            found.append((store.buffer, list(store.indices)))
-            found += ((load.source, list(load.indices)) for load in loads(store.value))
-        return found
-
-
-def _simplified(block: SBlock) -> _Block:
+def _simplified(block: SBlock) -> SBlock:
+    """Simplify the indices of a block."""
     analyzer = analyzer_of(block.iter_vars)
+    if block.init is not None and not isinstance(block.init, BufferStore):
+        raise Unknown("the initial value is not a single store")
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(each.source, [simplified(analyzer, index) for index in each.indices])
 
     def store(each: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
-        return BufferStore(each.buffer, value, [simplified(analyzer, index) for index in each.indices])
+        return BufferStore(each.buffer, each.value, [simplified(analyzer, index) for index in each.indices])
 
-    init = block.init
-    if init is not None and not isinstance(init, BufferStore):
-        raise Unknown("the initial value is not a single store")
-    return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
+    return tvm_ffi.structural_map(block, [(TensorLoad, load), (BufferStore, store)])
 
 
-def _buffers(blocks: Sequence[_Block]) -> list[Var]:
-    return list(dict.fromkeys(buffer for block in blocks for buffer, _ in block.accesses))
+def _stores(block: SBlock) -> list[BufferStore]:
+    return [each for each in (block.init, block.body) if each is not None]
 
 
-def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
+@lru_cache(1 << 8)
+def _accesses(block: SBlock) -> list[tuple[Var, list[Expr]]]:
+    found = []
+    for store in _stores(block):
+        found.append((store.buffer, list(store.indices)))
+        found += ((load.source, list(load.indices)) for load in loads(store.value))
+    return found
+
+
+def _buffers(blocks: Sequence[SBlock]) -> list[Var]:
+    return list(dict.fromkeys(buffer for block in blocks for buffer, _ in _accesses(block)))
+
+
+def _joints(blocks: Sequence[SBlock], kept: Sequence[Var]) -> set[_Pair]:
     """Find the dimensions to fuse with the next: all accesses walk both by two axes that are fused too."""
     # by numbers: comparing TVM objects is slow
-    axis_number = {axis.var: number for number, axis in enumerate(axis for block in blocks for axis in block.axes)}
-    extents = [int(axis.dom.extent) for block in blocks for axis in block.axes]
+    axis_number = {axis.var: number for number, axis in enumerate(axis for block in blocks for axis in block.iter_vars)}
+    extents = [int(axis.dom.extent) for block in blocks for axis in block.iter_vars]
     buffers = _buffers(blocks)
     shapes = [[int(extent) for extent in buffer.ty.shape] for buffer in buffers]
     buffer_number = {buffer: number for number, buffer in enumerate(buffers)}
     accesses = {
         (buffer_number[buffer], tuple(axis_number.get(index) if isinstance(index, Var) else None for index in indices))
         for block in blocks
-        for buffer, indices in block.accesses
+        for buffer, indices in _accesses(block)
     }
     axes = {(axis_number[one], axis_number[other]) for block in blocks for one, other in _neighbours(block)}
     pairs = {
@@ -175,11 +160,11 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
     return {(buffers[number], dim) for number, dim in pairs}
 
 
-def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
+def _neighbours(block: SBlock) -> Iterator[tuple[Var, Var]]:
     """Yield axis pairs of one kind that index side by side and occur nowhere else."""
     otherwise = _used_otherwise(block)
-    kinds = {axis.var: int(axis.iter_type) for axis in block.axes if axis.var not in otherwise}
-    for _, indices in block.accesses:
+    kinds = {axis.var: int(axis.iter_type) for axis in block.iter_vars if axis.var not in otherwise}
+    for _, indices in _accesses(block):
         for one, other in pairwise(indices):
             if one in kinds and other in kinds and kinds[one] == kinds[other] and not one.same_as(other):
                 yield one, other
@@ -192,7 +177,7 @@ def _stays(pair: tuple[int, int], indices: Sequence[int | None], buffer: int, pa
     return ones == others and all((buffer, dim) in pairs for dim in ones)
 
 
-def _used_otherwise(block: _Block) -> set[Var]:
+def _used_otherwise(block: SBlock) -> set[Var]:
     """Return the axes that occur other than as a plain index."""
 
     def found(expr: object) -> Iterator[Var]:
@@ -202,19 +187,8 @@ def _used_otherwise(block: _Block) -> set[Var]:
             if not (isinstance(expr, TensorLoad) and isinstance(part, Var)):
                 yield from found(part)
 
-    written = [index for store in block.stores for index in store.indices if not isinstance(index, Var)]
-    return {var for each in (*written, *(store.value for store in block.stores)) for var in found(each)}
-
-
-def _groups(count: int, joined: Sequence[bool]) -> list[list[int]]:
-    """Group places 0 … count - 1: a joined place with the next one."""
-    groups: list[list[int]] = []
-    for place in range(count):
-        if place and joined[place - 1]:
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    return groups
+    written = [index for store in _stores(block) for index in store.indices if not isinstance(index, Var)]
+    return {var for each in (*written, *(store.value for store in _stores(block))) for var in found(each)}
 
 
 def _merged_shape(buffer: Var, joints: set[_Pair]) -> list[int] | None:
@@ -225,21 +199,27 @@ def _merged_shape(buffer: Var, joints: set[_Pair]) -> list[int] | None:
 
 
 def _dimensions(buffer: Var, joints: set[_Pair]) -> list[list[int]]:
-    count = len(buffer.ty.shape)
-    return _groups(count, [(buffer, dim) in joints for dim in range(count - 1)])
+    """Group the dimensions of a buffer: those that are fused."""
+    groups: list[list[int]] = []
+    for dim in range(len(buffer.ty.shape)):
+        if (buffer, dim - 1) in joints:
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    return groups
 
 
-def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
+def _nest(block: SBlock, joints: set[_Pair], made: dict[Var, Var]) -> object:
     """Rebuild the block by its fused axes: the first axis of a group takes all its extents."""
     follows: dict[Var, Var] = {}
-    for buffer, indices in block.accesses:
+    for buffer, indices in _accesses(block):
         for group in _dimensions(buffer, joints):
             for dim in group[:-1]:
                 follows[indices[dim]] = indices[dim + 1]
     second = set(follows.values())
-    extents = {axis.var: int(axis.dom.extent) for axis in block.axes}
+    extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
     axes, values = [], {}
-    for axis in block.axes:
+    for axis in block.iter_vars:
         if axis.var in second:
             continue
         extent, last = extents[axis.var], axis.var
@@ -253,12 +233,4 @@ def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
     def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
         return [indices[group[0]] for group in _dimensions(buffer, joints)]
 
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
-
-    def moved(store: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(store.value, [(TensorLoad, load)])
-        store = BufferStore(made[store.buffer], value, placed(store.buffer, store.indices))
-        return replaced(store, values)
-
-    return nest_of(axes, block.name, moved(block.body), None if block.init is None else moved(block.init))
+    return change_nest(block, axes, lambda store: replaced(move_accesses(store, made, placed), values))

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from tvm.s_tir import SBlockRealize
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
+from ...tir.expressions import collect
 from ...tir.inlining import attempt, inline_producers, intermediate_blocks, new_schedule, result_names, scheduled_kernel
 from ...tir.switches import switchable
 
@@ -89,17 +90,6 @@ def selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV, 
 
 def iteration_values(schedule: Schedule, block: SBlockRV) -> list:
     """Return the bindings of the block's axes, in terms of the loops around it."""
-    wanted = schedule.get(block)
-
-    def find(stmt: Stmt) -> SBlockRealize | None:
-        if isinstance(stmt, SBlockRealize):
-            return stmt if stmt.block.same_as(wanted) else None
-        if isinstance(stmt, For):
-            return find(stmt.body)
-        if isinstance(stmt, SeqStmt):
-            return next((found for part in stmt.seq if (found := find(part)) is not None), None)
-        return None
-
-    loops = schedule.get_loops(block)
-    realize = find(schedule.get(loops[-1]).body) if loops else None
-    return list(realize.iter_values) if realize is not None else []
+    wanted, loops = schedule.get(block), schedule.get_loops(block)
+    inside = collect(schedule.get(loops[-1]).body, SBlockRealize) if loops else []
+    return next((list(each.iter_values) for each in inside if each.block.same_as(wanted)), [])

@@ -14,17 +14,27 @@ tests of a row there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
-from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
+from ...tir.expressions import collect, conjuncts, is_among, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, axis_values, buffer_of, int64, kernel_of, nests_in, sequence
+from ...tir.loop_nests import (
+    all_of,
+    axis_values,
+    int64,
+    kernel_of,
+    move_accesses,
+    nests_in,
+    renewed,
+    reshaped,
+    sequence,
+    statements,
+    with_fields,
+)
 from .vector_conditions import VECTORIZED, of_vectors
 
 _SERIAL = 0
@@ -80,22 +90,6 @@ def peel_loops(kernel: PrimFunc) -> PrimFunc:
     return kernel_of(kernel.params, [_Tile(nest, around, own[0]).nest()], [], kernel.attrs)
 
 
-@dataclass(frozen=True, eq=False)
-class _Leaf:
-    """Store that runs if all its conditions hold."""
-
-    store: BufferStore
-    conditions: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Loop:
-    var: Var
-    extent: int
-    kind: int
-    body: tuple[_Leaf | _Loop, ...]
-
-
 class _Tile:
     """Rebuild one tile, moving its sums from `buffer` to private accumulators.
 
@@ -104,15 +98,17 @@ class _Tile:
 
     def __init__(self, body: Stmt, around: Sequence[For], buffer: Var):
         self._around = around
-        parts = tuple(_read(body, {}, {}))
-        loops = list(_all(parts, _Loop))
-        self._inner = {loop.var: Range(0, int64(loop.extent)) for loop in loops}
-        self._rows = [loop.var for loop in loops if loop.kind != _SERIAL]
-        self._conditions = [condition for leaf in _all(parts, _Leaf) for condition in leaf.conditions]
+        parts = sequence(list(_read(body, {}, {})))
+        loops = collect(parts, For)
+        self._inner = {loop.loop_var: Range(0, loop.extent) for loop in loops}
+        self._rows = [loop.loop_var for loop in loops if int(loop.kind) != _SERIAL]
+        self._conditions = [each for guard in collect(parts, IfThenElse) for each in conjuncts(guard.condition)]
         first = {loop.loop_var: int64(0) for loop in around}
-        self._extents = _extents(parts, buffer, first, self._inner)
-        self._accumulators = buffer_of("acc", self._extents, str(buffer.ty.dtype))
-        self._body = tuple(_moved(part, buffer, self._accumulators, first) for part in parts)
+        self._accumulators = reshaped(buffer, _extents(parts, buffer, first, self._inner), "acc")
+        # every tile at the indices of the first
+        self._body = move_accesses(
+            parts, {buffer: self._accumulators}, lambda _, indices: [replaced(index, first) for index in indices]
+        )
 
     def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
         """Peel the loops around a tile that have no range yet, and build the tile."""
@@ -156,37 +152,29 @@ class _Tile:
     def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
         analyzer = _knowing({**self._inner, **ranges})
         decided = [condition for condition in self._conditions if analyzer.can_prove(condition)]
-        own = buffer_of("acc", self._extents, str(self._accumulators.ty.dtype))
-        values = {**values, self._accumulators: own}
-        body = sequence([_under(*_made(part, values, decided)) for part in self._body])
+        own = reshaped(self._accumulators, self._accumulators.ty.shape)
+        body = sequence([_under(*_hoist(part, decided)) for part in statements(self._body)])
+        body = replaced(renewed(body), {**values, self._accumulators: own})
         region = [all_of(own)]
         return SBlockRealize([], tirx.const(True), SBlock([], region, region, "tile", body, alloc_buffers=[own]))
 
 
-def _made(
-    part: _Leaf | _Loop, values: Mapping[Var, Expr], decided: Sequence[Expr]
-) -> tuple[Stmt, list[Expr], Mapping[Var, Expr]]:
-    """Build a part with fresh variables; return also the conditions hoisted out of it.
-
-    Third come the values of the variables in these conditions.
-    """
-    if isinstance(part, _Leaf):
-        open_ = [each for each in part.conditions if not any(each.same_as(other) for other in decided)]
-        return replaced(part.store, values), open_, values
-    var = Var(part.var.name, "int64")
-    inside = {**values, part.var: var}
-    made = [_made(each, inside, decided) for each in part.body]
-    outside: list[Expr] = []
-    if len(made) == 1:
-        ((stmt, conditions, _),) = made
-        outside = [each for each in conditions if not uses(each, part.var)]
-        made = [(stmt, [each for each in conditions if uses(each, part.var)], inside)]
-    body = sequence([_under(*each) for each in made])
-    return For(var, int64(0), int64(part.extent), part.kind, body), outside, values
+def _hoist(stmt: Stmt, decided: Sequence[Expr]) -> tuple[Stmt, list[Expr]]:
+    """Hoist the conditions of a statement out of its loops, but for those decided; return it without, and them."""
+    if isinstance(stmt, IfThenElse):
+        return stmt.then_case, [each for each in conjuncts(stmt.condition) if not is_among(each, decided)]
+    if not isinstance(stmt, For):
+        return stmt, []
+    parts, outside = [_hoist(each, decided) for each in statements(stmt.body)], []
+    if len(parts) == 1:
+        ((inner, conditions),) = parts
+        outside = [each for each in conditions if not uses(each, stmt.loop_var)]
+        parts = [(inner, [each for each in conditions if uses(each, stmt.loop_var)])]
+    return with_fields(stmt, body=sequence([_under(*each) for each in parts])), outside
 
 
-def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> Iterator[_Leaf | _Loop]:
-    """Yield a statement as loops and stores, without blocks and single iterations; padding becomes a condition.
+def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> Iterator[Stmt]:
+    """Yield a statement without blocks and single iterations; padding becomes a condition of its store.
 
     `lanes` are the vectorized loops, with their extents.
     """
@@ -198,48 +186,28 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
     elif isinstance(stmt, For):
         if int(stmt.kind) == VECTORIZED:
             lanes = {**lanes, stmt.loop_var: int(stmt.extent)}
-        yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values, lanes)))
+        yield with_fields(stmt, body=sequence(list(_read(stmt.body, values, lanes))))
     elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
         bound = {axis: replaced(value, values) for axis, value in axis_values(stmt).items()}
         store, conditions = _without_padding(stmt.block.body)
         asked = [replaced(each, bound) for each in conditions]
         if not is_true(stmt.predicate):
             asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
-        yield _Leaf(replaced(store, bound), tuple(of_vectors(condition, lanes) for condition in asked))
+        yield _under(replaced(store, bound), [of_vectors(condition, lanes) for condition in asked])
     else:
         raise Unknown("not a loop nest of plain blocks")
 
 
-def _extents(
-    parts: Sequence[_Leaf | _Loop], buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]
-) -> list[int]:
+def _extents(stmt: Stmt, buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]) -> list[int]:
     """Return the extents of `buffer` that the first tile stores. Raises Unknown if an index has no bound."""
     analyzer, found = _knowing(inner), [1] * len(buffer.ty.shape)
-    for leaf in _all(parts, _Leaf):
-        if leaf.store.buffer.same_as(buffer):
-            bounds = [analyzer.const_int_bound(replaced(index, first)) for index in leaf.store.indices]
+    for store in collect(stmt, BufferStore):
+        if store.buffer.same_as(buffer):
+            bounds = [analyzer.const_int_bound(replaced(index, first)) for index in store.indices]
             if any(int(bound.max_value) >= int(extent) for bound, extent in zip(bounds, buffer.ty.shape)):
                 raise Unknown("an index of a sum has no bound")
             found = [max(extent, int(bound.max_value) + 1) for extent, bound in zip(found, bounds)]
     return found
-
-
-def _moved(part: _Leaf | _Loop, buffer: Var, other: Var, first: Mapping[Var, Expr]) -> _Leaf | _Loop:
-    """Replace `buffer` by `other` in a part, every tile at the indices of the first."""
-    if isinstance(part, _Loop):
-        return replace(part, body=tuple(_moved(each, buffer, other, first) for each in part.body))
-
-    def placed(indices: Sequence[Expr]) -> list[Expr]:
-        return [replaced(index, first) for index in indices]
-
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(other, placed(each.indices)) if each.source.same_as(buffer) else each
-
-    store = part.store
-    value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
-    if store.buffer.same_as(buffer):
-        return replace(part, store=BufferStore(other, value, placed(store.indices)))
-    return replace(part, store=BufferStore(store.buffer, value, store.indices))
 
 
 def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
@@ -263,18 +231,8 @@ def _inside(factor: Expr) -> Expr:
     return factor.args[1] if is_choice(factor) else factor
 
 
-def _under(stmt: Stmt, conditions: Sequence[Expr], values: Mapping[Var, Expr]) -> Stmt:
-    if not conditions:
-        return stmt
-    return IfThenElse(tirx.all(*(replaced(condition, values) for condition in conditions)), stmt, None)
-
-
-def _all(parts: Sequence[_Leaf | _Loop], kind: type) -> Iterator:
-    for part in parts:
-        if isinstance(part, kind):
-            yield part
-        if isinstance(part, _Loop):
-            yield from _all(part.body, kind)
+def _under(stmt: Stmt, conditions: Sequence[Expr]) -> Stmt:
+    return IfThenElse(tirx.all(*conditions), stmt, None) if conditions else stmt
 
 
 def _knowing(ranges: Mapping[Var, Range]) -> sym.Analyzer:

@@ -26,7 +26,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IntImm, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import replaced, walk
+from ...tir.expressions import collect, loads, replaced
 from ...tir.in_place.analysis import takes_address
 from ...tir.index_grid import GridLoop, Unknown, chunks
 from ...tir.loop_nests import int64, iterations, nests_in, statements
@@ -54,7 +54,7 @@ def parallelise_loops(kernel: PrimFunc, threads: int) -> PrimFunc:
 
 
 def has_parallel_loop(kernel: PrimFunc) -> bool:
-    return any(int(loop.kind) == _PARALLEL for loop in _all(kernel.body, For))
+    return any(int(loop.kind) == _PARALLEL for loop in collect(kernel.body, For))
 
 
 def _nests(kernel: PrimFunc) -> list[Stmt]:
@@ -142,26 +142,15 @@ def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
     module = IRModule({"main": kernel.with_attr("global_symbol", "main")})
     passes = [s_tir.transform.LowerInitBlock(), s_tir.transform.PlanAndUpdateBufferAllocationLocation()]
     placed = tvm.transform.Sequential(passes)(module)["main"]
-    same = [each for each in _all(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
+    same = [each for each in collect(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
     if len(same) != 1:
         raise Unknown("the parallel loop is not unique")
-    return {buffer for block in _all(same[0].body, SBlock) for buffer in block.alloc_buffers}
-
-
-def _all(stmt: Stmt, kind: type) -> list:
-    found = []
-
-    def keep(each: Stmt) -> Stmt:
-        found.append(each)
-        return each
-
-    tvm_ffi.structural_map(stmt, (kind, keep))
-    return found
+    return {buffer for block in collect(same[0].body, SBlock) for buffer in block.alloc_buffers}
 
 
 def _loads(store: Store) -> list[TensorLoad]:
     everything = (store.value, *store.indices, *(condition for condition, _ in store.masks))
-    return [each for expr in everything for each in walk(expr) if isinstance(each, TensorLoad)]
+    return [each for expr in everything for each in loads(expr)]
 
 
 def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
@@ -213,12 +202,7 @@ def _claimed(
     used = [each for each in loops if each.var in needed]
     bindings = [(var, value) for var, value in store.bindings if var in needed]
     for grid in chunks(used, bindings):
-        places, mine = np.broadcast_arrays(grid.flat(indices, buffer), grid.values[loop.loop_var])
-        where = grid.mask(masks)
-        if where is not True:
-            places, mine, where = np.broadcast_arrays(places, mine, where)
-            places, mine = places[where], mine[where]
-        places, mine = places.ravel(), mine.ravel()
+        places, mine = grid.select(masks, grid.flat(indices, buffer), grid.values[loop.loop_var])
         if places.size and places.min() < 0:
             return False
         before = owner[places]

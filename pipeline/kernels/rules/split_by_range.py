@@ -15,13 +15,13 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import GE, GT, LE, LT, And, BufferStore, IntImm, IterVar, Not, Or, PrimFunc, Select, Stmt
+from tvm.tirx import GE, GT, LE, LT, And, IntImm, IterVar, Not, Or, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import has_condition, is_choice, replaced, walk
+from ...tir.expressions import fold_choice, has_condition, replaced, walk
 from ...tir.index_grid import Unknown, holds_along
 from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of
+from ...tir.loop_nests import blocks_of, fresh_axes, kernel_of, nest_of
 
 _COMPARISONS = (LT, LE, GT, GE)
 #: limit over all axes together: more would be more code than it is worth
@@ -84,43 +84,20 @@ def _nest(block: SBlock, ranges: Sequence[tuple[int, int]], known: _Known) -> St
     starts = {axis.var: start for axis, (start, _) in zip(block.iter_vars, ranges)}
 
     def comparison(each: Expr) -> Expr:
-        for one, var, holds in known:
-            if one.same_as(each):
-                return tirx.const(bool(holds[starts[var]]), "bool")
-        return each
+        held = (bool(holds[starts[var]]) for one, var, holds in known if one.same_as(each))
+        return next((tirx.const(one, "bool") for one in held), each)
 
-    value = tvm_ffi.structural_map(block.body.value, [(kind, comparison) for kind in _COMPARISONS])
-    axes = [axis_like(axis, end - start) for axis, (start, end) in zip(block.iter_vars, ranges)]
-    moved = {
-        old.var: new.var + start if start else new.var for old, new, (start, _) in zip(block.iter_vars, axes, ranges)
-    }
-    store = replaced(BufferStore(block.body.buffer, _decided(value), block.body.indices), moved)
-    return nest_of(axes, block.name_hint, store)
-
-
-def _decided(value: Expr) -> Expr:
-    """Fold selects whose condition is constant."""
-
-    def both(each: Expr) -> Expr:
-        known = [side for side in (each.a, each.b) if isinstance(side, IntImm)]
-        decisive = isinstance(each, Or)
-        for side in known:
-            if bool(int(side)) == decisive:
-                return side
-        return each if not known else each.b if known[0].same_as(each.a) else each.a
-
-    def chosen(each: Call) -> Expr:
-        if is_choice(each) and isinstance(each.args[0], IntImm):
-            return each.args[1] if int(each.args[0]) else each.args[2]
-        return each
-
-    def selected(each: Select) -> Expr:
-        if isinstance(each.condition, IntImm):
-            return each.true_value if int(each.condition) else each.false_value
-        return each
-
-    def negated(each: Not) -> Expr:
+    def negation(each: Not) -> Expr:
         return tirx.const(not int(each.a), "bool") if isinstance(each.a, IntImm) else each
 
-    rules = [(And, both), (Or, both), (Not, negated), (Call, chosen), (Select, selected)]
-    return tvm_ffi.structural_map(value, rules, order="post")
+    decide = [
+        (_COMPARISONS, comparison),
+        (And, lambda each: tirx.all(each.a, each.b)),
+        (Or, lambda each: tirx.any(each.a, each.b)),
+        (Not, negation),
+        ((Call, Select), fold_choice),
+    ]
+    store = tvm_ffi.structural_map(block.body, decide)
+    axes, moved = fresh_axes(block, {axis.var: end - start for axis, (start, end) in zip(block.iter_vars, ranges)})
+    moved = {old: new + starts[old] if starts[old] else new for old, new in moved.items()}
+    return nest_of(axes, block.name_hint, replaced(store, moved))

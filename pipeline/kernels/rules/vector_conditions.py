@@ -13,7 +13,7 @@ from tvm import sym
 from tvm.ir import Expr, Range, Var
 from tvm.tirx import LT, FloorDiv, For, IntImm, Stmt
 
-from ...tir.expressions import replaced, uses
+from ...tir.expressions import collect, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64
 
@@ -31,14 +31,7 @@ def is_uniform(condition: Expr, axis: Var, lanes: int) -> bool:
 
 def vectors_in(stmt: Stmt) -> dict[Var, int]:
     """Return the vectorized loops in a statement, with their extents."""
-    found: dict[Var, int] = {}
-
-    def note(loop: For) -> None:
-        if int(loop.kind) == VECTORIZED:
-            found[loop.loop_var] = int(loop.extent)
-
-    tvm_ffi.structural_walk(stmt, (For, note))
-    return found
+    return {loop.loop_var: int(loop.extent) for loop in collect(stmt, For) if int(loop.kind) == VECTORIZED}
 
 
 def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:

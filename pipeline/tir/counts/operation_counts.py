@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from tvm.ir import Expr, PrimType, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
@@ -29,7 +28,7 @@ from ...program import Loop, Program
 from ...targets import Machine, Target
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork, core_of, kernel_cycles
 from ..expressions import chosen_places, element_bytes, loads
-from ..index_grid import Grid, Unknown
+from ..index_grid import GridLoop, Unknown, grid_over
 from ..loop_nests import axis_values
 from ..memoise import memoise_by_structure
 from ..operators.quads import joined_loads
@@ -297,22 +296,16 @@ def _share(condition: Expr, place: _Place) -> float:
     """Return the share of the iterations for which a condition on loops holds; 1 if unknown."""
     if isinstance(condition, IntImm):
         return float(bool(int(condition)))
-    values: dict[Var, np.ndarray] = {}
     bound: Mapping[Var, Expr] = dict(place.bound)
-    wanted = [loop for loop in place.loops if depends(condition, loop.var, bound)]
-    total = math.prod(loop.extent for loop in wanted)
-    if total > _CONDITIONS:
+    wanted = [GridLoop(loop.var, 0, loop.extent) for loop in place.loops if depends(condition, loop.var, bound)]
+    if math.prod(loop.extent for loop in wanted) > _CONDITIONS:
         return 1.0
-    grid = Grid(tuple(loop.extent for loop in wanted), values)
-    for axis, loop in enumerate(wanted):
-        values[loop.var] = np.arange(loop.extent).reshape(
-            [loop.extent if each == axis else 1 for each in range(len(wanted))]
-        )
+    grid = grid_over(wanted)
     try:
         for var, value in place.bound:
             if depends(condition, var, bound):
-                values[var] = grid.evaluate(value)
-        return float(np.mean(np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)))
+                grid.values[var] = grid.evaluate(value)
+        return float(grid.holds(condition).mean())
     except Unknown:
         return 1.0
 

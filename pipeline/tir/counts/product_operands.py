@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import tvm_ffi
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
-from ..expressions import loads, uses
+from ..expressions import collect, loads, uses
 from .loop_counts import extent_of
 
 _REDUCE = 2
@@ -17,9 +16,8 @@ _REDUCE = 2
 
 def multiply_adds(kernel: PrimFunc) -> int:
     """Count the multiply-adds of one call of an unscheduled kernel: those of padding, too."""
-    found: list[SBlock] = []
-    tvm_ffi.structural_walk(kernel.body, (SBlock, found.append))
-    sums = (block for block in found if block.init is not None and isinstance(block.body, BufferStore))
+    blocks = collect(kernel.body, SBlock)
+    sums = (block for block in blocks if block.init is not None and isinstance(block.body, BufferStore))
     return sum(
         math.prod(extent_of(axis.dom.extent) for axis in block.iter_vars)
         for block in sums

@@ -23,7 +23,7 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select, Stmt
 
 from ...program import DTYPE_BYTES, Overlay
-from ..expressions import choice_of, element_bytes, is_choice, parts, walk
+from ..expressions import choice_of, collect, element_bytes, loads, parts
 from ..index_grid import Grid, Unknown, chunks
 from ..memoise import memoise_by_structure
 from ..stores import Store, stores
@@ -156,20 +156,14 @@ _Load = tuple[TensorLoad, tuple]
 def _steering(store: Store) -> Iterator[TensorLoad]:
     """Yield the loads that decide the address of a store, or whether it runs."""
     for expr in (*store.indices, *(condition for condition, _ in store.masks)):
-        yield from (each for each in walk(expr) if isinstance(each, TensorLoad))
+        yield from loads(expr)
 
 
 def masked_loads(store: Store) -> list[_Load]:
     """List the loads of a store's value, each with the masks it is evaluated under."""
-    loads: list[TensorLoad] = []
-    choices: list[bool] = []
-    kinds = [
-        (TensorLoad, loads.append),
-        (Call, lambda call: choices.append(is_choice(call))),
-        (Select, lambda _: choices.append(True)),
-    ]
-    tvm_ffi.structural_walk(store.value, kinds)
-    return list(_loads_in(store.value, store.masks)) if any(choices) else [(load, store.masks) for load in loads]
+    if any(map(choice_of, collect(store.value, Select, Call))):
+        return list(_loads_in(store.value, store.masks))
+    return [(load, store.masks) for load in loads(store.value)]
 
 
 def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
@@ -192,7 +186,7 @@ def _only_copies(store: Store) -> bool:
         if choice is None:
             return isinstance(expr, TensorLoad)
         condition, *values = choice
-        return not any(isinstance(each, TensorLoad) for each in walk(condition)) and all(map(copies, values))
+        return not loads(condition) and all(map(copies, values))
 
     return copies(store.value) and next(_steering(store), None) is None
 
@@ -204,14 +198,11 @@ def takes_address(store: Store) -> bool:
 
 def takes_addresses(part: object) -> bool:
     """Return whether any call in an expression or a statement takes an address or passes a buffer."""
-    found: list[bool] = []
-
-    def call(each: Call) -> None:
-        name = str(getattr(each.op, "name", each.op))
-        found.append(any(word in name for word in _ADDRESSES) or any(map(_is_buffer, each.args)))
-
-    tvm_ffi.structural_walk(part, (Call, call))
-    return any(found)
+    calls = collect(part, Call)
+    names = (str(getattr(each.op, "name", each.op)) for each in calls)
+    return any(word in name for name in names for word in _ADDRESSES) or any(
+        _is_buffer(argument) for each in calls for argument in each.args
+    )
 
 
 def _is_buffer(expr: Expr) -> bool:
@@ -244,14 +235,9 @@ def _same_place(store: Store, load: TensorLoad) -> bool:
 
 
 def _shifts(grid: Grid, store: Store, load: TensorLoad, masks: tuple) -> set[int]:
-    difference = grid.flat(store.indices, store.buffer) - grid.flat(load.indices, load.source)
-    where = grid.mask(masks)
-    if where is not True:
-        difference, where = np.broadcast_arrays(difference, where)
-        difference = difference[where]
-    if difference.size == 0:
-        return set()
-    return {int(difference.min()), int(difference.max())}
+    moves = grid.flat(store.indices, store.buffer) - grid.flat(load.indices, load.source)
+    (moves,) = grid.select(masks, moves) if masks else (moves,)
+    return {int(moves.min()), int(moves.max())} if moves.size else set()
 
 
 def _written_once(result: Var, found: list[Store]) -> int | None:
@@ -264,13 +250,11 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
             if _depends_on_data(store):
                 return None
             for grid in chunks(store.loops, store.bindings):
-                places = np.broadcast_to(grid.flat(store.indices, result), grid.shape)
-                where = grid.mask(store.masks)
-                places = places if where is True else places[np.broadcast_to(where, grid.shape)]
+                (places,) = grid.select(store.masks, grid.flat(store.indices, result))
                 if places.size and places.min() < 0:
                     return None
                 count += places.size
-                seen[places.ravel()] = True
+                seen[places] = True
     except (Unknown, IndexError):
         return None
     return count if count == int(seen.sum()) else None
@@ -278,7 +262,7 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
 
 def _depends_on_data(store: Store) -> bool:
     """Return whether data decides if a store takes place."""
-    return any(isinstance(each, TensorLoad) for condition, _ in store.masks for each in walk(condition))
+    return any(loads(condition) for condition, _ in store.masks)
 
 
 def _is_plain(param: Var) -> bool:

@@ -71,10 +71,9 @@ def _moves(store: Store, load: TensorLoad, masks: tuple[Mask, ...]) -> Iterator[
     """Yield the elements loaded, by number, and how far each moves."""
     for grid in chunks(store.loops, store.bindings):
         # a condition on data raises Unknown: a copy that may not happen keeps nothing
-        where = np.asarray(True)
+        where = np.ones(grid.shape, bool)
         for condition, holds in masks:
-            where = where & (np.asarray(grid.evaluate(condition), bool) == holds)
-        where = np.broadcast_to(where, grid.shape)
+            where &= grid.holds(condition) == holds
         source, place = (
             np.broadcast_to(grid.flat(at.indices, of), grid.shape)
             for at, of in ((load, load.source), (store, store.buffer))

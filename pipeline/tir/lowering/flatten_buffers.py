@@ -17,7 +17,8 @@ from tvm import tirx
 from tvm.ir import IRModule, Var
 from tvm.tirx import For, IntImm, PrimFunc
 
-from ..expressions import replaced
+from ..expressions import collect, replaced
+from ..loop_nests import with_fields
 
 #: loops from which sharing is worth it
 _MANY = 128
@@ -32,9 +33,7 @@ def flatten_buffers(function: PrimFunc, _module: IRModule, _context: tvm.transfo
 
 
 def _share_variables(function: PrimFunc) -> PrimFunc:
-    loops: list[For] = []
-    tvm_ffi.structural_walk(function.body, [(For, loops.append)])
-    if len(loops) < _MANY:
+    if len(collect(function.body, For)) < _MANY:
         return function
     known: dict[tuple[str, str, int, int, int], Var] = {}
     #: by variable, the loops nested in its loop: those of one height never meet
@@ -47,20 +46,10 @@ def _share_variables(function: PrimFunc) -> PrimFunc:
         heights[var] = height
         if var.same_as(own):
             return loop
-        return For(
-            var,
-            loop.min,
-            loop.extent,
-            loop.kind,
-            replaced(loop.body, {own: var}),
-            loop.thread_binding,
-            loop.annotations,
-        )
+        return with_fields(loop, loop_var=var, body=replaced(loop.body, {own: var}))
 
     return function.with_body(tvm_ffi.structural_map(function.body, (For, sharing)))
 
 
 def _height(loop: For, heights: Mapping[Var, int]) -> int:
-    found: list[int] = [0]
-    tvm_ffi.structural_walk(loop.body, [(For, lambda inner: found.append(1 + heights[inner.loop_var]))])
-    return max(found)
+    return max((1 + heights[inner.loop_var] for inner in collect(loop.body, For)), default=0)

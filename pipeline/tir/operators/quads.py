@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-import tvm_ffi
 from tvm.ir import Call, Expr, TensorLoad
 
+from ..expressions import collect
 from .declare import call, declare
 
 QUADS, COUPLE, NEIGHBOURS = declare("passfit.quads"), declare("passfit.couple"), declare("passfit.neighbours")
@@ -52,8 +52,7 @@ def vector_of(*loads: Expr) -> Call:
 
 def joined_loads(value: object) -> dict[int, int]:
     """Map the loads of all `neighbours` in a value, by hash, to the elements read at once: 0 for those that come along."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(value, (Call, lambda call: found.append(call) if _is_joined(call) else None))
+    found = filter(_is_joined, collect(value, Call))
     return {hash(load): 0 if number else len(call.args) for call in found for number, load in enumerate(call.args)}
 
 

@@ -26,6 +26,7 @@ from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.sequence import Sequence
 from passfit.program.workspaces import largest_workspace
 from passfit.targets import Machine
+from passfit.tir.expressions import collect
 from passfit.tir.loop_nests import buffer_of, int64, kernel_of, nests_in
 from passfit.tir.workspace import workspace_bytes
 
@@ -46,7 +47,7 @@ def _small_loops_are_worth_it():
 
 
 def shared_loops(kernel) -> list[tuple[str, int]]:
-    return [(loop.loop_var.name, int(loop.extent)) for loop in parallel._all(kernel.body, For) if int(loop.kind) == 1]
+    return [(loop.loop_var.name, int(loop.extent)) for loop in collect(kernel.body, For) if int(loop.kind) == 1]
 
 
 def agrees(program, threads, wanted=True):

@@ -11,14 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import TensorLoad, Var
+from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ....tir.expressions import loads, replaced
-from ....tir.loop_nests import analyzer_of, axis_like, buffer_of, int64, kernel_of, nest_of, simplified
+from ....tir.loop_nests import (
+    analyzer_of,
+    buffer_of,
+    change_nest,
+    covers,
+    fresh_axes,
+    int64,
+    kernel_of,
+    move_accesses,
+    simplified,
+)
 from ....tir.switches import switchable
 from .on_blocks import on_blocks
 
@@ -38,7 +46,7 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
     """Return the part of a reduction's result that other blocks read; None if it is all, or of another form."""
     writers = [block for block in blocks if block.body.buffer.same_as(buffer)]
     shape = list(map(int, buffer.ty.shape))
-    if len(writers) != 1 or writers[0].init is None or not _covers(writers[0], shape):
+    if len(writers) != 1 or writers[0].init is None or not covers(writers[0]):
         return None
     first, last = shape[:], [-1] * len(shape)
     for block in blocks:
@@ -56,14 +64,6 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
     return box if box != [(0, extent) for extent in shape] and all(count > 0 for _, count in box) else None
 
 
-def _covers(block: SBlock, shape: Sequence[int]) -> bool:
-    """Return whether the axes of a block's result are its own dimensions, each once; one element needs no axis."""
-    extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
-    axes = [index for index in block.body.indices if isinstance(index, Var)]
-    found = [extents.get(index) if isinstance(index, Var) else 1 for index in block.body.indices]
-    return found == list(shape) and len(set(axes)) == len(axes)
-
-
 def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]) -> PrimFunc:
     made = {
         buffer: buffer_of(buffer.name, [count for _, count in box], str(buffer.ty.dtype))
@@ -79,21 +79,17 @@ def _nest(block: SBlock, boxes: dict[Var, _Box], made: dict[Var, Var]) -> Stmt:
     written, analyzer = block.body.buffer, analyzer_of(block.iter_vars)
     parts = zip(block.body.indices, boxes.get(written, ()))
     part = {index: box for index, box in parts if isinstance(index, Var)}
-    axes = [axis_like(axis, part.get(axis.var, (0, int(axis.dom.extent)))[1]) for axis in block.iter_vars]
-    own = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
+    axes, own = fresh_axes(block, {axis: count for axis, (_, count) in part.items()})
     moved = {old: new + int64(part[old][0]) if part.get(old, (0, 0))[0] else new for old, new in own.items()}
 
-    def load(each: TensorLoad) -> TensorLoad:
-        if each.source not in made:
-            return each
-        if each.source.same_as(written):
-            return tirx.BufferLoad(made[written], [replaced(index, own) for index in each.indices])
-        first = [low for low, _ in boxes[each.source]]
-        at = [simplified(analyzer, index - int64(low)) if low else index for index, low in zip(each.indices, first)]
-        return tirx.BufferLoad(made[each.source], at)
+    def place(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
+        if buffer.same_as(written):
+            return [replaced(index, own) for index in indices]
+        first = [low for low, _ in boxes[buffer]]
+        return [simplified(analyzer, index - int64(low)) if low else index for index, low in zip(indices, first)]
 
     def store(each: BufferStore) -> BufferStore:
-        value = replaced(tvm_ffi.structural_map(each.value, [(TensorLoad, load)]), moved)
+        value = replaced(move_accesses(each.value, made, place), moved)
         return BufferStore(made.get(written, written), value, [replaced(index, own) for index in each.indices])
 
-    return nest_of(axes, block.name_hint, store(block.body), None if block.init is None else store(block.init))
+    return change_nest(block, axes, store)

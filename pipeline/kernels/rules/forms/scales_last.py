@@ -18,8 +18,15 @@ from tvm.s_tir import SBlock
 from tvm.tirx import Add, BufferStore, Mul, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ....tir.expressions import is_dequantised, loads, replaced
-from ....tir.loop_nests import axis_like, buffer_of, int64, kernel_of, nest_of
+from ....tir.expressions import is_dequantised, loads, reads, replaced
+from ....tir.loop_nests import (
+    buffer_of,
+    fresh_axes,
+    int64,
+    kernel_of,
+    move_accesses,
+    nest_of,
+)
 from ....tir.switches import switchable
 from .on_blocks import on_blocks
 
@@ -41,7 +48,7 @@ def _scaled(block: SBlock, blocks: Sequence[SBlock]) -> tuple[BufferStore, Expr]
     others = [each for each in blocks if not each.same_as(block)]
     if any(each.body.buffer.same_as(update.buffer) for each in others):
         return None
-    if any(each.init is not None and _reads(each, update.buffer) for each in others):
+    if any(each.init is not None and reads(each.body.value, update.buffer) for each in others):
         return None
     axes = {index for index in update.indices if isinstance(index, Var)}
     for own, term in ((total.a, total.b), (total.b, total.a)):
@@ -56,10 +63,6 @@ def _scaled(block: SBlock, blocks: Sequence[SBlock]) -> tuple[BufferStore, Expr]
             if apart and len(rest) == 2 and any(map(is_dequantised, rest)):
                 return BufferStore(update.buffer, own + _product(rest), update.indices), _product(apart)
     return None
-
-
-def _reads(block: SBlock, buffer: Var) -> bool:
-    return any(load.source.same_as(buffer) for load in loads(block.body.value))
 
 
 def _factors(term: Expr) -> list[Expr]:
@@ -91,45 +94,24 @@ def _rewritten(kernel: PrimFunc, blocks: Sequence[SBlock], scaled: dict[Var, tup
 
     nests: list[Stmt] = []
     for block in blocks:
-        written = block.body.buffer
-        store = (
-            scaled[written][0]
-            if written in scaled
-            else BufferStore(
-                written, tvm_ffi.structural_map(block.body.value, [(TensorLoad, load)]), block.body.indices
-            )
-        )
+        written, init = block.body.buffer, block.init
+        store = scaled[written][0] if written in scaled else tvm_ffi.structural_map(block.body, (TensorLoad, load))
         own = sums.get(written)
-        init = block.init
         if own is not None:
-            store, init = _into(store, written, own), _into(init, written, own)
-        nests.append(_nest(block, store, init))
+            store, init = (move_accesses(each, {written: own}) for each in (store, init))
+        axes, fresh = fresh_axes(block)
+        start = None if init is None else replaced(init, fresh)
+        nests.append(nest_of(axes, block.name_hint, replaced(store, fresh), start))
         if own is not None:
             nests.append(_copy(block, own, scaled[written][1]))
     return kernel_of(kernel.params, nests, [*kernel.body.block.alloc_buffers, *sums.values()], kernel.attrs)
 
 
-def _into(store: BufferStore, written: Var, own: Var) -> BufferStore:
-    """Redirect a store, and the reads of its own buffer, into another buffer."""
-
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(own, each.indices) if each.source.same_as(written) else each
-
-    return BufferStore(own, tvm_ffi.structural_map(store.value, [(TensorLoad, load)]), store.indices)
-
-
-def _nest(block: SBlock, store: BufferStore, init: BufferStore | None) -> Stmt:
-    axes = [axis_like(axis, int(axis.dom.extent)) for axis in block.iter_vars]
-    fresh = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
-    return nest_of(axes, block.name_hint, replaced(store, fresh), None if init is None else replaced(init, fresh))
-
-
 def _copy(block: SBlock, own: Var, scale: Expr) -> Stmt:
     """Return the loops that scale the sums of `block` from `own` into its result."""
-    spatial = [axis for axis in block.iter_vars if int(axis.iter_type) == 0]
     written, indices = block.body.buffer, list(block.body.indices)
-    axes = [axis_like(axis, int(axis.dom.extent)) for axis in spatial]
-    fresh = {old.var: new.var for old, new in zip(spatial, axes)}
+    axes, fresh = fresh_axes(block)
+    axes = [axis for axis in axes if int(axis.iter_type) == 0]
     at = [replaced(index, fresh) if isinstance(index, Var) else int64(0) for index in indices]
     return nest_of(
         axes, f"{block.name_hint}_scaled", BufferStore(written, tirx.BufferLoad(own, at) * replaced(scale, fresh), at)

@@ -16,9 +16,9 @@ from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ....tir.expressions import COMBINED, combined_term, loads, replaced
+from ....tir.expressions import COMBINED, combined_term, loads, reads, replaced
 from ....tir.inlining import inlined, repeats
-from ....tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
+from ....tir.loop_nests import fresh_axes, int64, kernel_of, nest_of, nests_in
 from ....tir.switches import switchable
 from .on_blocks import on_blocks
 
@@ -63,15 +63,14 @@ def _is_window(block: SBlock, sums: Set[Var]) -> bool:
 
 
 def _read_repeatedly(window: Var, sums: Sequence[SBlock]) -> bool:
-    readers = (each for each in sums if any(load.source.same_as(window) for load in loads(each.body.value)))
-    return any(not each.body.buffer.same_as(window) and repeats(each, window) for each in readers)
+    readers = (each for each in sums if reads(each.body.value, window) and not each.body.buffer.same_as(window))
+    return any(repeats(each, window) for each in readers)
 
 
 def _unrolled(block: SBlock) -> Stmt:
     """Build the nest of a reduction as an element-wise block."""
-    axes = [axis_like(axis, int(axis.dom.extent)) for axis in block.iter_vars if int(axis.iter_type) != _REDUCE]
-    kept = iter(axes)
-    values = {axis.var: next(kept).var for axis in block.iter_vars if int(axis.iter_type) != _REDUCE}
+    axes, values = fresh_axes(block)
+    axes = [axis for axis in axes if int(axis.iter_type) != _REDUCE]
     window = [axis for axis in block.iter_vars if int(axis.iter_type) == _REDUCE]
     store = block.body
     term, found = combined_term(store), None

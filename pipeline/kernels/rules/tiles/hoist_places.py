@@ -8,17 +8,18 @@ LLVM moves what `c` does not change out of the inner loop. Sums add the same pro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import tvm_ffi
-from tvm.ir import Expr, TensorLoad, Var
-from tvm.s_tir import SBlockRealize
-from tvm.tirx import BufferStore, FloorDiv, FloorMod, For, IfThenElse, PrimFunc, Select, Stmt
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import Add, BufferStore, FloorDiv, FloorMod, For, IfThenElse, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ....tir.index_grid import Unknown
-from ....tir.loop_nests import axis_values, serial_loops
-from ....tir.rolled_loops import MOST_PLACES, ROLLED, has_serial_loop
+from ....tir.expressions import collect
+from ....tir.loop_nests import in_loops, nested, serial_loops
+from ....tir.rolled_loops import MOST_PLACES, has_serial_loop, rolled
 from ....tir.switches import switchable
 
 _UNROLLED = 3
@@ -36,25 +37,21 @@ def hoist_places(kernel: PrimFunc) -> PrimFunc:
         nest, body = serial_loops(loop)
         if len(nest) < 2 or has_serial_loop(body):
             return loop
-        try:
-            bound = _axes(body)
-        except Unknown:
+        if not _only_sums(body, nest):
             return loop
-        if not _only_sums(body, nest, bound):
-            return loop
-        used = [_used(each, bound) for each in _deciding(body)]
+        used = [_used(each, body) for each in _deciding(body)]
         if max((_count(nest, each) for each in used), default=0) <= MOST_PLACES:
             return loop
         deciding = set().union(*used)
-        outside = [each for each in nest if each.loop_var in deciding]
-        if not outside or len(outside) == len(nest) or nest[: len(outside)] == outside:
+        outside = [rolled(each) for each in nest if each.loop_var in deciding]
+        inside = [each for each in nest if each.loop_var not in deciding]
+        if (
+            not outside
+            or not inside
+            or [each.loop_var for each in nest] == [each.loop_var for each in outside + inside]
+        ):
             return loop
-        for each in reversed([*outside, *(each for each in nest if each.loop_var not in deciding)]):
-            rolled = {ROLLED: 1} if each.loop_var in deciding else {}
-            body = For(
-                each.loop_var, each.min, each.extent, each.kind, body, annotations={**each.annotations, **rolled}
-            )
-        return body
+        return nested([*outside, *inside], body)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, ordered)))
 
@@ -69,55 +66,27 @@ def _count(nest: Sequence[For], used: Collection[Var]) -> int:
     return count
 
 
-def _axes(stmt: Stmt) -> dict[Var, Expr]:
-    """Return the values of the axes of all blocks in a statement. Raises Unknown if one of them starts a sum."""
-    found: dict[Var, Expr] = {}
-    starts: list[bool] = []
-
-    def see(block: SBlockRealize) -> None:
-        starts.append(block.block.init is not None)
-        found.update(axis_values(block))
-
-    tvm_ffi.structural_walk(stmt, (SBlockRealize, see))
-    if any(starts):
-        raise Unknown("a sum starts in its first step")
-    return found
+def _used(expr: Expr, stmt: Stmt) -> set[Var]:
+    """Return the loop variables that an expression in a statement depends on."""
+    return set(undefined_vars(in_loops(expr, stmt)))
 
 
-def _used(expr: Expr, bound: Mapping[Var, Expr]) -> set[Var]:
-    """Return the variables of an expression, with `bound` axes replaced by the variables of their values."""
-    return {each for var in undefined_vars(expr) for each in (_used(bound[var], bound) if var in bound else (var,))}
-
-
-def _only_sums(stmt: Stmt, nest: list[For], bound: Mapping[Var, Expr]) -> bool:
-    """Return whether each store adds to an element that no loop of the nest chooses."""
-    found: list[bool] = []
-    own = {each.loop_var for each in nest}
-
-    def see(store: BufferStore) -> None:
-        found.append(_adds(store) and own.isdisjoint(var for index in store.indices for var in _used(index, bound)))
-
-    tvm_ffi.structural_walk(stmt, [(BufferStore, see)])
-    return bool(found) and all(found)
+def _only_sums(stmt: Stmt, nest: list[For]) -> bool:
+    """Return whether each store adds to an element that no loop of the nest chooses, and none starts a sum."""
+    found, own = collect(stmt, BufferStore), {each.loop_var for each in nest}
+    if not found or any(block.init is not None for block in collect(stmt, SBlock)):
+        return False
+    indices = [index for each in found for index in each.indices]
+    return all(map(_adds, found)) and own.isdisjoint(var for index in indices for var in _used(index, stmt))
 
 
 def _adds(store: BufferStore) -> bool:
     """Return whether a store adds to its own element."""
-    total = store.value
-    if type(total).__name__ != "Add" or not isinstance(total.a, TensorLoad):
-        return False
-    return total.a.source.same_as(store.buffer) and tvm_ffi.structural_equal(total.a.indices, store.indices)
+    own = tirx.BufferLoad(store.buffer, store.indices)
+    return isinstance(store.value, Add) and tvm_ffi.structural_equal(store.value.a, own)
 
 
 def _deciding(stmt: Stmt) -> list[Expr]:
     """Return the conditions, quotients and remainders."""
-    found: list[Expr] = []
-    tvm_ffi.structural_walk(
-        stmt,
-        [
-            (IfThenElse, lambda each: found.append(each.condition)),
-            (Select, lambda each: found.append(each.condition)),
-            ((FloorMod, FloorDiv), found.append),
-        ],
-    )
-    return found
+    choices = collect(stmt, IfThenElse, Select)
+    return [*(each.condition for each in choices), *collect(stmt, FloorMod, FloorDiv)]

@@ -8,17 +8,17 @@ acc[0][v] += acc[1][v]; acc[0][v] += acc[2][v]; acc[0][v] += acc[3][v]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, Range, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
-from ....tir.expressions import COMBINED, is_true, loads, replaced
+from ....tir.expressions import COMBINED, is_true, loads, reads, replaced
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import buffer_of, element_of
+from ....tir.loop_nests import element_of, int64, move_accesses, renewed, reshaped, with_fields
 from ....tir.switches import switchable
 from .tile_size import IN_FLIGHT
 
@@ -26,7 +26,6 @@ _SERIAL, _UNROLLED = 0, 3
 _SPATIAL, _REDUCE = 0, 2
 #: fewest terms of an accumulator
 _FEWEST = 8
-_Values = Mapping[Var, Expr]
 #: change a store by the number of its chain
 _Change = Callable[[BufferStore, Expr], BufferStore]
 
@@ -48,12 +47,11 @@ def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
             return parts
         start, total, *after = list(parts.seq)[found[0] - 1 :]
         try:
-            chains = _Chains(total, wanted)
-            new = [*list(parts.seq)[: found[0] - 1], *chains.parts(start), *(chains.read(each) for each in after)]
+            new, several = _chained(start, total, after, wanted)
         except Unknown:
             return parts
-        made.append((chains.buffer, chains.several))
-        return SeqStmt(new)
+        made.append((_block(total).body.buffer, several))
+        return SeqStmt([*list(parts.seq)[: found[0] - 1], *new])
 
     body = tvm_ffi.structural_map(kernel.body, (SeqStmt, chained))
     if not made:
@@ -62,93 +60,65 @@ def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
     if sum(each.same_as(old) for each in root.alloc_buffers) != 1:
         return kernel
     own = [new if each.same_as(old) else each for each in root.alloc_buffers]
-    block = SBlock(
-        root.iter_vars,
-        root.reads,
-        root.writes,
-        root.name_hint,
-        root.body,
-        root.init,
-        own,
-        root.match_buffers,
-        root.annotations,
-    )
-    return kernel.with_body(SBlockRealize(body.iter_values, body.predicate, block))
+    return kernel.with_body(SBlockRealize(body.iter_values, body.predicate, with_fields(root, alloc_buffers=own)))
 
 
-class _Chains:
-    """Rewrite the parts of a tile: `several` accumulators for each of `buffer`, `count` times as many."""
+def _chained(start: Stmt, total: Stmt, after: Sequence[Stmt], wanted: int) -> tuple[list[Stmt], Var]:
+    """Rewrite the start of a tile, its sums and what reads them for several accumulators, and join these; return also their buffer."""
+    update = _block(total).body
+    buffer, join = update.buffer, COMBINED.get(type(update.value).__name__)
+    if join is None or not isinstance(total, For):
+        raise Unknown("the reduction is not a sum, max or min in a loop")
+    if not _block(start).body.buffer.same_as(buffer):
+        raise Unknown("the sums do not start before them")
+    extent, inner = int(total.extent), _iterations(total.body)
+    fitting = (each for each in range(wanted, 1, -1) if extent % each == 0 and extent // each * inner >= _FEWEST)
+    count = next(fitting, None)
+    if count is None:
+        raise Unknown("no number of accumulators divides the loop")
+    several = reshaped(buffer, [count, *buffer.ty.shape])
 
-    def __init__(self, total: Stmt, wanted: int):
-        block = _block(total)
-        store = block.body
-        self.total, self.buffer = total, store.buffer
-        operator = type(store.value).__name__
-        if operator not in COMBINED or not isinstance(total, For):
-            raise Unknown("the reduction is not a sum, max or min in a loop")
-        self.join = COMBINED[operator]
-        extent = int(total.extent)
-        inner = _iterations(total.body)
-        fitting = [
-            count for count in range(wanted, 1, -1) if extent % count == 0 and extent // count * inner >= _FEWEST
-        ]
-        if not fitting:
-            raise Unknown("no number of accumulators divides the loop")
-        self.count = fitting[0]
-        shape = [self.count, *(int(each) for each in self.buffer.ty.shape)]
-        self.several = buffer_of(self.buffer.name, shape, str(self.buffer.ty.dtype))
-
-    def parts(self, start: Stmt) -> list[Stmt]:
-        """Build the tile's start, its sums, and their joining."""
-        if not _block(start).body.buffer.same_as(self.buffer):
-            raise Unknown("the sums do not start before them")
-        old = self.total.loop_var
-        outer, chain = (_like(old, name) for name in (old.name, "chain"))
-        place = {old: outer * self._number(self.count) + chain}
-        extent = self._number(int(self.total.extent) // self.count)
-        summed = self._unrolled(self.total.body, place, chain, self.count, _SPATIAL, self.of)
-        return [
-            self._unrolled(start, {}, _like(old, "chain_init"), self.count, _SPATIAL, self.of),
-            For(outer, self._number(0), extent, self.total.kind, summed, annotations=self.total.annotations),
-            self._unrolled(start, {}, _like(old, "chain_other"), self.count - 1, _REDUCE, self._joined),
-        ]
-
-    def of(self, part: object, chain: Expr):
+    def of(part: object, chain: Expr):
         """Access the accumulators of a chain in place of the only ones."""
+        return move_accesses(part, {buffer: several}, lambda _, indices: [chain, *indices])
 
-        def load(each: TensorLoad) -> TensorLoad:
-            return tirx.BufferLoad(self.several, [chain, *each.indices]) if each.source.same_as(self.buffer) else each
+    def joined(store: BufferStore, other: Expr) -> BufferStore:
+        one, more = ([chain, *store.indices] for chain in (int64(0), other + int64(1)))
+        return BufferStore(several, join(tirx.BufferLoad(several, one), tirx.BufferLoad(several, more)), one)
 
-        def store(each: BufferStore) -> BufferStore:
-            return (
-                BufferStore(self.several, each.value, [chain, *each.indices])
-                if each.buffer.same_as(self.buffer)
-                else each
-            )
+    def first(each: TensorRegion) -> TensorRegion:
+        if not each.source.same_as(buffer):
+            return each
+        return tirx.BufferRegion(several, [Range.from_min_extent(int64(0), int64(1)), *each.region])
 
-        def region(each: TensorRegion) -> TensorRegion:
-            if not each.source.same_as(self.buffer):
-                return each
-            return tirx.BufferRegion(self.several, [Range.from_min_extent(chain, self._number(1)), *each.region])
+    old = total.loop_var
+    outer, chain = (Var(name, "int64") for name in (old.name, "chain"))
+    summed = _unrolled(replaced(total.body, {old: outer * int64(count) + chain}), chain, count, _SPATIAL, of)
+    return [
+        _unrolled(start, Var("chain_init", "int64"), count, _SPATIAL, of),
+        with_fields(total, loop_var=outer, extent=int64(extent // count), body=summed),
+        _unrolled(start, Var("chain_other", "int64"), count - 1, _REDUCE, joined),
+        *(of(tvm_ffi.structural_map(each, (TensorRegion, first)), int64(0)) for each in after),
+    ], several
 
-        return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
-    def read(self, part: Stmt) -> Stmt:
-        """Read the joined accumulators."""
-        return self.of(part, self._number(0))
+def _unrolled(nest: Stmt, chain: Var, count: int, kind: int, change: _Change) -> Stmt:
+    """Run a copy of a nest for each chain: an axis more of its block."""
+    axis = IterVar(Range(int64(0), int64(count)), Var("v_chain", "int64"), kind)
 
-    def _joined(self, store: BufferStore, other: Expr) -> BufferStore:
-        zero, one = [self._number(0), *store.indices], [other + self._number(1), *store.indices]
-        value = self.join(tirx.BufferLoad(self.several, zero), tirx.BufferLoad(self.several, one))
-        return BufferStore(self.several, value, zero)
+    def add_axis(realize: SBlockRealize) -> SBlockRealize:
+        store = change(realize.block.body, axis.var)
+        block = with_fields(
+            realize.block,
+            iter_vars=[*realize.block.iter_vars, axis],
+            reads=[element_of(load.source, load.indices) for load in loads(store.value)],
+            writes=[element_of(store.buffer, store.indices)],
+            body=store,
+        )
+        return SBlockRealize([*realize.iter_values, chain], realize.predicate, block)
 
-    def _unrolled(self, nest: Stmt, values: _Values, chain: Var, count: int, kind: int, change: _Change) -> Stmt:
-        """Run a copy of a nest for each chain: an axis more of its block."""
-        axis = IterVar(Range(self._number(0), self._number(count)), _like(chain, "v_chain"), kind)
-        return For(chain, self._number(0), self._number(count), _UNROLLED, _copied(nest, values, axis, chain, change))
-
-    def _number(self, value: int) -> IntImm:
-        return IntImm(str(self.total.loop_var.ty.dtype), value)
+    copy = tvm_ffi.structural_map(renewed(nest), (SBlockRealize, add_axis))
+    return For(chain, int64(0), int64(count), _UNROLLED, copy)
 
 
 def _sums(part: Stmt) -> bool:
@@ -157,7 +127,7 @@ def _sums(part: Stmt) -> bool:
         block = _block(part)
     except Unknown:
         return False
-    return block.init is None and any(load.source.same_as(block.body.buffer) for load in loads(block.body.value))
+    return block.init is None and reads(block.body.value, block.body.buffer)
 
 
 def _block(nest: Stmt) -> SBlock:
@@ -181,28 +151,3 @@ def _iterations(nest: Stmt) -> int:
         count *= int(nest.extent) if int(nest.kind) == _SERIAL else 1
         nest = nest.body
     return count
-
-
-def _copied(nest: Stmt, values: _Values, axis: IterVar, chain: Var, change: _Change) -> Stmt:
-    """Copy a nest with one more `axis`, bound to `chain`, and its store changed by it."""
-    if isinstance(nest, For):
-        loop = _like(nest.loop_var, nest.loop_var.name)
-        inner = _copied(nest.body, {**values, nest.loop_var: loop}, axis, chain, change)
-        return For(loop, nest.min, nest.extent, nest.kind, inner, annotations=nest.annotations)
-    block = _block(nest)
-    axes = [IterVar(each.dom, _like(each.var, each.var.name), each.iter_type) for each in block.iter_vars]
-    store = change(replaced(block.body, {old.var: new.var for old, new in zip(block.iter_vars, axes)}), axis.var)
-    read = [element_of(load.source, load.indices) for load in loads(store.value)]
-    made = SBlock(
-        [*axes, axis],
-        read,
-        [element_of(store.buffer, store.indices)],
-        block.name_hint,
-        store,
-        annotations=block.annotations,
-    )
-    return SBlockRealize([*(replaced(each, values) for each in nest.iter_values), chain], nest.predicate, made)
-
-
-def _like(var: Var, name: str) -> Var:
-    return Var(name, str(var.ty.dtype))

@@ -10,17 +10,18 @@ tile (see rules/tiles/tile_size.py). Names play no part: a block qualifies by th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
+from tvm.s_tir.schedule import SBlockRV, Schedule
 from tvm.tirx import BufferStore, Mul, const
 
 from ....targets import Machine
-from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequantised, loads, unconverted, uses
+from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequantised, loads, reads, unconverted, uses
 from ....tir.rolled_loops import MOST_STEPS
 from ..axes.overlap_vectors import Wide
 from ..vector_conditions import is_uniform
@@ -32,11 +33,10 @@ from .tile_operands import (
     moved_bytes,
     moves_raggedly,
     packed_width,
-    reads,
     repacked_load,
     slides,
 )
-from .tile_size import Rows, Tile, tiles
+from .tile_size import Rows, Tile, TileSpace
 
 #: scalars of another page in each step wait for it
 _APART = 1.5
@@ -80,30 +80,41 @@ class Tiling:
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """Describe a reduction block and its surroundings, the input of tiling.
+class Place:
+    """Position of a reduction's axis among its consumer's axes, and the consumer's step along it."""
 
-    `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
-    `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
-    result follows, with how far; `uneven` that sizes of tiles need not divide their extents; `apart` the elements of the
-    result between neighbours along an axis; `whole` the axis of a weight that is repacked as one block, if it is.
+    axis: int
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Describe a reduction and its surroundings in a schedule, the input of tiling.
+
+    `places` are those of the reduction's axes in its consumer; `padded` buffers computed under a condition; `repackable`
+    the parameters whose layout may be chosen; `contiguous_result` the axis along which the kernel's result is contiguous;
+    `apart` the elements of the result between neighbours along an axis; `uneven` that sizes of tiles need not divide their
+    extents; `whole` the axis of a weight that is repacked as one block, if it is.
     """
 
+    schedule: Schedule
+    reduction: SBlockRV
+    consumer: SBlockRV
+    padding: Sequence[SBlockRV]
+    places: Mapping[int, Place]
     block: SBlock
     padded: tuple[Var, ...]
     repackable: tuple[Var, ...]
     contiguous_result: int | None
-    tileable: Mapping[int, Rows]
     machine: Machine
+    apart: Mapping[int, int]
     uneven: bool = False
-    apart: Mapping[int, int] = field(default_factory=dict)
     whole: int | None = None
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
     """Return the tiling of least estimated cycles; None for reductions of another form or dtype."""
-    found = [group[0] for group in _by_lane(reduced)]
-    return min(found, key=lambda candidate: candidate.cycles, default=None)
+    return min((group[0] for group in _by_lane(reduced)), key=lambda candidate: candidate.cycles, default=None)
 
 
 def best_wide_tiling(wide: Wide, reduced: Reduced) -> Tiling | None:
@@ -160,7 +171,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
 
     If it moves `scalar` too, by one element, both factors are vectors: channels of a depthwise convolution, if last.
     """
-    block, tileable = reduced.block, reduced.tileable
+    block, tileable = reduced.block, {axis: place.rows for axis, place in reduced.places.items()}
     axes = [axis.var for axis in block.iter_vars]
     extents = [int(axis.dom.extent) for axis in block.iter_vars]
     spatial = [number for number, axis in enumerate(block.iter_vars) if int(axis.iter_type) == 0]
@@ -171,7 +182,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     asked, summed = conditions(scalar), [axes[n] for n in reduced_axes]
     if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
-        padded = reads(scalar, reduced.padded)
+        padded = reads(scalar, *reduced.padded)
         rows = tuple(
             n
             for n in rows
@@ -194,7 +205,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         )
         if extents[lane] > 1 and (not vectors or is_far(vector, axes[lane])):
             repack = repacked_load(vector, axes[lane], extents[lane], reduced.repackable)
-        found = tiles(
+        space = TileSpace(
             extents[lane],
             [tileable[n] for n in rows],
             steps,
@@ -213,12 +224,12 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             else packed is None and moves_raggedly(vector, axes[lane]),
             converts=(is_dequantised(vector), is_dequantised(scalar)),
         )
-        from_padding = reads(vector, reduced.padded)
+        from_padding = reads(vector, *reduced.padded)
         apart = not both and bool(rows) and is_apart(scalar, summed)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
         moved = moved_bytes(vector, dict(zip(axes, extents))), moved_bytes(scalar, dict(zip(axes, extents)))
         group = []
-        for tile in found:
+        for tile in space.tiles():
             wanted = None if tile.lanes == 1 else repack
             cycles = (
                 tile.cycles

@@ -42,10 +42,6 @@ def moves_raggedly(operand: Expr, lane: Var) -> bool:
     return load is not None and (not lane.same_as(load.indices[-1]) or int(load.source.ty.shape[-1]) % _LINE != 0)
 
 
-def reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
-    return any(load.source.same_as(buffer) for load in loads(operand) for buffer in buffers)
-
-
 def slides(operand: Expr, axis: Var) -> bool:
     """Return whether an index is more than the axis alone, as in a sliding window."""
     return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)

@@ -12,7 +12,7 @@ workspace is the tile, and the copied rows. A weight that is not contiguous alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -23,7 +23,7 @@ from tvm.tirx import PrimFunc
 
 from ....targets import Machine
 from ....tir.index_grid import Unknown
-from ....tir.inlining import REFUSALS, new_schedule, scheduled_kernel
+from ....tir.inlining import REFUSALS, scheduled_kernel
 from ....tir.rolled_loops import with_rolled_taps
 from ...weights.repack import Repack
 from ..axes.overlap_vectors import Wide, widened
@@ -33,7 +33,7 @@ from ..rule import RuleResult, Speed
 from ..vector_reduction import vector_sums
 from .sum_chains import sum_chains
 from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, plain_axes, tilings
-from .tile_roles import Parts, parts_of
+from .tile_roles import parts_of
 from .tile_size import OPERANDS, Tile
 from .unswitch_choices import unswitch_choices
 from .unswitch_guards import unswitch_guards
@@ -65,13 +65,12 @@ def tile_reduction(
     is copied for few steps of the reduction at a time: slower, and smaller. `choose` picks the tiling.
     """
     for peeled in (True, False):
-        schedule = new_schedule(kernel)
+        parts = _parts(kernel, repackable, machine, peeled and not copy_late)
+        tiling = None if parts is None else choose(parts)
+        if parts is None or tiling is None:
+            return None
         try:
-            parts = _parts(schedule, kernel, repackable, machine, peeled and not copy_late)
-            tiling = None if parts is None else choose(parts.reduced)
-            if parts is None or tiling is None:
-                return None
-            return _tile(schedule, kernel, parts, tiling, copy_late)
+            return _tile(kernel, parts, tiling, copy_late)
         except REFUSALS:
             return None
         except Unknown:
@@ -94,14 +93,11 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
         return
     wide = _cheaper_wide(kernel, repackable, machine)
     for copy_late in (False, True):
-        tiled = (
-            None
-            if wide is None
-            else tile_reduction(
-                wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=partial(best_wide_tiling, wide)
-            )
-        )
-        narrow = None if wide is None or tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
+        if wide is None:
+            break
+        choose = partial(best_wide_tiling, wide)
+        tiled = tile_reduction(wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=choose)
+        narrow = None if tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
         if narrow is not None:
             yield RuleResult(*narrow)
     for copy_late in (False, True):
@@ -133,11 +129,8 @@ def _least_cycles(
     machine: Machine,
     choose: Callable[[Reduced], Tiling | None] = best_tiling,
 ) -> float | None:
-    try:
-        parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
-    except REFUSALS:
-        return None
-    tiling = None if parts is None else choose(parts.reduced)
+    parts = _parts(kernel, repackable, machine, True)
+    tiling = None if parts is None else choose(parts)
     return None if tiling is None else tiling.cycles
 
 
@@ -146,49 +139,44 @@ def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machi
 
     Empty if the rule does not match.
     """
-    try:
-        parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
-    except REFUSALS:
-        return [], False
-    return ([], False) if parts is None else (tilings(parts.reduced), bool(parts.padding))
+    parts = _parts(kernel, repackable, machine, True)
+    return ([], False) if parts is None else (tilings(parts), bool(parts.padding))
 
 
-def _parts(
-    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, peeled: bool
-) -> Parts | None:
+def _parts(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, peeled: bool) -> Reduced | None:
     """Match the parts of a kernel; with `peeled`, allow uneven tiles if all padding can be skipped.
 
     Not on targets with joined registers: on a BPI-F3, peeled tiles are 39 % more instructions for mtcnn-onet, and 2 %
     fewer for ocr-cls; but conditions of a transposed convolution would stay inside its tiles. Nor for short code, which
     has no room for end tiles of their own.
     """
-    parts = parts_of(schedule, kernel, repackable, machine)
+    try:
+        parts = parts_of(kernel, repackable, machine)
+    except REFUSALS:
+        return None
     if parts is None or not peeled or machine.compact:
         return parts
-    if machine.joined > 1 and not skips_products(parts.reduced.block):
+    if machine.joined > 1 and not skips_products(parts.block):
         return parts
-    paddings = [schedule.get(block) for block in parts.padding]
-    if not has_skippable_padding(schedule.get(parts.reduction), paddings):
-        return parts
-    return replace(parts, reduced=replace(parts.reduced, uneven=True))
+    paddings = [parts.schedule.get(block) for block in parts.padding]
+    return replace(parts, uneven=has_skippable_padding(parts.block, paddings))
 
 
-def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
-    padding = parts.padding
-    skipped = bool(padding) or skips_products(parts.reduced.block)
-    peeled = parts.reduced.uneven and (skipped or not tiling.tile.even)
+def _tile(kernel: PrimFunc, parts: Reduced, tiling: Tiling, copy_late: bool) -> Tiled:
+    schedule, padding, machine = parts.schedule, parts.padding, parts.machine
+    skipped = bool(padding) or skips_products(parts.block)
+    peeled = parts.uneven and (skipped or not tiling.tile.even)
     if peeled:
         for block in padding:
             schedule.compute_inline(block)
         padding = []
     repacks = _repack(schedule, kernel, parts.reduction, tiling)
     _accumulate_along_lanes(schedule, parts.reduction, tiling)
-    inside = _tile_consumer(schedule, parts, tiling)
+    inside = _tile_consumer(parts, tiling)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, parts.reduced.machine)
-    compact = parts.reduced.machine.compact
-    tiled = tiled if compact else unswitch_guards(unswitch_choices(tiled))
+    tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, machine)
+    tiled = tiled if machine.compact else unswitch_guards(unswitch_choices(tiled))
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 
@@ -220,13 +208,13 @@ def _accumulate_along_lanes(schedule: Schedule, reduction: SBlockRV, tiling: Til
     schedule.transform_layout(reduction, ("write", 0), lanes_last)
 
 
-def _tile_consumer(schedule: Schedule, parts: Parts, tiling: Tiling) -> LoopRV:
+def _tile_consumer(parts: Reduced, tiling: Tiling) -> LoopRV:
     """Split the consumer's loops into tiles; return the innermost loop around a tile.
 
     Windows of a pooling are unrolled as the rest of a tile: LLVM leaves accumulators that a loop indexes in memory,
     and stores one after each multiply-add.
     """
-    consumer, places = parts.consumer, parts.places
+    schedule, consumer, places = parts.schedule, parts.consumer, parts.places
     loops = schedule.get_loops(consumer)
     axes = schedule.get(consumer).iter_vars
     tile = tiling.tile
@@ -252,7 +240,7 @@ def _tile_consumer(schedule: Schedule, parts: Parts, tiling: Tiling) -> LoopRV:
     ]
     if all(int(schedule.get(loop).extent) == 1 for loop in repeating):
         schedule.reorder(*outside, *repeating, *summing, *rows, groups, lanes)
-        _into_registers(schedule, rows if parts.reduced.machine.compact else [*summing, *rows], groups, lanes)
+        _into_registers(schedule, rows if parts.machine.compact else [*summing, *rows], groups, lanes)
     else:  # each element of the tile is used many times: those loops stay innermost, for LLVM to vectorize
         schedule.reorder(*outside, *summing, *rows, groups, lanes, *repeating)
     if summing:
@@ -261,7 +249,12 @@ def _tile_consumer(schedule: Schedule, parts: Parts, tiling: Tiling) -> LoopRV:
 
 
 def _tile_reduction(
-    schedule: Schedule, reduction: SBlockRV, tiling: Tiling, inside: LoopRV, padding: list[SBlockRV], copy_late: bool
+    schedule: Schedule,
+    reduction: SBlockRV,
+    tiling: Tiling,
+    inside: LoopRV,
+    padding: Sequence[SBlockRV],
+    copy_late: bool,
 ) -> None:
     schedule.compute_at(reduction, inside, preserve_unit_loops=True)
     axes = schedule.get(reduction).iter_vars

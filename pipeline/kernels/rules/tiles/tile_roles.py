@@ -2,68 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from tvm import sym
 from tvm.ir import Expr
 from tvm.s_tir import SBlock
-from tvm.s_tir.schedule import SBlockRV, Schedule
 from tvm.tirx import IntImm, PrimFunc
 
 from ....targets import Machine
 from ....tir.expressions import loads, uses
-from ....tir.inlining import inline_producers, is_reduction, name_of, pads_for_reduction, result_names, root_blocks
-from .tile_candidates import Reduced, plain_axes
+from ....tir.inlining import (
+    inline_producers,
+    is_reduction,
+    name_of,
+    new_schedule,
+    pads_for_reduction,
+    result_names,
+    root_blocks,
+)
+from .tile_candidates import Place, Reduced, plain_axes
 from .tile_size import Rows
 
 
-@dataclass(frozen=True)
-class Place:
-    """Position of a reduction's axis among its consumer's axes, and the consumer's step along it."""
-
-    axis: int
-    rows: Rows
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Blocks the rule matches, and the places of the reduction's axes in its consumer."""
-
-    reduction: SBlockRV
-    consumer: SBlockRV
-    padding: list[SBlockRV]
-    places: dict[int, Place]
-    reduced: Reduced
-
-
-def parts_of(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Parts | None:
-    """Inline the producers in `schedule`, then match the parts of `kernel`; None for other forms."""
-    inline_producers(schedule, keep_padding_of_reductions=True)
-    blocks = _roles(schedule)
-    if blocks is None:
-        return None
-    reduction, consumer, padding = blocks
-    places = _places(schedule, reduction, consumer)
-    if places is None:
-        return None
-    reduced = Reduced(
-        schedule.get(reduction),
-        tuple(schedule.get(block).writes[0].source for block in padding),
-        tuple(kernel.params[number] for number in sorted(repackable)),
-        _contiguous(schedule, consumer, places),
-        {axis: place.rows for axis, place in places.items()},
-        machine,
-        apart=_apart(schedule, consumer, places),
-    )
-    return Parts(reduction, consumer, padding, places, reduced)
-
-
-def _roles(schedule: Schedule) -> tuple[SBlockRV, SBlockRV, list[SBlockRV]] | None:
-    """Find the reduction, its one consumer, and padding; None if there is more.
+def parts_of(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Reduced | None:
+    """Match a reduction, its one consumer, and padding, once the producers are inlined; None for other forms.
 
     Copies the result if the reduction has no consumer.
     """
+    schedule = new_schedule(kernel)
+    inline_producers(schedule, keep_padding_of_reductions=True)
     names = result_names(schedule)
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     inner = [block for block in reductions if name_of(schedule, block) not in names]
@@ -76,25 +43,42 @@ def _roles(schedule: Schedule) -> tuple[SBlockRV, SBlockRV, list[SBlockRV]] | No
     padding = [block for block in schedule.get_producers(inner[0]) if pads_for_reduction(schedule, block)]
     if len(consumers) != 1 or len(root_blocks(schedule)) != 2 + len(padding):
         return None
-    return inner[0], consumers[0], padding
+    block, consumer = schedule.get(inner[0]), schedule.get(consumers[0])
+    written, places = plain_axes(consumer), _places(block, consumer)
+    if written is None or places is None:
+        return None
+    shape = [int(extent) for extent in consumer.body.buffer.ty.shape]
+    dimensions = {axis: dimension for dimension, axis in written.items()}
+    along = {axis: dimensions[place.axis] for axis, place in places.items() if place.axis in dimensions}
+    return Reduced(
+        schedule,
+        inner[0],
+        consumers[0],
+        padding,
+        places,
+        block,
+        tuple(schedule.get(each).writes[0].source for each in padding),
+        tuple(kernel.params[number] for number in sorted(repackable)),
+        next((axis for axis, dimension in along.items() if dimension == len(shape) - 1), None),
+        machine,
+        {axis: prod(shape[dimension + 1 :]) for axis, dimension in along.items()},
+    )
 
 
-def _places(schedule: Schedule, reduction: SBlockRV, consumer: SBlockRV) -> dict[int, Place] | None:
+def _places(reduction: SBlock, consumer: SBlock) -> dict[int, Place] | None:
     """Map each axis of the reduction to the consumer's axis that selects it; None for other index forms."""
-    written = plain_axes(schedule.get(reduction))
-    block = schedule.get(consumer)
-    produced = schedule.get(reduction).writes[0].source
-    reads = [load for load in loads(block.body) if load.source.same_as(produced)]
-    if written is None or not reads or plain_axes(block) is None:
+    written, produced = plain_axes(reduction), reduction.writes[0].source
+    read = [load for load in loads(consumer.body) if load.source.same_as(produced)]
+    if written is None or not read:
         return None
     found: dict[int, Place] = {}
-    for load in reads:
+    for load in read:
         places = {}
         for dimension, axis in written.items():
-            place = _place(block, load.indices[dimension])
+            place = _place(consumer, load.indices[dimension])
             if place is not None:
                 places[axis] = place
-            elif int(schedule.get(reduction).iter_vars[axis].dom.extent) != 1:
+            elif int(reduction.iter_vars[axis].dom.extent) != 1:
                 return None
         if found and places != found:
             return None
@@ -120,19 +104,3 @@ def _place(block: SBlock, index: Expr) -> Place | None:
     if int(linear[-1]) != 0 or (window or [1]) != [unit] or any(step != 1 for step in steps):
         return None
     return Place(spatial[0], Rows(int(axis.dom.extent), unit))
-
-
-def _contiguous(schedule: Schedule, consumer: SBlockRV, places: dict[int, Place]) -> int | None:
-    """Find the axis of the reduction that the last dimension of the kernel's result follows."""
-    block = schedule.get(consumer)
-    axes = plain_axes(block) or {}
-    last = axes.get(len(block.body.indices) - 1)
-    return next((axis for axis, place in places.items() if place.axis == last), None)
-
-
-def _apart(schedule: Schedule, consumer: SBlockRV, places: dict[int, Place]) -> dict[int, int]:
-    """Count the elements of the kernel's result between neighbours along each axis of the reduction."""
-    block = schedule.get(consumer)
-    shape = [int(extent) for extent in block.body.buffer.ty.shape]
-    steps = {axis: prod(shape[dimension + 1 :]) for dimension, axis in (plain_axes(block) or {}).items()}
-    return {axis: steps[place.axis] for axis, place in places.items() if place.axis in steps}

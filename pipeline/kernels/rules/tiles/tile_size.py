@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
+from functools import cached_property
+from math import gcd, prod
 
 from ....support.divisors import divisors
 from ....targets import Machine
@@ -72,7 +73,7 @@ class Tile:
 
     @property
     def accumulators(self) -> int:
-        return self.groups * _product(self.rows)
+        return self.groups * prod(self.rows)
 
 
 @dataclass(frozen=True)
@@ -83,25 +84,9 @@ class Rows:
     unit: int = 1
 
 
-def tiles(
-    width: int,
-    rows: Sequence[Rows],
-    steps: int,
-    *,
-    vectors: bool,
-    scattered: bool,
-    packed: int | None = None,
-    machine: Machine = Machine(),
-    uneven: bool = False,
-    shared: bool = False,
-    taps: bool = False,
-    both: bool = False,
-    aliased: bool = False,
-    abreast: bool = False,
-    ragged: bool = False,
-    converts: tuple[bool, bool] = (False, False),
-) -> list[Tile]:
-    """List the tiles that fit into registers, by estimated cycles per element; among equals the most alike, then the largest.
+@dataclass(frozen=True)
+class TileSpace:
+    """Describe the loops that tiles cover, and how these move their operands.
 
     `width` is the extent of the axis along the lanes, `rows` the axes the scalars vary along, `steps` the
     length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each
@@ -113,77 +98,104 @@ def tiles(
     `abreast` that scattered results of the last axis of rows are neighbours in memory, `ragged` that vectors start anywhere
     in a line of the cache. `converts` says that vectors, that scalars are made of bytes.
     """
-    side_by_side = width if packed is None else gcd(width, packed)
-    powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
-    lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
-    registers = machine.registers_of(lanes)
-    most = registers - OPERANDS
-    candidates = [
-        _tile(
-            lanes,
-            width // lanes,
-            groups,
-            rows,
-            counts,
-            steps,
-            _Loads(both, ragged, *converts),
-            _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes),
-            machine,
-        )
-        for groups in _sizes(width // lanes, most, uneven)
-        for counts in _counts(rows, most // groups, uneven)
-        if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
-    ]
-    if taps and machine.rolled:
-        candidates = [
-            _rolled(tile) if _held(tile.groups, _product(tile.rows), shared) >= registers else tile
-            for tile in candidates
-        ]
-    return sorted(
-        candidates,
-        key=lambda tile: (
-            round(tile.cycles, 6),
-            -width // lanes % tile.groups,
-            -tile.accumulators,
-            tile.groups,
-            tile.rows,
-        ),
-    )
 
-
-@dataclass(frozen=True)
-class _Loads:
-    """Loads of the operands of a tile; `narrow` vectors and scalars are bytes, made floats."""
-
-    both: bool
-    ragged: bool
-    narrow: bool
-    narrow_scalars: bool
-
-
-@dataclass(frozen=True)
-class _Stores:
-    """Stores of the vectors of a tile."""
-
-    lanes: int
-    groups: int
+    width: int
+    rows: Sequence[Rows]
+    steps: int
+    vectors: bool
     scattered: bool
-    aliased: bool
-    abreast: bool
+    packed: int | None = None
+    machine: Machine = Machine()
+    uneven: bool = False
+    shared: bool = False
+    taps: bool = False
+    both: bool = False
+    aliased: bool = False
+    abreast: bool = False
+    ragged: bool = False
+    converts: tuple[bool, bool] = (False, False)
 
-    def cycles(self, rows: int) -> float:
+    @cached_property
+    def lanes(self) -> int:
+        """Return the widest vector's lanes that divide what lies side by side."""
+        side_by_side = self.width if self.packed is None else gcd(self.width, self.packed)
+        powers = [self.machine.lanes >> n for n in range(self.machine.lanes.bit_length())]
+        return next(lanes for lanes in powers if side_by_side % lanes == 0) if self.vectors else 1
+
+    def tiles(self) -> list[Tile]:
+        """List the tiles that fit into registers, by estimated cycles per element; among equals the most alike, then the largest."""
+        machine, vectors = self.machine, self.width // self.lanes
+        registers = machine.registers_of(self.lanes)
+        most = registers - OPERANDS
+        shared = self.shared and self._broadcasts and not machine.rolled
+        found = [
+            self._tile(groups, counts)
+            for groups in _sizes(vectors, most, self.uneven)
+            for counts in _counts(self.rows, most // groups, self.uneven)
+            if _held(groups, prod(counts), shared) <= registers
+        ]
+        if self.taps and machine.rolled:
+            found = [
+                replace(tile, rolled=True, cycles=tile.cycles * _ROLLED)
+                if _held(tile.groups, prod(tile.rows), self.shared) >= registers
+                else tile
+                for tile in found
+            ]
+        return sorted(
+            found,
+            key=lambda tile: (
+                round(tile.cycles, 6),
+                -vectors % tile.groups,
+                -tile.accumulators,
+                tile.groups,
+                tile.rows,
+            ),
+        )
+
+    @property
+    def _broadcasts(self) -> bool:
+        """Return whether a scalar takes a vector register of its own."""
+        return self.machine.lanes > 1 and not self.machine.by_element
+
+    def _tile(self, groups: int, counts: tuple[int, ...]) -> Tile:
+        """Build the tile of a size, with the cycles per element over all tiles."""
+        last, extent = (counts[-1], self.rows[-1].extent * self.rows[-1].unit) if self.rows else (1, 1)
+        others, vectors = prod(counts[:-1]), self.width // self.lanes
+        total = sum(
+            times * again * self._cycles(width, others * height, self._store(groups, height))
+            for width, times in _split(vectors, groups)
+            for height, again in _split(extent, last)
+        )
+        even = vectors % groups == 0 and extent % last == 0
+        cycles = total / (self.width * extent * others)
+        return Tile(self.lanes, groups, counts, cycles if even else cycles * _LEFT_OVER, even)
+
+    def _store(self, groups: int, rows: int) -> float:
         """Estimate the cycles to store one of `rows` neighbouring vectors."""
         if not self.scattered:
             return _VECTOR_STORE
-        element = _CONFLICT if self.aliased and self.lanes * self.groups > _WAYS else None
-        if not self.abreast or rows < 2:
+        element = _CONFLICT if self.aliased and self.lanes * groups > _WAYS else None
+        if not self.abreast or not self.machine.transposes or rows < 2:
             return self.lanes * (element or _SCATTER)
         blocks = -(-rows // (_BLOCK if rows >= _BLOCK else 2))
         return self.lanes * blocks * (element or _BLOCK_STORE) / rows
 
-
-def _rolled(tile: Tile) -> Tile:
-    return replace(tile, rolled=True, cycles=tile.cycles * _ROLLED)
+    def _cycles(self, groups: int, rows: int, store: float) -> float:
+        """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
+        scalar = _NEAR_LOAD * groups if self.both else _SCALAR_LOAD if self._broadcasts else _ELEMENT
+        accumulators = groups * rows
+        narrow, narrow_scalars = self.converts
+        width = 1 if narrow else 4
+        near = self.steps * groups * self.lanes * width <= self.machine.near
+        load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT, 0.0
+        if self.lanes >= _LINE and self._broadcasts:
+            ragged = self.ragged and not narrow
+            load = _RAGGED_LOAD if ragged else _NEAR_LOAD
+            fetch, least = 0.0 if near else (_RAGGED_FETCH if ragged else _LINE_FETCH) * width / 4, _LINES_IN_FLIGHT
+            more = _LINE_STEP
+        converting = groups * _CONVERT * narrow + rows * _CONVERT_SCALAR * narrow_scalars
+        step = more + max((accumulators + converting) / 2, groups * load + rows * scalar, groups * fetch, least / 2)
+        return self.steps * step + accumulators * store
 
 
 def _held(groups: int, rows: int, shared: bool) -> int:
@@ -193,35 +205,6 @@ def _held(groups: int, rows: int, shared: bool) -> int:
     """
     held = groups * rows + min(groups, rows) + 1
     return max(held, groups * (rows + 1) + rows - 1) if shared and rows > groups else held
-
-
-def _broadcasts(machine: Machine) -> bool:
-    """Return whether a scalar takes a vector register of its own."""
-    return machine.lanes > 1 and not machine.by_element
-
-
-def _tile(
-    lanes: int,
-    vectors: int,
-    groups: int,
-    rows: Sequence[Rows],
-    counts: tuple[int, ...],
-    steps: int,
-    loads: _Loads,
-    stores: _Stores,
-    machine: Machine,
-) -> Tile:
-    """Build the tile, with the cycles per element over all tiles: `vectors` by the extents of `rows`."""
-    last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
-    others = _product(counts[:-1])
-    total = sum(
-        times * again * _cycles(lanes, width, others * height, steps, loads, stores.cycles(height), machine)
-        for width, times in _split(vectors, groups)
-        for height, again in _split(extent, last)
-    )
-    even = vectors % groups == 0 and extent % last == 0
-    cycles = total / (vectors * lanes * extent * others)
-    return Tile(lanes, groups, counts, cycles if even else cycles * _LEFT_OVER, even)
 
 
 def _split(extent: int, size: int) -> list[tuple[int, int]]:
@@ -243,27 +226,3 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
         count = size * axes[-1].unit
         for outer in _counts(axes[:-1], largest // count, False):
             yield (*outer, count)
-
-
-def _cycles(lanes: int, groups: int, rows: int, steps: int, loads: _Loads, store: float, machine: Machine) -> float:
-    """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
-    scalar = _NEAR_LOAD * groups if loads.both else _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
-    accumulators = groups * rows
-    width = 1 if loads.narrow else 4
-    near = steps * groups * lanes * width <= machine.near
-    load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT, 0.0
-    if lanes >= _LINE and _broadcasts(machine):
-        ragged = loads.ragged and not loads.narrow
-        load = _RAGGED_LOAD if ragged else _NEAR_LOAD
-        fetch, least = 0.0 if near else (_RAGGED_FETCH if ragged else _LINE_FETCH) * width / 4, _LINES_IN_FLIGHT
-        more = _LINE_STEP
-    converting = groups * _CONVERT * loads.narrow + rows * _CONVERT_SCALAR * loads.narrow_scalars
-    step = more + max((accumulators + converting) / 2, groups * load + rows * scalar, groups * fetch, least / 2)
-    return steps * step + accumulators * store
-
-
-def _product(values: Sequence[int]) -> int:
-    product = 1
-    for value in values:
-        product *= value
-    return product

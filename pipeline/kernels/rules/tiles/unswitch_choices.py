@@ -43,9 +43,9 @@ from tvm.tirx import (
 )
 from tvm.tirx.analysis import undefined_vars
 
-from ....tir.expressions import choice_of, is_true, loads, replaced, unconverted, uses, walk
+from ....tir.expressions import choice_of, collect, is_true, loads, reads, replaced, unconverted, uses, walk
 from ....tir.index_grid import GridLoop, Unknown, grid_over
-from ....tir.loop_nests import all_of, are_axes, axis_values, int64, renewed, sequence
+from ....tir.loop_nests import all_of, are_axes, axis_values, int64, renewed, sequence, with_fields
 from ....tir.switches import switchable
 
 #: most places that get a sum of their own, and the least share of the tiles that read each throughout
@@ -61,18 +61,16 @@ _Asked = tuple[Expr, bool]
 @switchable
 def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
     """Unswitch the choices of a tiled kernel; return `kernel` itself if it has none by position."""
-    around: dict[Var, int] = {}
-
-    def see(loop: For) -> None:
-        if isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) and not int(loop.min):
-            around[loop.loop_var] = int(loop.extent)
-
-    tvm_ffi.structural_walk(kernel.body, [(For, see)])
+    around = {loop.loop_var: int(loop.extent) for loop in collect(kernel.body, For) if _is_from_0(loop)}
 
     def unswitched(parts: SeqStmt) -> Stmt:
         first, *rest = parts.seq
         copy = _nest_of(first)
-        if copy is None or not copy.copies or not all(_reads(each, copy.buffer) for each in rest):
+        if (
+            copy is None
+            or not are_axes(copy.block, copy.store.indices)
+            or not all(reads(each, copy.store.buffer) for each in rest)
+        ):
             found = [_unswitched_sum(each, around) for each in parts.seq]
             return parts if all(one.same_as(other) for one, other in zip(found, parts.seq)) else SeqStmt(found)
         stmt: Stmt = parts
@@ -96,13 +94,8 @@ class _Nest:
     loops: Mapping[Var, int]
 
     @property
-    def buffer(self) -> Var:
-        return self.block.body.buffer
-
-    @property
-    def copies(self) -> bool:
-        """Return whether the block stores each element at its own axes."""
-        return are_axes(self.block, self.block.body.indices)
+    def store(self) -> BufferStore:
+        return self.block.body
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ def _nest_of(nest: Stmt) -> _Nest | None:
     """Match a perfect nest whose store chooses by position."""
     loops: dict[Var, int] = {}
     while isinstance(nest, For):
-        if not isinstance(nest.extent, IntImm) or not isinstance(nest.min, IntImm) or int(nest.min):
+        if not _is_from_0(nest):
             return None
         loops[nest.loop_var] = int(nest.extent)
         nest = nest.body
@@ -135,10 +128,10 @@ def _nest_of(nest: Stmt) -> _Nest | None:
 def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
     """Unswitch a nest that adds to its own elements."""
     nest = _nest_of(stmt)
-    if nest is None or not _reads(nest.block.body.value, nest.buffer):
+    if nest is None or not reads(nest.store.value, nest.store.buffer):
         return stmt
     for case in _cases(nest, around)[:1]:
-        store = BufferStore(nest.buffer, case.value, nest.block.body.indices)
+        store = BufferStore(nest.store.buffer, case.value, nest.store.indices)
         plain = tvm_ffi.structural_map(stmt, (SBlock, partial(_with_body, body=store)))
         return IfThenElse(case.whole, renewed(plain), stmt)
     return stmt
@@ -148,7 +141,7 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
     """Return the cases that enough tiles have throughout, the most frequent first."""
     own = {axis.var: int(axis.dom.extent) for axis in nest.block.iter_vars}
     found = []
-    branches = list(islice(_branches(nest.block.body.value, ()), _VALUES + 1))
+    branches = list(islice(_branches(nest.store.value, ()), _VALUES + 1))
     if len(branches) > _VALUES:
         return []
     for value, conditions in branches:
@@ -209,8 +202,10 @@ def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | 
     if math.prod(extents[var] for var in asked) > _SAMPLES:
         raise Unknown("too many positions to count")
     grid = grid_over([GridLoop(var, 0, extents[var]) for var in asked])
-    holds = [np.asarray(grid.evaluate(condition), bool) == wanted for condition, wanted in conditions]
-    return float(np.mean(np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(True, *holds)), grid.shape)))
+    held = np.ones(grid.shape, bool)
+    for condition, holds in conditions:
+        held &= grid.holds(condition) == holds
+    return float(held.mean())
 
 
 def throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
@@ -241,19 +236,16 @@ def _in_place(nest: Stmt, copy: _Nest, value: Expr) -> Stmt:
     axes = [axis.var for axis in copy.block.iter_vars]
 
     def load(each: TensorLoad) -> Expr:
-        return replaced(value, dict(zip(axes, each.indices))) if each.source.same_as(copy.buffer) else each
+        return replaced(value, dict(zip(axes, each.indices))) if each.source.same_as(copy.store.buffer) else each
 
     moved = tvm_ffi.structural_map(nest, (TensorLoad, load))
     return tvm_ffi.structural_map(moved, (SBlock, lambda block: _with_body(block, block.body)))
 
 
 def _with_body(block: SBlock, body: Stmt) -> SBlock:
-    reads = [all_of(source) for source in dict.fromkeys(load.source for load in loads(body))]
-    return SBlock(
-        block.iter_vars, reads, block.writes, block.name_hint, body, block.init, block.alloc_buffers, block.match_buffers,
-        block.annotations,
-    )  # fmt: skip
+    sources = dict.fromkeys(load.source for load in loads(body))
+    return with_fields(block, reads=[all_of(source) for source in sources], body=body)
 
 
-def _reads(stmt: object, buffer: Var) -> bool:
-    return any(load.source.same_as(buffer) for load in loads(stmt))
+def _is_from_0(loop: For) -> bool:
+    return isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) and not int(loop.min)

@@ -19,9 +19,9 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
-from ....tir.expressions import conjuncts, is_among, uses
+from ....tir.expressions import collect, conjuncts, distinct, is_among, uses
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import renewed, serial_loops
+from ....tir.loop_nests import nested, renewed, serial_loops
 from ....tir.row_window import takes_a_row, tensors_of
 from ....tir.switches import switchable
 from .unswitch_choices import throughout
@@ -46,14 +46,9 @@ def unswitch_guards(kernel: PrimFunc) -> PrimFunc:
 def _unswitched(nest: Stmt, first: Var) -> Stmt:
     """Unswitch a nest inside the loops that its guards depend on, if more loops are in them; else around all of it."""
     serial, body = serial_loops(nest)
-    loops: dict[Var, int] = {}
-    tiles: list[SBlockRealize] = []
-    tvm_ffi.structural_walk(
-        body,
-        [(For, lambda loop: loops.update({loop.loop_var: int(loop.extent)})), (SBlockRealize, tiles.append)],
-    )
+    loops = {loop.loop_var: int(loop.extent) for loop in collect(body, For)}
     guards = [each for each in _guards(body) if uses(each, first) and any(uses(each, var) for var in loops)]
-    if not serial or not guards or tiles:
+    if not serial or not guards or collect(body, SBlockRealize):
         return nest
     deciding = [number for number, loop in enumerate(serial) if any(uses(each, loop.loop_var) for each in guards)]
     inside = deciding[-1] + 1 if deciding else 0
@@ -63,20 +58,14 @@ def _unswitched(nest: Stmt, first: Var) -> Stmt:
         whole = [throughout(each, True, over) for each in guards]
     except Unknown:
         return nest
-    plain, guarded = (_around(serial[inside:], each) for each in (_without(body, guards), body))
-    return _around(serial[:inside], IfThenElse(tirx.all(*whole), renewed(plain), guarded))
+    plain, guarded = (nested(serial[inside:], each) for each in (_without(body, guards), body))
+    return nested(serial[:inside], IfThenElse(tirx.all(*whole), renewed(plain), guarded))
 
 
 def _guards(body: Stmt) -> list[Expr]:
     """Return the different conditions, of guards without an alternative."""
-    found: list[Expr] = []
-
-    def see(guard: IfThenElse) -> None:
-        if guard.else_case is None:
-            found.extend(each for each in conjuncts(guard.condition) if not is_among(each, found))
-
-    tvm_ffi.structural_walk(body, (IfThenElse, see))
-    return found
+    alone = (guard for guard in collect(body, IfThenElse) if guard.else_case is None)
+    return distinct(each for guard in alone for each in conjuncts(guard.condition))
 
 
 def _without(body: Stmt, guards: Sequence[Expr]) -> Stmt:
@@ -87,9 +76,3 @@ def _without(body: Stmt, guards: Sequence[Expr]) -> Stmt:
         return IfThenElse(tirx.all(*left), guard.then_case, guard.else_case) if left else guard.then_case
 
     return tvm_ffi.structural_map(body, (IfThenElse, guarded))
-
-
-def _around(loops: Sequence[For], body: Stmt) -> Stmt:
-    for loop in reversed(loops):
-        body = For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
-    return body

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.tiles.tile_size import Rows, Tile, tiles
+from passfit.kernels.rules.tiles.tile_size import Rows, Tile, TileSpace
 from passfit.support.divisors import divisors
 from passfit.targets import Machine
 
@@ -13,8 +13,8 @@ _EXTENTS = st.integers(1, 200)
 
 
 def best_tile(*arguments, **options) -> Tile | None:
-    """Return the first of `tiles`; None if units are too large."""
-    return next(iter(tiles(*arguments, **options)), None)
+    """Return the first of the tiles; None if units are too large."""
+    return next(iter(TileSpace(*arguments, **options).tiles()), None)
 
 
 @given(
@@ -40,7 +40,7 @@ def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps
 def test_what_is_left_over_is_taken_where_it_promises_more(width, extents, steps, scattered, shared):
     rows, options = [Rows(extent) for extent in extents], {"vectors": True, "scattered": scattered, "shared": shared}
     even = best_tile(width, rows, steps, **options)
-    for tile in tiles(width, rows, steps, uneven=True, **options):
+    for tile in TileSpace(width, rows, steps, uneven=True, **options).tiles():
         assert tile.width <= width and all(count <= extent for count, extent in zip(tile.rows, extents))
         assert all(extent % count == 0 for count, extent in zip(tile.rows[:-1], extents))
         divides = all(extent % count == 0 for count, extent in zip((tile.width, *tile.rows), (width, *extents)))
