@@ -56,7 +56,9 @@ class Pass:
 
 
 class ModulePass(Pass):
-    """Transform a Relax module."""
+    """Transform a Relax module: of operators, unless its levels say otherwise."""
+
+    levels: ClassVar[frozenset[Level]] = frozenset({Level.GRAPH})
 
     def apply(self, module: IRModule) -> IRModule:
         """Return the transformed module; leave `module` unchanged."""

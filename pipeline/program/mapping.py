@@ -56,11 +56,6 @@ def fusion_of(producer: MappingType, reader: MappingType) -> Fusion:
     return _TABLE[producer][reader]
 
 
-def fused_type(producer: MappingType, reader: MappingType) -> MappingType:
-    """Return the type of the fused pair: the more complex one."""
-    return max(producer, reader)
-
-
 @dataclass(frozen=True)
 class Access:
     """Loads of one index form in a block.
@@ -139,18 +134,9 @@ class KernelAccesses:
                 each.source >= self.operands
                 and (inner := self._mapping(source, each.source - self.operands)) is not None
             ):
-                found.append(fused_type(inner, each.mapping))
+                found.append(max(inner, each.mapping))
         # elements that meet in one result from two places are many-to-many, whatever each place alone is
         return max(found, default=None)
-
-    def _dims(self, source: int, block: int) -> list[tuple[frozenset[int], ...]]:
-        found: list[tuple[frozenset[int], ...]] = []
-        for each in self.blocks[block].accesses:
-            if each.source == source:
-                found.append(each.dims)
-            elif each.source >= self.operands:
-                found += [through(inner, each.dims) for inner in self._dims(source, each.source - self.operands)]
-        return found
 
 
 @lru_cache(1 << 14)

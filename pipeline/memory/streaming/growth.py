@@ -35,31 +35,21 @@ class SegmentOverlap:
     nbytes: int
 
 
-@dataclass(frozen=True)
-class OverlappedResult:
-    """Result of a region, by the step that writes it, and the operand it grows over."""
-
-    result: int
-    operand: int
-    step: int
-    growth: SegmentOverlap
-
-
 def segment_overlaps(
     program: Program, dying: Iterable[Sequence[Read]], results: Sequence[StageResult]
-) -> Iterator[OverlappedResult]:
-    """Yield each way to let one of the `results` grow over an operand: each item of `dying` reads one buffer."""
+) -> Iterator[tuple[StageResult, int, SegmentOverlap]]:
+    """Yield each way to let one of the `results` grow over an operand, by its tensor: each item of `dying` reads one buffer."""
     for readers in dying:
         axis = _axis_of(program, readers)
-        for tensor, writer in results:
-            what = program.tensors[tensor]
+        for result in results:
+            writer, what = result.stage, program.tensors[result.tensor]
             if axis is None or writer.leads or writer.operand is not None or not _is_alone(program, what, writer.axis):
                 continue
             operand = program.tensors[readers[0].tensor]
             if operand.dtype == what.dtype not in _SMALL and operand.buffer != what.buffer:
                 shift = _shift(operand.nbytes // operand.shape[axis], what.nbytes // writer.extent, writer, readers)
                 growth = SegmentOverlap(axis, shift, max(shift + operand.nbytes, what.nbytes))
-                yield OverlappedResult(tensor, readers[0].tensor, writer.step, growth)
+                yield result, readers[0].tensor, growth
 
 
 def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:

@@ -11,13 +11,12 @@ Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...program import Program
 from ..liveness import aligned
 from .growth import SegmentOverlap, segment_overlaps
-from .region_builder import StepSplit
 from .stage import Read, Stage, StageResult
 
 #: a result takes the place of an operand of its size; of any size, over which it grows
@@ -50,32 +49,6 @@ class Replacement:
 
 def replacements(
     program: Program,
-    chosen: Sequence[StepSplit],
-    stages: Sequence[Stage],
-    results: Sequence[int],
-    last_uses: Mapping[int, int],
-    growing: bool = False,
-) -> Iterator[Replacement]:
-    """Yield each way to store a result over operands that the region is the last to read.
-
-    `last_uses` gives by buffer the last step that reads it, as `last_uses_of`. With `growing`, results grow over operands too.
-    """
-    made = {program.steps[stage.step].writes[0] for stage in stages}
-    last = max(stage.step for stage in stages)
-    reads: dict[int, list[Read]] = {}
-    for choice, stage in zip(chosen, stages):
-        for place, tensor in enumerate(program.steps[choice.step].reads):
-            buffer = program.tensors[tensor].buffer
-            if buffer is not None and tensor not in made:
-                reads.setdefault(buffer, []).append(Read(choice, stage, place, tensor))
-    inside = {tensor for stage in stages for tensor in program.steps[stage.step].reads}
-    written = [StageResult(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
-    dying = [readers for buffer, readers in reads.items() if last_uses[buffer] <= last]
-    return replacements_of(program, dying, [each for each in written if each.tensor in results], inside, growing)
-
-
-def replacements_of(
-    program: Program,
     dying: Iterable[Sequence[Read]],
     results: Sequence[StageResult],
     inside: Collection[int],
@@ -99,8 +72,8 @@ def replacements_of(
                 elif tensor not in inside:
                     held = (lag // stage.period + 1) * stage.group
                     yield Replacement(tensor, operands, stage.step, lag, held)
-    for each in segment_overlaps(program, dying, results) if growing else ():
-        yield Replacement(each.result, (each.operand,), each.step, growth=each.growth)
+    for result, operand, growth in segment_overlaps(program, dying, results) if growing else ():
+        yield Replacement(result.tensor, (operand,), result.stage.step, growth=growth)
 
 
 def _lag(program: Program, writer: Stage, read: Read) -> int | None:

@@ -10,8 +10,8 @@ from functools import cached_property
 from ...program import Program, Splits
 from .alive_bytes import AliveBytes
 from .in_place import GROWING, IN_PLACE, Replaceable, last_uses_of
+from .region import best_replacement, region_of
 from .region_builder import BRANCH, RegionBuilder, last_needs
-from .region_bytes import region_bytes
 from .region_forms import KnownForms, RegionForms
 
 #: most steps of one region
@@ -156,14 +156,9 @@ class Partitioner(AliveBytes):
                 if bound + builder.least_bytes > most:
                     self.beyond = min(self.beyond, bound + builder.least_bytes)
                     continue
-                found = region_bytes(
-                    builder, self.alignment, self._last_uses if replaces else None, most - bound, self._growing
-                )
-                if isinstance(found, int):
-                    self._known.least[form] = found
-                    self.beyond = min(self.beyond, bound + found)
+                if not self._measure(builder, form, most - bound, replaces):
+                    self.beyond = min(self.beyond, bound + self._known.least[form])
                     continue
-                self._known.keep(form, found, replaces)
             over = GROWING if self._growing else IN_PLACE
             ways = ((self._known.rings[form], 0), (self._known.in_place[form] if replaces else None, over))
             for nbytes, in_place in ways:
@@ -172,6 +167,21 @@ class Partitioner(AliveBytes):
                         return StreamedSteps(first, end - 1, axis, 1, around + nbytes, in_place)
                     self.beyond = min(self.beyond, around + nbytes)
         return None
+
+    def _measure(self, builder: RegionBuilder, form: int, most: float, replaces: bool) -> bool:
+        """Keep the bytes of a region by its form, if it `replaces` operands too; False if its rings take more than `most`."""
+        known, found = self._known, region_of(builder, 1, self.alignment, most)
+        if isinstance(found, int):
+            known.least[form] = found
+            return False
+        known.rings[form], known.least[form] = (None, 0) if found is None else (found.nbytes, found.least)
+        if replaces:
+            over = None if found is None else best_replacement(builder, found, self._last_uses, self._growing)
+            known.in_place[form] = None
+            if found is not None and over is not None:
+                extent = builder.choices[over.step].extent
+                known.in_place[form] = found.nbytes - over.saved(self.program, extent, self.alignment)
+        return True
 
     @cached_property
     def _first_reads(self) -> dict[int, int]:
@@ -205,11 +215,7 @@ class Partitioner(AliveBytes):
                 if builder is None:
                     form = None
                 else:
-                    found = region_bytes(builder, self.alignment, None, most)
-                    if isinstance(found, int):
-                        known.least[form] = found
-                    else:
-                        known.keep(form, found, False)
+                    self._measure(builder, form, most, False)
             if form is not None:
                 least = min(least, known.least[form])
             elif (pivot, axis) in self._crowded:

@@ -14,16 +14,17 @@ end takes into its sum (partial execution, as in Pex).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
 from .in_place import GROWING, Replacement, last_uses_of, replacements
-from .region_builder import Need, RegionBuilder, StepSplit, last_needs
-from .slots import FreshRows, assign_slots
-from .stage import Stage
+from .region_builder import Pace, RegionBuilder, last_needs
+from .slots import FreshRows, assign_slots, fullest
+from .stage import Read, Stage, StageResult
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Region:
 
     `rings` are the tensors that are never whole, `nbytes` the size of all rings and slots, each aligned: what the loop's
     workspaces take, but for those of its kernels. `results` are the
-    tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes.
+    tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes. `least` is a lower
+    bound on the `nbytes` of any region that ends with these steps.
     """
 
     stages: tuple[Stage, ...]
@@ -41,6 +43,7 @@ class Region:
     nbytes: int
     replacement: Replacement | None = None
     saved: int = 0
+    least: int = 0
 
     @property
     def ticks(self) -> range:
@@ -88,151 +91,153 @@ def region(
         if not builder.grow():
             return None
     found = region_of(builder, group, alignment)
+    assert not isinstance(found, int)
     if in_place and any(choice.extent % group for choice in builder.choices.values()):
         return None  # rows would be computed again from operands that are overwritten
-    return (
-        replacing(builder, found, last_uses_of(program), alignment, in_place == GROWING)
-        if in_place and found is not None
-        else found
+    if not in_place or found is None:
+        return found
+    over = best_replacement(builder, found, last_uses_of(program), in_place == GROWING)
+    if over is None:
+        return None
+    extent = found.stage_of(program, over.result).extent
+    ring = aligned(program.tensors[over.result].nbytes // extent * over.held, alignment)
+    saved = over.saved(program, extent, alignment) + ring
+    return replace(found, nbytes=found.nbytes + ring, replacement=over, saved=saved)
+
+
+def best_replacement(
+    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], growing: bool = False
+) -> Replacement | None:
+    """Return the result in place of operands of a region that saves most; None if none saves anything.
+
+    `last_uses` are those of `last_uses_of`. With `growing`, the result may grow over an operand of another size.
+    """
+    program, stages = builder.program, {stage.step: stage for stage in found.stages}
+    dying = [
+        [Read(builder.choices[n], stages[n], place, program.steps[n].reads[place]) for n, place in reads]
+        for buffer, reads in builder.read_outside.items()
+        if last_uses[buffer] <= builder.last
+    ]
+    written = [(program.steps[stage.step].writes[0], stage) for stage in found.stages if stage.operand is None]
+    results = [StageResult(tensor, stage) for tensor, stage in written if tensor in found.results] if dying else []
+    best, most = None, 0
+    for each in replacements(program, dying, results, builder.read_inside, growing) if results else ():
+        # the same choice for any alignment: a sequence does not name it
+        gain = each.saved(program, stages[each.step].extent, 1)
+        if gain > most:
+            best, most = each, gain
+    return best
+
+
+def region_of(
+    builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT, most: float = math.inf
+) -> Region | int | None:
+    """Return the region of the steps taken in.
+
+    None if a branch is not joined yet, or the rows do not go together. Once the rings take more than `most` bytes,
+    returns the bytes counted so far.
+    """
+    if builder.waiting or (group > 1 and any(choice.extent < group for choice in builder.choices.values())):
+        return None
+    needs = builder.paces if group == 1 else {n: builder.needs(each, group) for n, each in builder.choices.items()}
+    if group > 1 and any(_slopes(needs[number]) != _slopes(single) for number, single in builder.paces.items()):
+        return None  # groups of rows have another rate than single rows
+    program, stages = builder.program, list[Stage]()
+    #: by ring: its bytes, without those of the fresh rows in a slot
+    sizes, fresh, in_slots = dict[int, int](), list[FreshRows](), list[tuple[int, Stage]]()
+    least = largest = 0
+    for stage, readers, whole in _schedule(builder, group, needs):
+        stages.append(stage)
+        if whole:
+            continue
+        number = program.steps[stage.step].writes[0]
+        tensor = program.tensors[number]
+        row = tensor.nbytes // stage.extent
+        sizes[number] = row * stage.held
+        least += row * stage.held
+        at_once = not stage.leads and 0 < stage.held < stage.extent
+        if at_once and (stage.period == group == 1 or _are_at_ticks_of(stage, readers)):
+            last = readers[0][1].step if readers else stage.step
+            fresh.append(FreshRows(row * group, tensor.dtype, stage.step, last, stage.held > group))
+            in_slots.append((number, stage))
+            least, largest = least - row * group, max(largest, row * group)
+        if least + largest > most:
+            return least + largest
+    slots = assign_slots(fresh)
+    for (number, stage), rows, slot in zip(in_slots, fresh, slots.numbers):
+        if slot is not None:
+            stage.slot = slot
+            sizes[number] -= rows.nbytes
+    stages.reverse()
+    results = [program.steps[stage.step].writes[0] for stage in stages]
+    return Region(
+        tuple(stages),
+        tuple(reversed(sizes)),
+        tuple([tensor for tensor in results if tensor not in sizes]),
+        sum([aligned(each, alignment) for each in (*sizes.values(), *slots.nbytes)]),
+        least=least + fullest(fresh),
     )
 
 
-def replacing(
-    builder: RegionBuilder,
-    found: Region,
-    last_uses: Mapping[int, int],
-    alignment: int = ALIGNMENT,
-    growing: bool = False,
-) -> Region | None:
-    """Return the region with the result in place of an operand that saves most; None if that saves nothing.
+def _are_at_ticks_of(stage: Stage, readers: Sequence[tuple[Pace, Stage]]) -> bool:
+    """Return whether all readers run only at ticks at which the group that they read may be computed."""
+    divided = not any(each.extent % each.group for each in (stage, *(reader for _, reader in readers)))
+    if not divided and (not stage.lockstep or stage.held > stage.group):
+        return False
+    return all(
+        (reader.offset - stage.offset) % stage.period == 0 and reader.period % stage.period == 0
+        for _, reader in readers
+    )
 
-    `last_uses` are those of `last_uses_of`. With `growing`, the result may grow over one of another size.
+
+def _schedule(
+    builder: RegionBuilder, group: int, needs: Mapping[int, tuple[Pace, ...]]
+) -> Iterator[tuple[Stage, list[tuple[Pace, Stage]], bool]]:
+    """Yield the stages, the last first, each as late as its readers allow and with room for the rows that they take.
+
+    With each, its readers and whether its result is whole. `needs` are the rows that each step needs.
     """
-    program = builder.program
-    chosen = [builder.choices[stage.step] for stage in found.stages]
-    best: tuple[int, Region] | None = None
-    for each in replacements(program, chosen, found.stages, found.results, last_uses, growing):
-        extent = found.stage_of(program, each.result).extent
-        # the same choice for any alignment: a sequence does not name it
-        gain = each.saved(program, extent, 1)
-        if gain > 0 and (best is None or gain > best[0]):
-            ring = aligned(program.tensors[each.result].nbytes // extent * each.held, alignment)
-            saved = each.saved(program, extent, alignment) + ring
-            best = gain, replace(found, nbytes=found.nbytes + ring, replacement=each, saved=saved)
-    return None if best is None else best[1]
-
-
-def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
-    """Return the region of the steps taken in.
-
-    None if a branch is not joined yet, or the rows do not go together.
-    """
-    program = builder.program
-    chosen = [builder.choices[number] for number in sorted(builder.choices)]
-    if builder.waiting or any(choice.extent < group for choice in chosen):
-        return None
-    needs = [builder.needs(choice, group) for choice in chosen]
-    if group > 1 and any(_slopes(of) != _slopes(builder.needs(choice, 1)) for choice, of in zip(chosen, needs)):
-        return None  # groups of rows have another rate than single rows
-    stages = _stages(builder, list(zip(chosen, needs)), group)
-    writes = [program.steps[stage.step].writes[0] for stage in stages]
-    rings = [t for t, stage in zip(writes, stages) if stage.operand is None and not builder.is_kept(t)]
-    stages, slots = _assign_slots(program, stages, rings)
-    held = [program.tensors[t].nbytes // stage.extent * stage.kept for t, stage in zip(writes, stages) if t in rings]
-    nbytes = sum(aligned(each, alignment) for each in (*held, *slots))
-    return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
-
-
-def _assign_slots(
-    program: Program, stages: tuple[Stage, ...], rings: Sequence[int]
-) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
-    """Put each ring's fresh group into a slot, if all its readers run at one tick.
-
-    Returns the stages and the bytes of the slots.
-    """
-    places, fresh = [], []
-    for place, stage in enumerate(stages):
-        tensor = program.steps[stage.step].writes[0]
-        if tensor not in rings or stage.leads or not 0 < stage.held < stage.extent:
-            continue
-        readers = [each for each in stages if tensor in program.steps[each.step].reads]
-        divided = all(each.extent % each.group == 0 for each in (stage, *readers)) or (
-            stage.lockstep and stage.held == stage.group
-        )
-        if divided and all(reads_at_ticks_of(stage.offset, stage.period, each.offset, each.period) for each in readers):
-            what = program.tensors[tensor]
-            last = max((each.step for each in readers), default=stage.step)
-            nbytes = what.nbytes // stage.extent * stage.group
-            places.append(place)
-            fresh.append(FreshRows(nbytes, what.dtype, stage.step, last, stage.held > stage.group))
-    slots = assign_slots(fresh)
-    numbers = dict(zip(places, slots.numbers))
-    return tuple(replace(stage, slot=numbers.get(place)) for place, stage in enumerate(stages)), slots.nbytes
-
-
-def reads_at_ticks_of(offset: int, period: int, reader_offset: int, reader_period: int) -> bool:
-    """Return whether a reader runs only at ticks at which its operand may be computed."""
-    return (reader_offset - offset) % period == 0 and reader_period % period == 0
-
-
-def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], group: int) -> tuple[Stage, ...]:
-    """Schedule the stages as late as their readers allow, and size their rings."""
-    readers: dict[int, list[tuple[Need, Stage]]] = {}
-    stages = []
-    for choice, needs in reversed(chosen):
-        step = builder.program.steps[choice.step]
-        tensor = step.writes[0]
+    reading: dict[int, list[tuple[Pace, Stage]]] = defaultdict(list)
+    for number in sorted(builder.choices, reverse=True):
+        choice, step = builder.choices[number], builder.program.steps[number]
+        readers, whole = reading[step.writes[0]], True
         if choice.rows is None:
             assert choice.operand is not None
             period = builder.period(step.reads[choice.operand])
-            stage = Stage(choice.step, choice.axis, choice.extent, group, period, 0, 0, choice.operand)
+            stage = Stage(number, choice.axis, choice.extent, group, period, 0, 0, choice.operand)
         else:
-            period = builder.period(tensor)
-            reading = readers.get(tensor, ())
-            offset = min((reader.offset - period * (need.high - 1) for need, reader in reading), default=0)
-            leads = leads_of(builder, choice, group)
-            begin = offset - max(leads, default=0)
-            held = (
-                max((_groups_held(need, reader.offset - begin, period) for need, reader in reading), default=1) * group
-            )
-            whole = builder.is_kept(tensor) or held > choice.extent
-            lockstep = bool(reading) and choice.extent % group > 0 and held == group and not whole
-            lockstep = lockstep and all(_is_lockstep(need, reader, choice.extent) for need, reader in reading)
-            stage = Stage(
-                choice.step,
-                choice.axis,
-                choice.extent,
-                group,
-                period,
-                offset,
-                choice.extent if whole else held,
-                leads=leads,
-                lockstep=lockstep,
-            )
-        for need in needs:
-            readers.setdefault(need.tensor, []).append((need, stage))
-        stages.append(stage)
-    return tuple(reversed(stages))
+            period, whole = builder.period(step.writes[0]), builder.is_kept(step.writes[0])
+            leads: tuple[int, ...] = ()
+            if choice.taps is not None and group == 1:  # the parts of a row come before the last one
+                leads = tuple(early * builder.period(choice.taps.tensor) for early in choice.taps.early)
+            offset, held = 0, 1
+            if len(readers) == 1 and not leads:
+                ((need, reader),) = readers
+                offset, held = reader.offset - period * (need.high - 1), need.high - need.low
+            elif readers:
+                offset = min([reader.offset - period * (need.high - 1) for need, reader in readers])
+                begin = offset - max(leads, default=0)
+                held = max([_groups_held(need, reader.offset - begin, period) for need, reader in readers])
+            held *= group
+            lockstep = choice.extent % group > 0 and held == group and bool(readers) and not whole
+            lockstep = lockstep and all(_is_lockstep(need, reader, choice.extent) for need, reader in readers)
+            held = choice.extent if whole or held > choice.extent else held
+            stage = Stage(number, choice.axis, choice.extent, group, period, offset, held, None, leads, lockstep)
+        for need in needs[number]:
+            reading[need.tensor].append((need, stage))
+        yield stage, readers, whole
 
 
-def _is_lockstep(need: Need, reader: Stage, extent: int) -> bool:
+def _is_lockstep(need: Pace, reader: Stage, extent: int) -> bool:
     """Return whether a reader's groups are the rows it needs, of `extent` in all."""
-    return need.slope == 1 and (need.low, need.high) == (0, 1) and reader.extent == extent
+    return (need.rises, need.runs, need.low, need.high) == (1, 1, 0, 1) and reader.extent == extent
 
 
-def leads_of(builder: RegionBuilder, choice: StepSplit, group: int = 1) -> tuple[int, ...]:
-    """Return by how many ticks the parts of a row come before the last one; empty for a row computed at once."""
-    if choice.taps is None or group > 1:
-        return ()
-    period = builder.period(choice.taps.tensor)
-    return tuple(early * period for early in choice.taps.early)
-
-
-def _groups_held(need: Need, lead: int, period: int) -> int:
+def _groups_held(need: Pace, lead: int, period: int) -> int:
     """Count the groups a ring must hold for a writer `lead` ticks ahead."""
-    ahead = lead // period if need.slope.denominator == 1 else -(-lead // period)
+    ahead = lead // period if need.runs == 1 else -(-lead // period)
     return ahead - need.low + 1
 
 
-def _slopes(needs: list[Need]) -> list[Fraction]:
-    return [need.slope for need in needs]
+def _slopes(needs: Iterable[Pace]) -> list[tuple[int, int]]:
+    return [(need.rises, need.runs) for need in needs]

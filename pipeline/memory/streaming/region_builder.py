@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 from ...program import Program, Rows, Splits, Step
@@ -13,17 +12,6 @@ from .row_rates import Rate, RowRates, reduce_rate
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
-_ONE = Fraction(1)
-
-
-@dataclass(frozen=True)
-class Need:
-    """Rows of `tensor` a reader needs: groups floor(slope · v) + low up to floor(slope · v) + high for group v."""
-
-    tensor: int
-    slope: Fraction
-    low: int
-    high: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +39,10 @@ class RowTaps:
 
 
 class Pace(NamedTuple):
-    """Rows of `tensor` a step needs for one row of its result, as a `Need`; the slope is `rises` in `runs` rows."""
+    """Rows of `tensor` a step needs: of groups v of its result, groups floor(slope · v) + low up to floor(slope · v) + high.
+
+    The slope is `rises` / `runs`, without a common divisor.
+    """
 
     tensor: int
     rises: int
@@ -157,9 +148,7 @@ class RegionBuilder:
             return False
         self.waiting.remove(number)
         self.choices[number] = choice
-        self.paces[number] = paces = tuple(
-            Pace(t, slope.numerator, slope.denominator, *rows) for t, slope, *rows in self._needed(choice, 1)
-        )
+        self.paces[number] = paces = tuple(self._needed(choice, 1))
         for pace in paces:
             tensor = self.program.tensors[pace.tensor]
             extent = tensor.shape[self._axes[pace.tensor]]
@@ -196,25 +185,25 @@ class RegionBuilder:
             self._clock.add(rate)
         return known is None or known == rate
 
-    def needs(self, choice: StepSplit, group: int) -> list[Need]:
-        """List the rows a step needs of tensors made in the region.
+    def needs(self, choice: StepSplit, group: int) -> tuple[Pace, ...]:
+        """List the rows a step needs of tensors made in the region, by groups of rows.
 
         Further steps do not change them.
         """
-        return [Need(tensor, slope, low, high) for tensor, slope, low, high in self._needed(choice, group)]
+        return tuple(self._needed(choice, group))
 
-    def _needed(self, choice: StepSplit, group: int) -> Iterator[tuple[int, Fraction, int, int]]:
+    def _needed(self, choice: StepSplit, group: int) -> Iterator[Pace]:
         step = self.program.steps[choice.step]
         if choice.rows is None:
             assert choice.operand is not None
-            yield step.reads[choice.operand], _ONE, 0, 1
+            yield Pace(step.reads[choice.operand], 1, 1, 0, 1)
             return
         for operand, follows in choice.rows.operands:
             if step.reads[operand] in self._made:
                 slope, low, high = follows.pace(group)
                 if group == 1 and choice.taps is not None:
                     low = high - choice.taps.width
-                yield step.reads[operand], slope, low, high
+                yield Pace(step.reads[operand], slope.numerator, slope.denominator, low, high)
 
     def _taps(self, step: Step, rows: Rows) -> RowTaps | None:
         """Return how a step accumulates its rows; None if it takes them at once, which needs no more memory."""

@@ -18,7 +18,6 @@ from typing import Any
 from ...program import Program, Splits, Step
 from .in_place import last_uses_of
 from .region_builder import last_needs, may_stream
-from .region_bytes import RegionBytes
 
 #: most numbers in use: more are forgotten, so that memory is bounded
 MOST = 1_000_000
@@ -49,13 +48,6 @@ class KnownForms:
     def number(self, form: Any) -> int:
         """Return the number of a form: equal forms have one number."""
         return self._numbers.setdefault(form, len(self._numbers))
-
-    def keep(self, form: int, found: RegionBytes | None, in_place: bool) -> None:
-        """Keep a measurement; `in_place` says whether that includes results in place of operands."""
-        self.rings[form] = None if found is None else found.rings
-        self.least[form] = 0 if found is None else found.least
-        if in_place:
-            self.in_place[form] = None if found is None else found.in_place
 
 
 class RegionForms:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .region_builder import StepSplit
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Stage:
     """Step of a region and its schedule.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..base import Level, ModulePass
+from ..base import ModulePass
 
 if TYPE_CHECKING:
     from tvm import relax
@@ -26,7 +26,6 @@ class DistributeLoops(ModulePass):
 
     name = "distribute-loops"
     summary = "compute what no state changes in a recurrent layer for many steps at once, which reads its weights once"
-    levels = frozenset({Level.GRAPH})
 
     trips: int = 0
 

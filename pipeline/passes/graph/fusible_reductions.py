@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+import tvm_ffi
 from tvm.ir import GlobalVar, IRModule, Var
-from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+from tvm.s_tir import SBlock
+from tvm.tirx import PrimFunc, Stmt
 
 from ...tir.mapping_types import is_injective
 from .fusion_barriers import is_kernel_call
@@ -87,11 +88,6 @@ def _is_injective(block: SBlock, source: Var) -> bool:
 
 def _blocks(stmt: Stmt) -> list[SBlock]:
     """Collect the blocks of a kernel without its root."""
-    if isinstance(stmt, SBlockRealize):
-        inner = _blocks(stmt.block.body)
-        return inner if stmt.block.name_hint == "root" else [stmt.block, *inner]
-    if isinstance(stmt, For):
-        return _blocks(stmt.body)
-    if isinstance(stmt, SeqStmt):
-        return [block for part in stmt.seq for block in _blocks(part)]
-    return []
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(stmt, (SBlock, found.append))
+    return [block for block in found if block.name_hint != "root"]

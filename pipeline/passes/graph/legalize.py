@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 class Legalize(ModulePass):
     name = "legalize"
     summary = "lower each operator to a kernel call, dequantising in the readers"
-    levels = frozenset({Level.GRAPH})
 
     def apply(self, module: IRModule) -> IRModule:
         import tvm
@@ -27,15 +26,15 @@ class Legalize(ModulePass):
         from .lowering.grid_sample import legalize_grid_sample
         from .lowering.half_batch_norm import legalize_batch_norm
         from .lowering.half_sums import sum_halves
-        from .lowering.infinite_extremes import EXTREMES, MAX_POOLS, legalize_extreme, legalize_max_pool
-        from .lowering.scatter_elements import legalize_scatter_elements
-        from .lowering.scatter_nd import legalize_scatter_nd
+        from .lowering.infinite_extremes import EXTREMES, legalize_extreme, legalize_max_pool
+        from .lowering.scatter import legalize_scatter_elements, legalize_scatter_nd
         from .lowering.serial_loops import serial_loops
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation
         from .quantised.legalize_quantize import legalize_dequantize, legalize_quantize
         from .rules.convolution.geometry import TRANSPOSED
+        from .rules.operators import MAX_POOLS
 
         module = sum_halves(module)
         target = tvm.target.Target(HOST)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import did_you_mean
-from ..base import Level, ModulePass
+from ..base import ModulePass
 from .rules.book import CLEAN
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ class Simplify(ModulePass):
 
     name = "simplify"
     summary = "apply all rewrite rules that cost nothing, until none changes the graph"
-    levels = frozenset({Level.GRAPH})
 
     without: str = ""
 

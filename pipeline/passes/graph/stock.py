@@ -7,43 +7,35 @@ Left out, as measured: DecomposeOpsForTraining (silently wrong for inference), K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from ..base import Level, ModulePass
+from ..base import ModulePass
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-_GRAPH = frozenset({Level.GRAPH})
-
 
 class StockPass(ModulePass):
-    """Wrap a zero-argument pass of `tvm.relax.transform`, called `tvm_name` there."""
-
-    tvm_name: ClassVar[str]
-    levels = _GRAPH
+    """Wrap the zero-argument pass of `tvm.relax.transform` that has the name of the class."""
 
     def apply(self, module: IRModule) -> IRModule:
         from tvm import relax
 
-        return getattr(relax.transform, self.tvm_name)()(module)
+        return getattr(relax.transform, type(self).__name__)()(module)
 
 
 class AdjustMatmulOrder(StockPass):
     name = "adjust-matmul-order"
-    tvm_name = "AdjustMatmulOrder"
     summary = "reassociate chains of matrix products for less arithmetic"
 
 
 class CanonicalizeBindings(StockPass):
     name = "canonicalize-bindings"
-    tvm_name = "CanonicalizeBindings"
     summary = "remove trivial bindings and matches of known shapes"
 
 
 class CombineParallelMatmul(StockPass):
     name = "combine-parallel-matmul"
-    tvm_name = "CombineParallelMatmul"
     summary = "merge matrix products with the same left-hand side"
 
     def apply(self, module: IRModule) -> IRModule:
@@ -69,73 +61,62 @@ def _share_an_operand(module: IRModule) -> bool:
 
 class DeadCodeElimination(StockPass):
     name = "dead-code-elimination"
-    tvm_name = "DeadCodeElimination"
     summary = "remove values no output depends on"
 
 
 class DecomposeOpsForInference(StockPass):
     name = "decompose-ops-for-inference"
-    tvm_name = "DecomposeOpsForInference"
     summary = "decompose batch norm and the like into simple arithmetic, which folds and fuses"
 
 
 class EliminateCommonSubexpr(StockPass):
     name = "eliminate-common-subexpr"
-    tvm_name = "EliminateCommonSubexpr"
     summary = "compute equal values once"
 
 
 class ExpandMatmulOfSum(StockPass):
     name = "expand-matmul-of-sum"
-    tvm_name = "ExpandMatmulOfSum"
     summary = "rewrite x(a+b) as xa+xb"
 
 
-class FastMath(StockPass):
+class FastMathTransform(StockPass):
     name = "fast-math"
-    tvm_name = "FastMathTransform"
     summary = "approximate exponentials, tangents and error functions"
     lossy = True
 
 
 class FoldBatchnormToConv2D(StockPass):
     name = "fold-batchnorm-to-conv2d"
-    tvm_name = "FoldBatchnormToConv2D"
     summary = "fold a batch norm into the weights of the convolution before it"
 
 
 class FuseTransposeMatmul(StockPass):
     name = "fuse-transpose-matmul"
-    tvm_name = "FuseTransposeMatmul"
     summary = "fuse a transpose into the matrix product that reads it"
 
 
 class OptimizeLayoutTransform(StockPass):
     name = "optimize-layout-transform"
-    tvm_name = "OptimizeLayoutTransform"
     summary = "remove layout changes that cancel out"
 
 
 class RemoveRedundantReshape(StockPass):
     name = "remove-redundant-reshape"
-    tvm_name = "RemoveRedundantReshape"
     summary = "remove reshapes that change nothing"
 
 
 class ReorderPermuteDimsAfterConcat(StockPass):
     name = "reorder-permute-dims-after-concat"
-    tvm_name = "ReorderPermuteDimsAfterConcat"
     summary = "transpose once after a concatenation instead of once per part"
 
 
 class ReorderTakeAfterMatmul(StockPass):
     name = "reorder-take-after-matmul"
-    tvm_name = "ReorderTakeAfterMatmul"
     summary = "gather from a matrix product instead of multiplying gathered columns"
 
 
 STOCK_PASSES = (
     AdjustMatmulOrder, CanonicalizeBindings, CombineParallelMatmul, DeadCodeElimination, DecomposeOpsForInference,
-    EliminateCommonSubexpr, ExpandMatmulOfSum, FastMath, FoldBatchnormToConv2D, FuseTransposeMatmul,
+    EliminateCommonSubexpr, ExpandMatmulOfSum, FastMathTransform, FoldBatchnormToConv2D, FuseTransposeMatmul,
     OptimizeLayoutTransform, RemoveRedundantReshape, ReorderPermuteDimsAfterConcat, ReorderTakeAfterMatmul,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ..base import Level, ModulePass
+from ..base import ModulePass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,6 @@ class ToMixedPrecision(ModulePass):
 
     name = "to-mixed-precision"
     summary = "compute products, convolutions and the operators between them in float16"
-    levels = frozenset({Level.GRAPH})
     lossy: ClassVar[bool] = True
 
     sum: str = "float32"

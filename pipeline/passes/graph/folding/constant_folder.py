@@ -16,10 +16,9 @@ from tvm.tirx import PrimFunc
 from ....frontend.relax.checked import CHECKED
 from ....tir import HOST
 from ....tir.expressions import dtype_bytes
-from ....tir.memoise import ByStructure, FoldedValues, Tensors
+from ....tir.memoise import FoldedValues, Tensors, memoise_by_structure
 from .evaluate_kernel import values_of
 
-_COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
 _FOLDED = FoldedValues()
 
 
@@ -108,15 +107,16 @@ def _call(kernel: PrimFunc, arguments: Tensors, kinds: list[relax.TensorType]) -
     simple = values_of(kernel, arguments)
     if simple is not None:
         return simple
-    compiled = _COMPILED.get(kernel)
-    if compiled is None:
-        target = tvm.target.Target(HOST)
-        named = IRModule({"kernel": kernel.with_attr("global_symbol", "kernel")})
-        compiled = tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["kernel"]
-        _COMPILED.put(compiled, kernel)
     results = [tvm.runtime.empty(tuple(int(extent) for extent in kind.shape), str(kind.dtype)) for kind in kinds]
-    compiled(*arguments, *results)
+    _compile(kernel)(*arguments, *results)
     return results
+
+
+@memoise_by_structure
+def _compile(kernel: PrimFunc) -> tvm.runtime.Function:
+    target = tvm.target.Target(HOST)
+    named = IRModule({"kernel": kernel.with_attr("global_symbol", "kernel")})
+    return tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["kernel"]
 
 
 @mutator

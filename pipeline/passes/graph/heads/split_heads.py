@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...base import Level, ModulePass
+from ...base import ModulePass
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -25,7 +25,6 @@ class SplitHeads(ModulePass):
 
     name = "split-heads"
     summary = "compute attention head by head: keys and values of one head are alive at a time"
-    levels = frozenset({Level.GRAPH})
 
     late: int = 0
 

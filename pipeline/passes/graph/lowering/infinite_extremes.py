@@ -13,7 +13,6 @@ from ....tir.extremes import from_infinity, pad_with_infinity
 
 #: operators this lowers
 EXTREMES = ("relax.max", "relax.min")
-MAX_POOLS = ("relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d")
 
 
 def legalize_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:

@@ -18,7 +18,8 @@ from .static_types import static_shape as static_shape
 
 #: elements compared before all are
 _SAMPLE = 64
-_MOVES = RESHAPES | {"relax.permute_dims"}
+#: the same elements, perhaps in another order
+MOVES = RESHAPES | {"relax.permute_dims"}
 
 
 class Dataflow:
@@ -69,18 +70,10 @@ class Dataflow:
             else:
                 self._users.setdefault(key, []).append(user)
         elif isinstance(expr, GenericConst):
-            self._reads[expr.__chandle__()] += 1
-        elif isinstance(expr, relax.Tuple):
-            for field in expr.fields:
-                self._count(field, user)
-        elif isinstance(expr, relax.TupleGetItem):
-            self._count(expr.tuple_value, user)
-        elif isinstance(expr, relax.Call):
-            for argument in expr.args:
-                self._count(argument, user)
-        elif isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
-            for var in relax.analysis.free_vars(expr):
-                self._count(var, user)
+            self._reads[expr.value.__chandle__()] += 1
+        else:
+            for each in children(expr):
+                self._count(each, user)
 
     def bindings(self) -> Iterator[tuple[relax.Var, relax.Expr]]:
         """Yield calls, tuples, items of tuples and constants with their variables, in order."""
@@ -218,9 +211,15 @@ class Dataflow:
     def is_shared(self, expr: relax.Expr) -> bool:
         """Return whether several operands read a constant object: another form of it would be a second one."""
         value = self.value(expr)
-        while isinstance(value, relax.Call) and self.operator(value) in _MOVES:
+        while isinstance(value, relax.Call) and self.operator(value) in MOVES:
             value = self.value(value.args[0])
-        return self._reads[value.__chandle__()] > 1
+        return isinstance(value, GenericConst) and self._reads[value.value.__chandle__()] > 1
+
+    def is_owned(self, expr: relax.Expr) -> bool:
+        """Return whether one operand alone reads a constant, also if it is moved first: it may take another form."""
+        while self.uses(expr) == 1 and (call := self.call(expr, *MOVES)) is not None:
+            expr = call.args[0]
+        return self.uses(expr) == 1 and not self.is_shared(expr)
 
     def same(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Return whether two operands are one variable, or constants of the same bytes."""
@@ -252,7 +251,7 @@ class Dataflow:
     def _compute_constant(self, call: relax.Call) -> np.ndarray | None:
         """Return the value of a constant moved, which costs nothing, or of a small one computed: shapes and positions."""
         name = self.operator(call)
-        if name not in EVALUATED and name not in _MOVES:
+        if name not in EVALUATED and name not in MOVES:
             return None
         key = call.__chandle__()
         if key not in self._arrays:
@@ -269,11 +268,16 @@ class Dataflow:
         arrays = [array for each in operands if (array := self.constant(each)) is not None]
         if shape is None or len(arrays) < len(operands):
             return None
-        if name in _MOVES:
-            return arrays[0].transpose(self.axes(call)) if name == "relax.permute_dims" else arrays[0].reshape(shape)
+        if name in MOVES:
+            return self.move(call, arrays[0])
         axis = getattr(call.attrs, "axis", None)
         value = small_result(name, arrays, None if axis is None else int(axis))
         return None if value is None else value.astype(dtype_of(call))
+
+    def move(self, call: relax.Call, array: np.ndarray) -> np.ndarray:
+        """Return the elements of an array as a call of MOVES leaves them."""
+        is_transpose = self.operator(call) == "relax.permute_dims"
+        return array.transpose(self.axes(call)) if is_transpose else array.reshape(self.static_shape(call))
 
     def uniform(self, expr: relax.Expr) -> np.generic | None:
         """Return the one value of all elements of a constant; None for others, for empty ones, and for NaN."""
@@ -283,6 +287,19 @@ class Dataflow:
         first = array.flat[0]
         some = array.flat[:_SAMPLE]  # weights differ here already
         return first if (some == first).all() and (array == first).all() else None
+
+
+def children(expr: relax.Expr) -> list[relax.Expr]:
+    """List the expressions directly inside one: operands, fields, and the free variables of branches and functions."""
+    if isinstance(expr, relax.Call):
+        return list(expr.args)
+    if isinstance(expr, relax.Tuple):
+        return list(expr.fields)
+    if isinstance(expr, relax.TupleGetItem):
+        return [expr.tuple_value]
+    if isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
+        return list(relax.analysis.free_vars(expr))
+    return []
 
 
 def _array_of(constant: GenericConst) -> np.ndarray | None:

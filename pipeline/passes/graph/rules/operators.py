@@ -23,6 +23,9 @@ BINARY = _relax(
 ELEMENTWISE = UNARY | BINARY | _relax("where")
 #: the same elements in the same order
 RESHAPES = _relax("reshape flatten nn.batch_flatten squeeze expand_dims")
+#: poolings, of one to three dimensions
+MAX_POOLS = _relax("nn.max_pool1d nn.max_pool2d nn.max_pool3d")
+AVERAGE_POOLS = _relax("nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d")
 REDUCTIONS = _relax("sum mean max min prod")
 #: the result is one of the operands, so any order and any repetition gives the same bits
 LATTICE = _relax("maximum minimum logical_and logical_or bitwise_and bitwise_or")

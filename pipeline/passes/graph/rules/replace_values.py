@@ -5,11 +5,13 @@ Bindings that read no replaced value stay the same objects, so the cost is that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
+
+from .dataflow import children
 
 
 def replace_values(module: IRModule, replacements: Mapping[relax.Var, relax.Expr]) -> IRModule:
@@ -85,18 +87,14 @@ class _Rebuild:
 
     def _flat(self, expr: relax.Expr) -> relax.Expr:
         """Return `expr` with emitted variables for the calls inside it."""
-        if expr in self._emitted:
-            return self._emitted[expr]
-        if isinstance(expr, relax.Call):
-            arguments = [self._flat_operand(each) for each in expr.args]
-            return self._builder.normalize(relax.Call(expr.op, arguments, expr.attrs, expr.ty_args, expr.span))
-        if isinstance(expr, relax.Tuple | relax.TupleGetItem):
-            return self._builder.normalize(self._flat_operand(expr))
-        return self._substitute(expr)
+        return self._builder.normalize(self._flat_operand(expr))
 
     def _flat_operand(self, expr: relax.Expr) -> relax.Expr:
         if expr in self._emitted:
             return self._emitted[expr]
+        if isinstance(expr, relax.Call):
+            arguments = [self._flat_operand(each) for each in expr.args]
+            return relax.Call(expr.op, arguments, expr.attrs, expr.ty_args, expr.span)
         if isinstance(expr, relax.Tuple):
             return relax.Tuple([self._flat_operand(each) for each in expr.fields])
         if isinstance(expr, relax.TupleGetItem):
@@ -105,63 +103,27 @@ class _Rebuild:
 
     def _substitute(self, expr: relax.Expr) -> relax.Expr:
         """Return `expr` with the renamed variables replaced; itself if it reads none."""
-        if isinstance(expr, relax.Var):
-            return self._renamed.get(expr, expr)
-        if not self._renamed or not _reads(expr, self._renamed):
+        if not self._renamed:
             return expr
-        if isinstance(expr, relax.Call):
-            new = relax.Call(expr.op, [*map(self._substitute, expr.args)], expr.attrs, expr.ty_args, expr.span)
-            relax.expr._update_type(new, expr.ty)
-            return new
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([*map(self._substitute, expr.fields)])
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self._substitute(expr.tuple_value), expr.index)
-        return _Substitute(self._renamed).visit_expr(expr)
+        return tvm_ffi.structural_map(expr, (relax.Var, lambda var: self._renamed.get(var, var)))
 
 
 def _nested_calls(expr: relax.Expr) -> list[relax.Expr]:
     """List the calls, and items of tuples, directly inside a new expression."""
-    if isinstance(expr, relax.Call):
-        inside = list(expr.args)
-    elif isinstance(expr, relax.Tuple):
-        inside = list(expr.fields)
-    else:
-        inside = [expr.tuple_value] if isinstance(expr, relax.TupleGetItem) else []
     return [
         found
-        for each in inside
+        for each in children(expr)
         for found in (_nested_calls(each) if isinstance(each, relax.Tuple) else [each])
         if isinstance(found, relax.Call | relax.TupleGetItem)
     ]
 
 
-def _reads(expr: relax.Expr, variables: Mapping[relax.Var, relax.Expr]) -> bool:
-    """Return whether an expression reads one of `variables`."""
+def _variables(expr: relax.Expr) -> Iterator[relax.Var]:
+    """Yield the variables an expression reads."""
     if isinstance(expr, relax.Var):
-        return expr in variables
-    if isinstance(expr, relax.Call):
-        return any(_reads(each, variables) for each in expr.args)
-    if isinstance(expr, relax.Tuple):
-        return any(_reads(each, variables) for each in expr.fields)
-    if isinstance(expr, relax.TupleGetItem):
-        return _reads(expr.tuple_value, variables)
-    return any(var in variables for var in _variables(expr))
-
-
-def _variables(expr: relax.Expr) -> list[relax.Var]:
-    """List the variables an expression reads."""
-    if isinstance(expr, relax.Var):
-        return [expr]
-    if isinstance(expr, relax.Call):
-        return [var for each in expr.args for var in _variables(each)]
-    if isinstance(expr, relax.Tuple):
-        return [var for each in expr.fields for var in _variables(each)]
-    if isinstance(expr, relax.TupleGetItem):
-        return _variables(expr.tuple_value)
-    if isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
-        return list(relax.analysis.free_vars(expr))
-    return []
+        yield expr
+    for each in children(expr):
+        yield from _variables(each)
 
 
 def _live(blocks: list[relax.BindingBlock], output: relax.Expr) -> list[relax.BindingBlock]:
@@ -179,18 +141,3 @@ def _live(blocks: list[relax.BindingBlock], output: relax.Expr) -> list[relax.Bi
         if bindings:
             kept.append(type(block)(bindings[::-1]))
     return kept[::-1]
-
-
-@relax.expr_functor.mutator
-class _Substitute(relax.PyExprMutator):
-    """Replace variables inside branches and functions."""
-
-    def __init__(self, values: Mapping[relax.Var, relax.Expr]):
-        super().__init__()
-        self._values = values
-
-    def visit_var_(self, var: relax.Var) -> relax.Expr:
-        return self._values.get(var, var)
-
-    def visit_dataflow_var_(self, var: relax.DataflowVar) -> relax.Expr:
-        return self._values.get(var, var)

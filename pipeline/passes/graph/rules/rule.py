@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from ...base import Level, ModulePass
+from ...base import ModulePass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,6 @@ class Rule(ModulePass):
     end: each replacement lowers some measure (operators, bytes, arithmetic).
     """
 
-    levels = frozenset({Level.GRAPH})
     #: part of `simplify`, which a search tries in its place: the rule costs neither bytes nor arithmetic anywhere
     clean: ClassVar[bool] = True
 

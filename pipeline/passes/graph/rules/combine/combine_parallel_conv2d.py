@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tvm.relax import Expr, Var
 
-    from ..convolution.geometry import Geometry
     from ..dataflow import Dataflow
 
 
@@ -31,26 +30,7 @@ class CombineParallelConv2D(Rule):
     clean = False
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        import numpy as np
-        from tvm import relax
+        from ..convolution.geometry import CONVOLUTIONS
+        from .parallel import combine_parallel
 
-        from ..convolution.constants import ConstantReaders, constant_value, is_constant
-        from ..convolution.geometry import CONVOLUTIONS, Geometry
-        from .parallel import divide
-
-        readers = ConstantReaders(graph)
-        groups: dict[tuple[Expr, Geometry, tuple[int, ...], str], list[Var]] = {}
-        for var, call in graph.calls(*CONVOLUTIONS):
-            geometry, (data, weight) = Geometry.of(call), call.args
-            if geometry is None or geometry.groups > 1 or not isinstance(data, relax.Var):
-                continue
-            if is_constant(weight, graph) and readers.owned(weight):
-                sizes = tuple(graph.static_shape(weight)[axis] for axis in geometry.kernel_axes())
-                groups.setdefault((graph.variable(data), geometry, sizes, graph.dtype(weight)), []).append(var)
-        found: dict[Var, Expr] = {}
-        for (data, geometry, _, dtype), branches in groups.items():
-            if len(branches) > 1:
-                weights = [constant_value(graph.value(branch).args[1], graph) for branch in branches]
-                weight = relax.const(np.concatenate(weights, geometry.kernel_layout.index("O")), dtype)
-                found |= divide(geometry.call(data, weight), branches, geometry.channel_axis, graph)
-        return found
+        return combine_parallel(graph, *CONVOLUTIONS)

@@ -30,27 +30,6 @@ class CombineParallelProducts(Rule):
     clean = False
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        import numpy as np
-        from tvm import relax
+        from .parallel import combine_parallel
 
-        from ..convolution.constants import ConstantReaders, constant_value
-        from ..convolution.linear import Linear
-        from .parallel import divide
-
-        readers = ConstantReaders(graph)
-        groups: dict[tuple[Expr, tuple[int, ...], str], list[Var]] = {}
-        for var, call in graph.calls("relax.matmul"):
-            linear = Linear.of(call, graph)
-            if linear is None or not linear.weight_last or not isinstance(linear.data, relax.Var):
-                continue
-            if readers.owned(linear.weight):
-                rows = graph.static_shape(linear.weight)[:-1]
-                groups.setdefault((graph.variable(linear.data), rows, graph.dtype(linear.weight)), []).append(var)
-        found: dict[Var, Expr] = {}
-        for (data, _, dtype), branches in groups.items():
-            if len(branches) > 1:
-                weights = [constant_value(graph.value(branch).args[1], graph) for branch in branches]
-                weight = relax.const(np.concatenate(weights, -1), dtype)
-                axis = len(graph.static_shape(branches[0])) - 1
-                found |= divide(relax.op.matmul(data, weight), branches, axis, graph)
-        return found
+        return combine_parallel(graph, "relax.matmul")

@@ -8,9 +8,34 @@ from itertools import accumulate
 import numpy as np
 from tvm import relax
 
+from ..convolution.constants import constant_value
+from ..convolution.geometry import Geometry
+from ..convolution.linear import Linear
 from ..convolution.per_channel import BINARY, along, constant_term, replace_operand
 from ..dataflow import Dataflow, shape_of, static_shape
 from ..operators import UNARY
+
+
+def combine_parallel(graph: Dataflow, *operators: str) -> dict[relax.Var, relax.Expr]:
+    """Return calls that differ in unshared weights alone as parts of one call, whose weight holds theirs side by side."""
+    groups: dict[tuple[relax.Var, Geometry | None, tuple[int, ...], str], list[tuple[relax.Var, Linear]]] = {}
+    for var, call in graph.calls(*operators):
+        linear = Linear.of(call, graph)
+        if linear is None or not linear.weight_last or not isinstance(linear.data, relax.Var):
+            continue
+        if graph.is_owned(linear.weight) and (linear.geometry is None or linear.geometry.groups == 1):
+            shape = static_shape(linear.weight)
+            others = (*shape[: linear.outer], *shape[linear.outer + 1 :])
+            key = graph.variable(linear.data), linear.geometry, others, graph.dtype(linear.weight)
+            groups.setdefault(key, []).append((var, linear))
+    found: dict[relax.Var, relax.Expr] = {}
+    for (_, _, _, dtype), branches in groups.items():
+        if len(branches) > 1:
+            first = branches[0][1]
+            weights = [constant_value(linear.weight, graph) for _, linear in branches]
+            combined = first.with_weight(relax.const(np.concatenate(weights, first.outer), dtype))
+            found |= divide(combined, [var for var, _ in branches], first.given, graph)
+    return found
 
 
 def divide(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
+from ..dataflow import MOVES, Dataflow, dtype_of, operator_of, shape_of
+from ..operators import AVERAGE_POOLS, MAX_POOLS, RESHAPES
 from .constants import FLOATS, constant_of, constant_value
 
 
@@ -107,18 +108,13 @@ def affine_step(call: relax.Call, graph: Dataflow) -> tuple[relax.Expr, Affine] 
 
 
 #: operators f with f(x · s) = f(x) · s for every s, channel by channel
-_HOMOGENEOUS = (
-    "relax.reshape", "relax.permute_dims", "relax.expand_dims", "relax.squeeze", "relax.nn.batch_flatten", "relax.negative",
-    "relax.mean", "relax.sum", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.avg_pool3d", "relax.nn.pad",
-    "relax.nn.adaptive_avg_pool1d", "relax.nn.adaptive_avg_pool2d", "relax.nn.adaptive_avg_pool3d", "relax.image.resize2d",
-)  # fmt: skip
+_HOMOGENEOUS = MOVES | AVERAGE_POOLS | frozenset({
+    "relax.negative", "relax.mean", "relax.sum", "relax.nn.pad", "relax.image.resize2d",
+    "relax.nn.adaptive_avg_pool1d", "relax.nn.adaptive_avg_pool2d", "relax.nn.adaptive_avg_pool3d",
+})  # fmt: skip
 #: those that need s ≥ 0
-_POSITIVE = (
-    "relax.nn.relu", "relax.nn.leakyrelu", "relax.nn.prelu", "relax.max", "relax.min", "relax.nn.max_pool1d",
-    "relax.nn.max_pool2d", "relax.nn.max_pool3d",
-)  # fmt: skip
+_POSITIVE = MAX_POOLS | {"relax.nn.relu", "relax.nn.leakyrelu", "relax.nn.prelu", "relax.max", "relax.min"}
 _REDUCTIONS = ("relax.mean", "relax.sum", "relax.max", "relax.min")
-_SHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze", "relax.nn.batch_flatten")
 
 
 def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
@@ -135,7 +131,7 @@ def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
 
 def _meets_data(call: relax.Call) -> bool:
     """Return whether no window of a maximum covers padding alone, whose value does not scale."""
-    if "max_pool" not in operator_of(call):
+    if operator_of(call) not in MAX_POOLS:
         return True
     attrs = call.attrs
     padding = [int(each) for each in attrs.padding]
@@ -152,7 +148,7 @@ def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels
     if source is None or target is None:
         return None
     name, attrs = operator_of(call), call.attrs
-    if name in _SHAPES:
+    if name in RESHAPES:
         return _map_axis(channels.axis, channels.values, *((target, source) if backward else (source, target)))
     if name == "relax.permute_dims":
         axes = [int(axis) for axis in attrs.axes] if attrs.axes is not None else list(reversed(range(len(source))))

@@ -44,18 +44,16 @@ class DropPaddingTaps(Rule):
     summary = "drop the taps of a kernel that only ever meet padding, with their weights"
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        from .constants import ConstantReaders, constant_value, is_constant
+        from .constants import constant_value, is_constant
         from .geometry import CONVOLUTIONS, TRANSPOSED, Geometry
 
         found: dict[Var, Expr] = {}
-        readers: ConstantReaders | None = None
         for var, call in graph.calls(*CONVOLUTIONS, *TRANSPOSED):
             geometry = Geometry.of(call)
             if geometry is None or not is_constant(call.args[1], graph):
                 continue
             kept = _taps_to_keep(geometry, *map(graph.static_shape, (*call.args[:2], call)))
-            readers = readers or ConstantReaders(graph) if kept else readers
-            if kept and readers is not None and readers.owned(call.args[1]):
+            if kept and graph.is_owned(call.args[1]):
                 weight = constant_value(call.args[1], graph)
                 if weight is not None:
                     found[var] = _shrunk(call, weight, geometry, kept)

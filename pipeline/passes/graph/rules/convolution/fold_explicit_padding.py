@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..operators import AVERAGE_POOLS, MAX_POOLS
 from ..rule import Rule
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from ..dataflow import Dataflow
     from .padding import Padding
-
-_AVERAGES = ("relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.avg_pool3d")
-_MAXIMA = ("relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d")
 
 
 class FoldExplicitPadding(Rule):
@@ -55,7 +53,7 @@ def _pad(call: Expr, padding: Padding, graph: Dataflow) -> Expr | None:
     from .geometry import Geometry
 
     operator = graph.operator(call)
-    if operator in _AVERAGES or operator in _MAXIMA:
+    if operator in AVERAGE_POOLS | MAX_POOLS:
         return _pad_pooling(call, padding, graph)
     geometry = Geometry.of(call) if operator else None
     if geometry is None or padding.value != 0:
@@ -86,7 +84,7 @@ def _pad_pooling(call: Call, padding: Padding, graph: Dataflow) -> Expr | None:
     own = [int(each) for each in attrs.padding]
     total = [width + more for width, more in zip(own, (*widths[0], *widths[1]))]
     counted = bool(attrs.count_include_pad)
-    if operator in _AVERAGES:
+    if operator in AVERAGE_POOLS:
         if padding.value != 0 or (any(own) and not counted):
             return None
         counted = True

@@ -75,7 +75,7 @@ class Linear:
         factor = scale.values.reshape(()) if scale.axis is None else self._factor(scale.values, weight.ndim, backward)
         with np.errstate(over="ignore"):
             new = constant_of(weight * factor.astype(dtype), dtype)
-        return None if new is None else self._replace_weight(new)
+        return None if new is None else self.with_weight(new)
 
     def _factor(self, values: np.ndarray, rank: int, backward: bool) -> np.ndarray:
         """Return numbers per channel in a shape that broadcasts along the weight."""
@@ -91,7 +91,8 @@ class Linear:
         shape[axis], shape[other] = matrix.shape[1], whole
         return (matrix if other < axis else matrix.T).reshape(shape)
 
-    def _replace_weight(self, weight: relax.Expr) -> relax.Call:
+    def with_weight(self, weight: relax.Expr) -> relax.Call:
+        """Return the call with another weight."""
         if self.geometry is not None:
             return self.geometry.call(self.data, weight)
         operands = (self.data, weight) if self.weight_last else (weight, self.data)

@@ -7,7 +7,7 @@ from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, operator_of, shape_of, static_shape
 from .channels import Channels, is_homogeneous, through
-from .constants import ConstantReaders, constant_of, constant_value
+from .constants import constant_of, constant_value
 from .linear import Linear
 
 #: new values of variables: together they move a scale
@@ -24,7 +24,6 @@ class MoveScale:
 
     def __init__(self, graph: Dataflow):
         self._graph = graph
-        self._readers = ConstantReaders(graph)
 
     def into(self, var: relax.Var, call: relax.Call, operand: relax.Expr, scale: Channels) -> Edits | None:
         """Return edits that make `var`, the scaled operand, the operand itself; None if no weights take the scale."""
@@ -40,7 +39,7 @@ class MoveScale:
             return None
         var = graph.variable(expr)
         linear = Linear.of(call, graph)
-        if linear is not None and self._readers.owned(linear.weight):
+        if linear is not None and self._graph.is_owned(linear.weight):
             new = linear.scaled(scale, graph, backward=True)
             if new is not None:
                 return {var: new}
@@ -138,7 +137,7 @@ class MoveScale:
     def _reader(self, reader: relax.Var, call: relax.Call, var: relax.Var, scale: Channels, depth: int) -> Edits | None:
         linear = Linear.of(call, self._graph)
         if linear is not None:
-            new = linear.scaled(scale, self._graph, backward=False) if self._readers.owned(linear.weight) else None
+            new = linear.scaled(scale, self._graph, backward=False) if self._graph.is_owned(linear.weight) else None
             return None if new is None else {reader: new}
         if is_homogeneous(call, scale) and self._graph.same(call.args[0], var):
             moved = through(call, scale, backward=False)

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 from tvm import relax
 
-from ..dataflow import Dataflow, dtype_of, shape_of, static_shape
-from ..operators import NEVER_NEGATIVE
+from ..dataflow import MOVES, Dataflow, dtype_of, shape_of, static_shape
+from ..operators import AVERAGE_POOLS, MAX_POOLS, NEVER_NEGATIVE
 from .constants import FLOATS
 
 #: operators that keep a tensor of numbers ≥ 0 so
-_KEEP_SIGN = (
-    "relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d",
-    "relax.nn.avg_pool3d", "relax.reshape", "relax.permute_dims", "relax.strided_slice", "relax.expand_dims", "relax.squeeze",
-)  # fmt: skip
+_KEEP_SIGN = MAX_POOLS | AVERAGE_POOLS | MOVES | {"relax.strided_slice"}
 
 
 @dataclass(frozen=True)

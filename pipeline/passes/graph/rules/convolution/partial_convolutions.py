@@ -45,14 +45,13 @@ class PartialConvolutions(Rule):
         return cls(), cls(sums=0)
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        from .constants import ConstantReaders, is_constant
+        from .constants import is_constant
         from .geometry import CONVOLUTIONS, TRANSPOSED, Geometry
 
-        readers = ConstantReaders(graph)
         found: dict[Var, dict[Var, Expr]] = {}
         for var, call in graph.calls(*CONVOLUTIONS, *TRANSPOSED):
             geometry = Geometry.of(call)
-            if geometry is None or not is_constant(call.args[1], graph) or not readers.owned(call.args[1]):
+            if geometry is None or not is_constant(call.args[1], graph) or not graph.is_owned(call.args[1]):
                 continue
             if geometry.groups == 1 and not self.sums:
                 continue

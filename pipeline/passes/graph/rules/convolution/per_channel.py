@@ -6,15 +6,12 @@ import numpy as np
 from tvm import relax
 
 from ..dataflow import Dataflow, shape_of
-from ..operators import UNARY
+from ..operators import AVERAGE_POOLS, MAX_POOLS, UNARY
 from .channels import STEPS
 from .constants import constant_value
 
 #: operators that treat each plane by itself
-PLANEWISE = (
-    "relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d",
-    "relax.nn.avg_pool3d", "relax.image.resize2d",
-)  # fmt: skip
+PLANEWISE = MAX_POOLS | AVERAGE_POOLS | {"relax.image.resize2d"}
 BINARY = (*(name for name in STEPS if name != "relax.negative"), "relax.maximum", "relax.minimum")
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..operators import RESHAPES
 from ..rule import Rule
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from ..dataflow import Dataflow
 
 _CAST = "relax.astype"
-_MOVES = RESHAPES | {"relax.permute_dims"}
 #: bits of mantissa, the leading one counted, and largest exponent
 _FLOATS = {"float16": (11, 15), "bfloat16": (8, 127), "float32": (24, 127), "float64": (53, 1023)}
 
@@ -48,8 +46,10 @@ class CancelCasts(Rule):
 
 def _behind_moves(expr: Expr, graph: Dataflow) -> tuple[list[Call], Call | None]:
     """Return the reshapes and transposes above a value, and the cast above these, if there is one."""
+    from ..dataflow import MOVES
+
     moves = []
-    while graph.operator(expr) in _MOVES and graph.uses(expr) == 1:
+    while graph.operator(expr) in MOVES and graph.uses(expr) == 1:
         moves.append(graph.value(expr))
         expr = graph.value(expr).args[0]
     return moves, graph.call(expr, _CAST)

@@ -1,4 +1,4 @@
-"""Compare the bytes measured for regions, in this program and by forms known from others, with regions made from scratch."""
+"""Compare the bytes that a search counts for regions, in this program and by forms known from others, with regions made from scratch."""
 
 from dataclasses import replace
 from unittest.mock import patch
@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory.streaming import region_forms
-from passfit.memory.streaming.in_place import GROWING, IN_PLACE, last_uses_of
+from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.partitioner import Partitioner
-from passfit.memory.streaming.region import region
+from passfit.memory.streaming.region import region, region_of
 from passfit.memory.streaming.region_builder import RegionBuilder, last_needs
-from passfit.memory.streaming.region_bytes import region_bytes
 from passfit.memory.streaming.region_forms import KnownForms, RegionForms
 from passfit.memory.streaming.rematerialise import Repeat, best_repeats, repeat_steps, work_of
+from passfit.memory.validation.validate_region import validate_region
 
 from ..rowwise import RowBuilder, row_programs
 
@@ -44,15 +44,17 @@ def made(program, splits, first, end, axis, alignment, over=IN_PLACE):
     return tuple(None if each is None else each.nbytes - each.saved for each in found)
 
 
-@given(row_programs(), ALIGNMENTS)
-def test_a_region_is_measured_as_it_is_made(case, alignment):
+@given(row_programs(), ALIGNMENTS, st.booleans())
+def test_a_region_of_a_path_takes_the_bytes_that_the_search_counts(case, alignment, growing):
     program, splits = case
-    for first, end, axis in places(program):
-        builder = RegionBuilder(program, splits, first, axis, last_needs(program))
-        grown = all(builder.grow() for _ in range(first, end))
-        for over in (IN_PLACE, GROWING):
-            found = region_bytes(builder, alignment, last_uses_of(program), growing=over == GROWING) if grown else None
-            assert (found or (None, None))[:2] == made(program, splits, first, end, axis, alignment, over)
+    paths = Partitioner(program, splits, alignment, growing=growing)
+    for first, end, _ in places(program):
+        for most in (10**9, paths.bytes_around(first, end)):
+            found = paths.streamed(first, end, most)
+            if found is not None:
+                over = GROWING if growing else IN_PLACE
+                bytes_made = made(program, splits, first, end, found.axis, alignment, over)[found.in_place > 0]
+                assert found.nbytes == paths.bytes_around(first, end) + bytes_made <= most
 
 
 @given(row_programs(), ALIGNMENTS, st.integers(0, 200))
@@ -62,21 +64,21 @@ def test_counting_ends_only_above_a_limit(case, alignment, most):
         builder = RegionBuilder(program, splits, first, axis, last_needs(program))
         if not all(builder.grow() for _ in range(first, end)):
             continue
-        full = region_bytes(builder, alignment, last_uses_of(program))
-        found = region_bytes(builder, alignment, last_uses_of(program), most)
+        full = region_of(builder, 1, alignment)
+        found = region_of(builder, 1, alignment, most)
         if isinstance(found, int):
-            assert most < found <= full.rings
+            assert most < found <= full.nbytes
         else:
             assert found == full
 
 
 @given(row_programs())
-def test_the_bound_on_the_rings_is_below_them(case):
+def test_the_bounds_on_the_rings_are_below_them(case):
     program, splits = case
     for first, end, axis in places(program):
         builder = RegionBuilder(program, splits, first, axis, last_needs(program))
-        found = all(builder.grow() for _ in range(first, end)) and region_bytes(builder, 1, None)
-        assert not found or builder.least_bytes <= found.rings
+        found = all(builder.grow() for _ in range(first, end)) and region_of(builder, 1, 1)
+        assert not found or max(builder.least_bytes, found.least) <= found.nbytes
 
 
 @st.composite
@@ -115,15 +117,23 @@ def test_regions_of_one_form_take_the_same_bytes_in_every_program(case, alignmen
                     assert measured.setdefault(form, found) == found
 
 
-def test_a_lead_of_half_a_row_is_measured_as_it_is_made():
+def test_a_lead_of_half_a_row_leaves_the_rows_that_are_read():
     builder = RowBuilder()
     source = builder.window(builder.tensor(10, 64), size=1)
     early, late = builder.resize(source, 20), builder.resize(source, 20)
     builder.join(builder.window(early, size=3, pad=1), late)
     program, splits = builder.program()
-    grown = RegionBuilder(program, splits, 0, 0, last_needs(program))
-    assert all(grown.grow() for _ in program.steps)
-    assert region_bytes(grown, 1, None).rings == region(program, splits, 0, 4, 0).nbytes
+    validate_region(program, splits, region(program, splits, 0, 4, 0))
+
+
+def test_the_search_counts_the_rows_that_a_pooling_begins_early():
+    builder = RowBuilder()
+    source = builder.window(builder.tensor(24, 64), size=1)
+    builder.window(builder.window(source, size=3, stride=2, taps=True), size=1)
+    program, splits = builder.program()
+    found = Partitioner(program, splits, 1).streamed(0, 3, 10**9)
+    assert found.nbytes == 24 * 64 + 11 * 64 + region(program, splits, 0, 2, 0).nbytes
+    assert region(program, splits, 0, 2, 0).nbytes == 3 * 64  # a row of the source, and two rows in the making
 
 
 def test_a_region_after_steps_run_again_has_the_form_it_had():
