@@ -23,6 +23,8 @@ from .errors import ModelError, did_you_mean
 if TYPE_CHECKING:
     import onnx
 
+    from .backend.built import ArrayPort
+
 _PROVIDER = "CPUExecutionProvider"
 
 
@@ -172,7 +174,11 @@ class _Library:
 
         self._library = library = RunnableLibrary(folder)
         self.inputs, self.outputs = (
-            [NodeArg(port.name, f"tensor({_WORDS.get(port.dtype, port.dtype)})", list(port.shape)) for port in ports]
+            [
+                NodeArg(port.name, f"tensor({_WORDS.get(port.dtype, port.dtype)})", _sizes(port))
+                for port in ports
+                if port.name not in {each.length for each in ports}
+            ]
             for ports in (library.inputs, library.outputs)
         )
         self.metadata = SimpleNamespace(graph_name=library.report.model, custom_metadata_map={})
@@ -180,6 +186,11 @@ class _Library:
     def run(self, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Return all outputs by name."""
         return self._library.run_all([values])[0]
+
+
+def _sizes(port: ArrayPort) -> list[int | str | None]:
+    """Return the sizes of a port, None along the axis whose length the data decide."""
+    return [None if port.length and axis == port.axis else size for axis, size in enumerate(port.shape)]
 
 
 #: dtypes whose names differ in onnxruntime
