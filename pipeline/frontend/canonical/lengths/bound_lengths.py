@@ -22,6 +22,7 @@ from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
 from ..shapes import static_shape
 from .choose import Chosen, compress, non_zero
+from .needed_rows import needed_rows
 from .open_graph import OpenGraph, Reader, mask, opened
 from .readers import READERS
 from .suppress import Detections, Limits, suppress
@@ -68,6 +69,8 @@ class _Walk:
         self.graph = OpenGraph(context_of(model))
         self.nodes: list[onnx.NodeProto] = []
         self.chosen: list[str] = []
+        #: results of nodes that choose, by what they choose: exporters write x[mask], y[mask] with one NonZero each
+        self._made: dict[tuple[object, ...], str] = {}
 
     def add(self, node: onnx.NodeProto, index: int) -> None:
         """Add a node, or those in its place, and the types of its results."""
@@ -86,10 +89,10 @@ class _Walk:
             build.copy(node)
             if any(name in self.graph.sizes for name in node.input):
                 self.graph.add_size_of(node, build)
-        self._emit(build)
+        self._emit(build, again=any(reader.opens))
 
-    def _emit(self, build: NodeBuilder, typed: bool = False) -> None:
-        """Add what was built, and the types of its results, which are `typed` if they were known beforehand."""
+    def _emit(self, build: NodeBuilder, typed: bool = False, again: bool = False) -> None:
+        """Add what was built, and the types of its results, unless they are `typed`; `again` even if they were known."""
         from onnx import helper
 
         self.model.graph.initializer.extend(build.initializers)
@@ -99,7 +102,7 @@ class _Walk:
             context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         self.nodes.extend(build.nodes)
         for made in [] if typed else build.nodes:
-            if not all(
+            if again or not all(
                 name in context.types and static_shape(context.types[name]) is not None for name in made.output if name
             ):
                 self._infer(made)
@@ -141,11 +144,19 @@ class _Walk:
         for name in node.input:
             if name and self.graph.context.shape(name) is None:
                 reader.refuse(f"the shape of '{name}' is not known")
+        key = (node.op_type, *node.input, *sorted(reader.attributes.items()))
+        if key in self._made:
+            twin = self._made[key]
+            reader.build.node("Identity", twin, result=result)
+            self.graph.extents[result] = self.graph.extents[twin]
+            self._emit(reader.build, again=True)
+            return
         made = _CHOICES[node.op_type](reader, self._bound)
         if made is None:
             self._emit(reader.build)
             return
         self.chosen.append(result)
+        self._made[key] = result
         reader.build.node("Identity", made.name, result=result)
         dtype = np.dtype(np.int64) if node.op_type != "Compress" else reader.dtype(0)
         shape = _shape_of(reader, made)
@@ -157,7 +168,10 @@ class _Walk:
 
     def _bound(self, reader: Reader, most: int) -> int:
         """Return the bound of a result that has at most so many rows. Raises ModelError for none."""
-        bound = min(self.bounds.get(reader.node.output[0], most), most)
+        name = reader.node.output[0]
+        bound = min(self.bounds.get(name, most), most)
+        if reader.node.op_type == "NonMaxSuppression":
+            bound = min(needed_rows(self.model.graph, self.graph.context, name) or bound, bound)
         if bound < 1:
             raise ModelError(
                 f"The {node_title(reader.node)} selects nothing: its bound is {bound}.", "Leave it out of the model."

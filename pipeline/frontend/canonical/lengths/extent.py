@@ -67,6 +67,26 @@ def is_open(sizes: Sizes) -> bool:
     return any(isinstance(each, Extent) for each in sizes.flat)
 
 
+def _equal(one: Sizes, other: Sizes) -> Sizes:
+    """Compare sizes; a length is not a negative number, and may be any other."""
+    return np.frompyfunc(_same, 2, 1)(one, other)
+
+
+def _same(one: object, other: object) -> bool:
+    for size, number in ((one, other), (other, one)):
+        if isinstance(size, Extent):
+            if not isinstance(number, int) or number >= 0 or min(size.scale, size.offset) < 0:
+                raise TypeError("a length that may be equal")
+            return False
+    return one == other
+
+
+def _where(condition: Sizes, one: Sizes, other: Sizes) -> Sizes:
+    if is_open(condition):
+        raise TypeError("a length decides")
+    return np.where(condition.astype(bool), one, other)
+
+
 def _slice(data: Sizes, starts: Sizes, ends: Sizes, axes: Sizes | None = None, steps: Sizes | None = None) -> Sizes:
     chosen = [slice(None)] * data.ndim
     for number, start in enumerate(starts):
@@ -85,12 +105,16 @@ def _unsqueeze(data: Sizes, axes: Sizes) -> Sizes:
     return np.expand_dims(data, tuple(int(each) for each in axes.flat))
 
 
+#: ONNX's numbers of int32 and int64, which hold every size
+_INTEGERS = (6, 7)
 #: operators of sizes, by their attributes
-_ARITHMETIC: dict[str, Callable[..., Callable[..., Sizes]]] = {
+_ARITHMETIC: dict[str, Callable[..., Callable[..., Sizes] | None]] = {
     "Add": lambda **_: lambda one, other: one + other,
     "Sub": lambda **_: lambda one, other: one - other,
     "Mul": lambda **_: lambda one, other: one * other,
-    "Cast": lambda **_: lambda data: data,
+    "Cast": lambda to, **_: (lambda data: data) if to in _INTEGERS else None,
+    "Equal": lambda **_: _equal,
+    "Where": lambda **_: _where,
     "Identity": lambda **_: lambda data: data,
     "Concat": lambda axis, **_: lambda *data: np.concatenate(data, axis),
     "Gather": lambda axis=0, **_: lambda data, places: np.take(data, places.astype(np.int64), axis),
@@ -107,7 +131,7 @@ def compute_sizes(operator: str, operands: Sequence[Sizes], attributes: dict[str
     if operator not in _ARITHMETIC:
         return None
     try:
-        made = np.asarray(_ARITHMETIC[operator](**attributes)(*operands), dtype=object)
+        compute = _ARITHMETIC[operator](**attributes)
+        return None if compute is None else np.asarray(compute(*operands), dtype=object)
     except (IndexError, TypeError, ValueError):
         return None
-    return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -73,14 +73,47 @@ class OpenGraph:
         """Follow the sizes that a node computes of sizes and constants."""
         operands = [self.sizes_of(name) for name in node.input if name]
         if node.output[0] and all(each is not None for each in operands):
-            made = compute_sizes(node.op_type, [each for each in operands if each is not None], attributes_of(node))
-            if made is not None and is_open(made):
+            known = [each for each in operands if each is not None]
+            made = self._least(node, known, build)
+            if made is None:
+                made = compute_sizes(node.op_type, known, attributes_of(node))
+            if made is None:
+                return
+            if is_open(made):
                 self.sizes[node.output[0]] = made
+            else:
+                self._settle(node.output[0], made, build)
+
+    def _settle(self, name: str, made: Sizes, build: NodeBuilder) -> None:
+        """Build sizes on which no length is left as a constant."""
+        dtype = self.context.dtype(name)
+        del build.nodes[:]
+        constant = build.constant(made.astype(dtype))
+        build.node("Identity", constant, result=name)
+        self.context.constants[name] = build.initializers[-1]
+
+    def _least(self, node: onnx.NodeProto, operands: Sequence[Sizes], build: NodeBuilder) -> Sizes | None:
+        """Return the less of a length and a number, as a length; None for other nodes."""
+        if node.op_type not in ("Min", "ReduceMin"):
+            return None
+        given = operands[:1] if node.op_type == "ReduceMin" else operands
+        sizes = [size for each in given for size in each.flat]
+        numbers = [size for size in sizes if not isinstance(size, Extent)]
+        lengths = [size for size in sizes if isinstance(size, Extent) and size.is_length]
+        if (len(lengths), len(numbers)) != (1, len(sizes) - 1) or min(numbers, default=0) < 1:
+            return None
+        (length,), number = lengths, min(numbers)
+        if number < length.bound:
+            length = Extent(self.length(build, "min", length.length, number), number)
+        shape = np.broadcast_shapes(*(each.shape for each in given)) if node.op_type == "Min" else ()
+        if node.op_type == "ReduceMin" and attributes_of(node).get("keepdims", 1):
+            shape = (1,) * operands[0].ndim
+        return np.full(shape, length, dtype=object)
 
     def sizes_of(self, name: str) -> Sizes | None:
         """Return the sizes that a value holds; None for a value that is not constant otherwise."""
         constant = self.context.constant(name)
-        if constant is not None and constant.dtype.kind in "iu":
+        if constant is not None and constant.dtype.kind in "iub":
             return constant.astype(object)
         return self.sizes.get(name)
 

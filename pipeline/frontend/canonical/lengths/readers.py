@@ -110,6 +110,15 @@ def _along_another(default: int) -> Rule:
     return rule
 
 
+def _accumulate(reader: Reader) -> list[Open | None]:
+    extent = reader.only
+    axis = int(reader.sizes(1).item()) % len(reader.shape(0))
+    if axis == extent.axis and reader.attributes.get("reverse", 0):
+        reader.refuse("it adds from the end")
+    reader.keep()
+    return [extent.along(extent.axis)]
+
+
 def _reduce(fill: str = "") -> Rule:
     """Return the rule of a reduction, which `fill` leaves unchanged along the open axis: `0`, `1`, `lowest` or `highest`."""
 
@@ -227,7 +236,7 @@ _OF_ELEMENTS = """
 _OF_BATCHES = "AveragePool BatchNormalization Conv ConvTranspose GlobalAveragePool GlobalMaxPool InstanceNormalization MaxPool".split()
 READERS: dict[str, Rule] = {
     **dict.fromkeys(_OF_ELEMENTS, _elementwise), **dict.fromkeys(_OF_BATCHES, _batched),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "CumSum", "Split"), _along_another(-1)), "Split": _along_another(0),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _along_another(-1)), "Split": _along_another(0), "CumSum": _accumulate,
     **dict.fromkeys(("ArgMax", "ArgMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp"), _reduce()),
     "ReduceSum": _reduce("0"), "ReduceSumSquare": _reduce("0"), "ReduceMax": _reduce("lowest"), "ReduceMin": _reduce("highest"),
     "Gather": _gather, "GatherND": _gather_nd, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
