@@ -21,7 +21,7 @@ from ..ports.apply import Forms
 from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
 from ..shapes import static_shape
-from .choose import Chosen, compress, non_zero
+from .choose import Chosen, choose_places, compress, non_zero
 from .needed_rows import needed_rows
 from .open_graph import OpenGraph, Reader, mask, opened
 from .readers import READERS
@@ -214,11 +214,16 @@ def _compress(reader: Reader, bound_of: BoundOf) -> Chosen | None:
         return None
     if data is not None and (axis != data.axis or reader.open(1) is None):
         reader.refuse("its flags are not those of the rows")
-    if reader.open(1) is not None:
-        flags = reader.masked(1, False)
-        _ = reader.only
-    bound = bound_of(reader, min(count, extent))
-    return compress(reader.build, reader.node.input[0], extent, flags, count, axis, bound)
+    _ = reader.open(1) is not None and reader.only
+    read, build, chosen = min(count, extent), reader.build, reader.graph.chosen
+    bound = bound_of(reader, read)
+    key = (flags, read, bound)
+    if key not in chosen:
+        flags = flags if reader.open(1) is None else reader.masked(1, False)
+        if count > extent:
+            flags = build.node("Slice", flags, build.integers(0), build.integers(extent), build.integers(0))
+        chosen[key] = choose_places(build, flags, read, bound)
+    return compress(build, reader.node.input[0], *chosen[key], axis, bound)
 
 
 def _suppress(reader: Reader, bound_of: BoundOf) -> Chosen:

@@ -71,16 +71,8 @@ def non_zero(build: NodeBuilder, data: str, shape: tuple[int, ...], dtype: np.dt
     return Chosen(build.node("Concat", *rows, axis=0) if len(rows) > 1 else rows[0], 1, length, bound)
 
 
-def compress(
-    build: NodeBuilder, data: str, extent: int, flags: str, count: int, axis: int | None, bound: int
-) -> Chosen:
-    """Build the slices of `data` along `axis` whose flag is true, or of its elements, flattened, without an axis.
-
-    Of more flags than slices the last are not read.
-    """
-    if count > extent:
-        flags = build.node("Slice", flags, build.integers(0), build.integers(extent), build.integers(0))
-    places, length = choose_places(build, flags, min(count, extent), bound)
+def compress(build: NodeBuilder, data: str, places: str, length: str, axis: int | None, bound: int) -> Chosen:
+    """Build the slices of `data` along `axis` at the places chosen, or of its elements, flattened, without an axis."""
     if axis is None:
         data, axis = build.node("Reshape", data, build.integers(-1)), 0
     return Chosen(build.node("Gather", data, places, axis=axis), axis, length, bound, zero=False)

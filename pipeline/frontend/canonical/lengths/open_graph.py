@@ -43,6 +43,8 @@ class OpenGraph:
         self.context = context
         self.extents: dict[str, Open] = {}
         self.sizes: dict[str, Sizes] = {}
+        #: places and length of what flags choose, by these, how many are read, and the bound
+        self.chosen: dict[tuple[str, int, int], tuple[str, str]] = {}
         #: lengths made of others, by how they are made: equal ones share a name
         self._lengths: dict[tuple[object, ...], str] = {}
 
