@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .backend.built import array_ports
+from .backend.built import array_ports, cut_outputs
 from .errors import ModelError, ToolchainError, did_you_mean
 from .evaluate.open_result import open_result
 from .frontend.source.import_options import ImportKeywords
@@ -52,7 +52,9 @@ class RunnableLibrary:
         self._opened = opened = open_result(self.folder)
         self.report: FootprintReport = read_report(self.folder / "footprint.json")
         self.target: Target = get_target(self.report.target, _HERE).with_threads(opened.library.threads)
-        self.inputs, self.outputs = array_ports(opened.program)
+        self.inputs, self.outputs = array_ports(
+            opened.program, {port["name"]: port for port in opened.manifest["io"].get("outputs", ())}
+        )
 
     @property
     def fits(self) -> bool:
@@ -64,7 +66,7 @@ class RunnableLibrary:
         return self.run_all([inputs])[0]
 
     def run_all(self, cases: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        """Return the outputs of each case, all in one process.
+        """Return the outputs of each case, all in one process; rows that the data did not fill are cut off.
 
         Raises ModelError for inputs of another form, ToolchainError if the target does not run here, NumericError.
         """
@@ -73,7 +75,7 @@ class RunnableLibrary:
             raise ToolchainError(
                 f"The library does not run here: {self._linked.runner.how}.", "Compile it for a target that does."
             )
-        return self._linked.run(given)[1] if given else []
+        return [cut_outputs(each, self.outputs) for each in self._linked.run(given)[1]] if given else []
 
     @cached_property
     def _linked(self) -> Linked:

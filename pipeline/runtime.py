@@ -24,6 +24,8 @@ from .errors import ModelError, did_you_mean
 if TYPE_CHECKING:
     import onnx
 
+    from .backend.built import ArrayPort
+
 #: version of onnxruntime whose names these are
 __version__ = version("onnxruntime")
 _PROVIDER = "CPUExecutionProvider"
@@ -175,7 +177,11 @@ class _Library:
 
         self._library = library = RunnableLibrary(folder)
         self.inputs, self.outputs = (
-            [NodeArg(port.name, f"tensor({_WORDS.get(port.dtype, port.dtype)})", list(port.shape)) for port in ports]
+            [
+                NodeArg(port.name, f"tensor({_WORDS.get(port.dtype, port.dtype)})", _sizes(port))
+                for port in ports
+                if port.name not in {each.length for each in ports}
+            ]
             for ports in (library.inputs, library.outputs)
         )
         self.metadata = SimpleNamespace(graph_name=library.report.model, custom_metadata_map={})
@@ -183,6 +189,11 @@ class _Library:
     def run(self, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Return all outputs by name."""
         return self._library.run_all([values])[0]
+
+
+def _sizes(port: ArrayPort) -> list[int | str | None]:
+    """Return the sizes of a port, None along the axis whose length the data decide."""
+    return [None if port.length and axis == port.axis else size for axis, size in enumerate(port.shape)]
 
 
 #: dtypes whose names differ in onnxruntime

@@ -35,7 +35,7 @@ _UNREAD = ("description", "source", "ram", "flash", "index_checks", "runner")
 def import_options(declared: ModelParams) -> ImportOptions:
     """Return the choices of an import that params.yaml declares for a model."""
     io = declared.io or (None if declared.quantize is None else declared.quantize.io)
-    return ImportOptions(declared.shapes, declared.fix, declared.outputs, declared.inputs, io)
+    return ImportOptions(declared.shapes, declared.fix, declared.outputs, declared.inputs, io, declared.bounds)
 
 
 def import_record(params: Params, model: str) -> OriginRecord:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,11 +32,16 @@ NAME = "model"
 
 @dataclass(frozen=True)
 class ArrayPort:
-    """Input or output: its name, shape, and dtype in words of the program."""
+    """Input or output: its name, shape, and dtype in words of the program.
+
+    `length` names the output that says how many rows along `axis` are valid; empty where all are.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    length: str = ""
+    axis: int = 0
 
     @property
     def empty(self) -> np.ndarray:
@@ -43,15 +49,31 @@ class ArrayPort:
         return np.empty(self.shape, numpy_dtype(self.dtype))
 
 
-def array_ports(program: Program) -> tuple[tuple[ArrayPort, ...], tuple[ArrayPort, ...]]:
-    """Return the inputs and the outputs of a program, in order."""
+def array_ports(
+    program: Program, facts: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+) -> tuple[tuple[ArrayPort, ...], tuple[ArrayPort, ...]]:
+    """Return the inputs and the outputs of a program, in order; `facts` of them by name hold their lengths."""
+
+    def port(name: str, tensor: int) -> ArrayPort:
+        found, length = program.tensors[tensor], facts.get(name, {}).get("length", {"output": "", "axis": 0})
+        return ArrayPort(name, found.shape, found.dtype, length["output"], length["axis"])
+
     inputs, outputs = (
-        tuple(
-            ArrayPort(port.name, found.shape, found.dtype) for port in ports for found in [program.tensors[port.tensor]]
-        )
-        for ports in (program.inputs, program.outputs)
+        tuple(port(each.name, each.tensor) for each in ports) for ports in (program.inputs, program.outputs)
     )
     return inputs, outputs
+
+
+def cut_outputs(results: Mapping[str, np.ndarray], ports: Sequence[ArrayPort]) -> dict[str, np.ndarray]:
+    """Return the outputs that a model's file has, each as long as the data decided."""
+    lengths = {port.length for port in ports}
+    return {
+        port.name: results[port.name].take(range(int(results[port.length].item())), port.axis)
+        if port.length
+        else results[port.name]
+        for port in ports
+        if port.name not in lengths
+    }
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,7 @@ def build(
 
     Raises ModelError, SequenceError, ToolchainError.
     """
+    from ..frontend.quantised.port_scales import port_facts
     from ..frontend.relax.to_relax import to_relax
     from ..passes.sequence.replay import replay
     from ..passes.sequence.sequence import Sequence as PassSequence
@@ -81,15 +104,20 @@ def build(
     canonical = imported(model, shapes, fix, folder)
     target = host()
     lowered, workspace = replay(PassSequence.parse(passes), to_relax(canonical), canonical, NAME, target.machine)
-    return link_lowered(lowered, workspace, folder)
+    return link_lowered(lowered, workspace, folder, facts=port_facts(canonical))
 
 
 def link_lowered(
-    lowered: Lowered, workspace: int, folder: Path, objects: Sequence[Path] = (), reasons: Reasons | None = None
+    lowered: Lowered,
+    workspace: int,
+    folder: Path,
+    objects: Sequence[Path] = (),
+    reasons: Reasons | None = None,
+    facts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Built:
     """Plan and link a lowered program; `workspace` is in bytes.
 
-    `objects` hold its kernels if they are compiled already, which may fail for `reasons`.
+    `objects` hold its kernels if they are compiled already, which may fail for `reasons`. `facts` are those of its ports.
     """
     from ..codegen.build_library import check_arguments, refuse_large_library
     from ..codegen.quick_shared import link_objects, link_quickly
@@ -104,7 +132,7 @@ def link_lowered(
         path = link_objects(lowered, plan, workspace, objects, target, place, reasons)
     else:
         path = link_quickly(lowered, plan, workspace, target, place)
-    return Built(path, *array_ports(program))
+    return Built(path, *array_ports(program, facts))
 
 
 def imported(
@@ -160,4 +188,4 @@ class LoadedLibrary:
         for number, port in enumerate(self.built.outputs):
             results[port.name] = result = port.empty
             ctypes.memmove(result.ctypes.data, self._output(number), result.nbytes)
-        return results
+        return cut_outputs(results, self.built.outputs)

@@ -129,6 +129,12 @@ class ModelOptions:
     fix: Annotated[
         list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
     ] = None
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bound", help="lower the most rows of a result whose number the data decide: NAME=300; repeatable"
+        ),
+    ] = None
     input_: InputOption = None
     output: OutputOption = None
     io: IoOption = None
@@ -140,6 +146,7 @@ class ModelOptions:
             "name": self.name,
             "shapes": options.shapes(self.shape),
             "fix": options.fixed(self.fix),
+            "bounds": options.bounds(self.bound),
             "inputs": options.inputs(self.input_),
             "outputs": options.outputs(self.output),
             "io": self.io,

@@ -64,6 +64,17 @@ def fixed(items: Iterable[str] | None) -> dict[str, object]:
     return found
 
 
+def bounds(items: Iterable[str] | None) -> dict[str, int]:
+    """Parse `NAME=300` into bounds by name. Raises ConfigError."""
+    found = {}
+    for item in items or ():
+        name, equals, text = item.rpartition("=")
+        if not equals or not name or not re.fullmatch(r"[1-9]\d*", text):
+            raise ConfigError(f"--bound {item}: not a bound.", "Write it like --bound boxes=300.")
+        found[name] = int(text)
+    return found
+
+
 def inputs(items: Iterable[str] | None) -> dict[str, InputPort]:
     """Parse `INPUT=FORM` into forms by input: see `params/ports.py`. Raises ConfigError."""
     found = {}

@@ -102,7 +102,7 @@ def write_library(
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
     `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`. The header states `model_sha256`,
-    the digest of the model's file, and `ports`: `scale`, `zero_point` and `form` in words, of inputs and outputs by name. With
+    the digest of the model's file, and `ports`: `scale`, `zero_point`, `form` in words and `length`, of inputs and outputs by name. With
     `assembly`, that of the kernels, the files of SOURCES that the library has are kept as <identifier>_<file>.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
@@ -112,7 +112,7 @@ def write_library(
     check_symbols(kernels, target)
     addresses = addresses_on(program, plan, target, kernels.read_only_bytes())
     values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons)
-    values |= {"timed": timed, "model_sha256": model_sha256, "facts": ports}
+    values |= {"timed": timed, "model_sha256": model_sha256, "facts": ports, "lengths": _lengths(program, ports)}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ def library_values(
         "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
         "float_functions": target.bare and calls_float_functions(kernels.undefined),
-        "timed": False, "model_sha256": "", "facts": {},
+        "timed": False, "model_sha256": "", "facts": {}, "lengths": [],
     }  # fmt: skip
 
 
@@ -267,6 +267,20 @@ def _port(program: Program, name: str, tensor: int, addresses: TensorAddresses) 
     return {
         "name": name, "address": address, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes, "c_type": c_type,
     }  # fmt: skip
+
+
+def _lengths(program: Program, facts: Mapping[str, Mapping[str, Any]]) -> list[dict]:
+    """Return for each output the number of the one that holds its length, or its fixed extent; nothing if all are fixed."""
+    numbers = {port.name: number for number, port in enumerate(program.outputs)}
+    found = []
+    for port in program.outputs:
+        length, shape = facts.get(port.name, {}).get("length"), program.tensors[port.tensor].shape or (1,)
+        found.append(
+            {"axis": 0, "extent": shape[0]}
+            if length is None
+            else {"axis": length["axis"], "of": numbers[length["output"]]}
+        )
+    return found if any("of" in each for each in found) else []
 
 
 def _build(

@@ -19,7 +19,8 @@ def link_shared(
     """
     instances = [f"instance_{name}" for name in EXPORTS]
     checked = [f"{name}_needs_the_archive_of_this_header_*" for name in ("run", "instance_run")]
-    names = [*EXPORTS, *instances, *checked, "static_instance", "passfit", *(["spent"] if timed else [])]
+    lengths = ["output_length*", "instance_output_length*"]  # of open outputs alone: patterns may match nothing
+    names = [*EXPORTS, *instances, *checked, *lengths, "static_instance", "passfit", *(["spent"] if timed else [])]
     exports = "; ".join(f"{identifier}_{name}" for name in names)
     (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
     library = f"lib{identifier}.so"

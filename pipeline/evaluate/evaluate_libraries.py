@@ -10,6 +10,7 @@ from typing import Any
 from ..data.accuracy import AccuracyReport
 from ..data.samples import read_samples
 from ..errors import ConfigError
+from ..frontend.canonical.lengths.fixed_outputs import fix_outputs
 from ..frontend.given_model import given_model
 from ..frontend.imported_model import import_onnx
 from ..frontend.input_forms import input_forms
@@ -73,6 +74,7 @@ def open_evaluation(
     """
     canonical, _ = import_onnx(model, options if given is None else ImportOptions())
     reference = given_model(resolve_source(str(model)), options) if given is None else given_model(given)
+    reference = reference and fix_outputs(reference, canonical)
     samples = read_samples(data, input_forms(reference or canonical))
     behind = None
     if original is not None:
@@ -99,6 +101,6 @@ def recorded_options(opened: OpenedResult) -> ImportOptions:
     """Return the choices of the import that a result was compiled with."""
     recorded = opened.manifest.get("made_from", {})
     outputs, forms = recorded.get("outputs", ()), recorded.get("forms", {})
-    further: dict[str, Any] = {name: recorded[name] for name in ("inputs", "io") if recorded.get(name)}
+    further: dict[str, Any] = {name: recorded[name] for name in ("inputs", "io", "bounds") if recorded.get(name)}
     kept = {name: forms.get(name, {}) for name in (outputs or forms)} if forms else tuple(outputs)
     return ImportOptions(recorded.get("shapes", {}), recorded.get("fix", {}), kept, **further)

@@ -20,7 +20,10 @@ Python.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError
@@ -38,6 +41,7 @@ from .canonical.control_flow.trip_count import complete_loops
 from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
 from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, sort_nodes
+from .canonical.lengths.bound_lengths import bound_lengths
 from .canonical.node_form import first_refused, form_of
 from .canonical.operators.fourier import state_sides
 from .canonical.operators.gapped_functions import add_gapped_functions
@@ -81,20 +85,24 @@ def import_model(
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
     refuse_foreign_domains(model)
-    canonical, forms = canonicalize(model), port_forms(model)
-    if any(forms.values()):
-        write_forms(canonical, forms)
-    return canonical
+    return canonicalize(model, options.bounds)
 
 
-def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Bring a model of ONNX's own operators with static inputs into canonical form."""
+def canonicalize(model: onnx.ModelProto, bounds: Mapping[str, int] = MappingProxyType({})) -> onnx.ModelProto:
+    """Bring a model of ONNX's own operators with static inputs into canonical form, with the forms of its ports.
+
+    `bounds` are those of results whose length the data decide.
+    """
     import onnx.checker
 
-    ports = port_names(model)
-    model = _canonical_nodes(raise_for_sequences(model))
+    inputs, outputs = port_names(model)
+    forms = port_forms(model)
+    model = _canonical_nodes(raise_for_sequences(model), partial(bound_lengths, bounds=bounds, forms=forms))
     lower_opset(model)
-    restore_ports(model, *ports)
+    lengths = (forms["outputs"][name]["length"] for name in outputs if "length" in forms["outputs"].get(name, {}))
+    restore_ports(model, inputs, [*outputs, *(each["output"] for each in lengths if each["output"] not in outputs)])
+    if any(forms.values()):
+        write_forms(model, forms)
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, RuntimeError) as error:
@@ -120,8 +128,13 @@ def _canonical_body(model: onnx.ModelProto) -> onnx.ModelProto:
     return infer_shapes(model)
 
 
-def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Fold constants, unroll loops, rewrite operators; refuse those that cannot be compiled."""
+def _canonical_nodes(
+    model: onnx.ModelProto, bound: Callable[[onnx.ModelProto], onnx.ModelProto] | None = None
+) -> onnx.ModelProto:
+    """Fold constants, unroll loops, rewrite operators; refuse those that cannot be compiled.
+
+    `bound` makes lengths static that the data decide, outside of loops.
+    """
     refuse_wrong_quantisation(model)  # inference would say less
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
@@ -131,7 +144,11 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     spread_slopes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
-    model = _sized(infer_shapes(model))
+    model = infer_shapes(model)
+    if bound is not None:
+        bounded = bound(model)
+        model = model if bounded is model else infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
+    model = _sized(model)
     replaced = replace_sequences(model)
     model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
     for change in (rewrite, canonical_recurrent):

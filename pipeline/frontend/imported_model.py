@@ -98,6 +98,7 @@ def load(
     """
     if name is not None:
         _check_name(name)
+    from .canonical.lengths.fixed_outputs import fix_outputs
     from .given_model import given_model
     from .relax.to_relax import to_relax
 
@@ -107,6 +108,7 @@ def load(
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), chosen)
     reference = given_model(resolve_source(str(model)), chosen) if given is None else given_model(given)
+    reference = reference and fix_outputs(reference, canonical)
     origin = add_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
     return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference, origin)
 

@@ -102,7 +102,7 @@ class QuantizeParams(Table):
 class ModelParams(Table):
     """Model: its source, and the sizes that make its shapes static.
 
-    `fix` freezes inputs to a value. `outputs` are those to keep, in the file's order, as a list or a table of their forms; none: all.
+    `fix` freezes inputs to a value, `bounds` lower the most rows of results whose number the data decide. `outputs` are those to keep, in the file's order, as a list or a table of their forms; none: all.
     `inputs` are the forms of inputs, see `ports.py`; `io: int8` leaves the inputs and outputs of a quantised model as integers. `licence` names the licence
     of the model, as an SPDX expression where there is one. `data` are samples of it, a source alone or a table; `quantize` makes
     a quantised model of the file first; none: the file as given.
@@ -112,6 +112,7 @@ class ModelParams(Table):
     licence: Text | None = None
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
+    bounds: Annotated[dict[str, PositiveInt], Section] = Field(default_factory=dict)
     inputs: Annotated[dict[str, InputForm], Section] = Field(default_factory=dict)
     outputs: OutputForms = ()
     io: Literal["float", "int8"] | None = None

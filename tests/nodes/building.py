@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import onnx
 
 from passfit.codegen import symbol, write_library
 from passfit.errors import ModelError
+from passfit.frontend.canonical.ports.apply import port_forms
 from passfit.frontend.canonicalise import import_model
 from passfit.memory import validate_plan
 from passfit.passes.sequence.sequence import Sequence as PassSequence
@@ -59,7 +60,21 @@ def compile_and_run(
             outcomes[case.name] = Outcome(refusal=str(refusal))
         except Exception as error:  # one bug must not hide the others
             outcomes[case.name] = Outcome(failure=f"{type(error).__name__}: {error}")
-    return outcomes | run_lowered(list(lowered.values()), workspace, folder, target)
+    ran = run_lowered(list(lowered.values()), workspace, folder, target)
+    return outcomes | {
+        name: _cut(each, _known[lowered[name][0].model.SerializeToString()][0]) for name, each in ran.items()
+    }
+
+
+def _cut(outcome: Outcome, model: onnx.ModelProto) -> Outcome:
+    """Return an outcome with the outputs of the file, as long as the data decided."""
+    forms = port_forms(model)["outputs"]
+    found = dict(zip([value.name for value in model.graph.output], outcome.outputs, strict=True))
+    for name, form in forms.items():
+        if "length" in form:
+            count = int(found.pop(form["length"]["output"]).item())
+            found[name] = found[name].take(range(count), form["length"]["axis"])
+    return replace(outcome, outputs=tuple(found.values()))
 
 
 _known: dict[bytes, tuple[onnx.ModelProto, IRModule]] = {}

@@ -36,7 +36,7 @@ _WRITES = {
 
 
 def port_facts(model: onnx.ModelProto) -> dict[str, dict[str, Any]]:
-    """Collect by port a single `scale` and `zero_point`, and in words a `form` other than the file's."""
+    """Collect by port a single `scale` and `zero_point`, in words a `form` other than the file's, and the `length` the data decide."""
     facts: dict[str, dict[str, Any]] = {
         name: {"scale": scale, "zero_point": zero} for name, (scale, zero) in port_scales(model).items()
     }
@@ -45,6 +45,8 @@ def port_facts(model: onnx.ModelProto) -> dict[str, dict[str, Any]]:
         for name, form in forms[kind].items():
             known = {key: form[key] for key in ("scale", "zero_point") if key in form and form.get("dtype") != "int32"}
             facts[name] = {**facts.get(name, {}), **known, "form": words(form)}
+            if "length" in form:
+                facts[name]["length"] = form["length"]
     return facts
 
 
@@ -84,6 +86,8 @@ def output_words(form: Mapping[str, Any]) -> str:
         said.append("channels last")
     if form.get("quantised"):
         said.append("integers of the real numbers")
+    if "length" in form:
+        said.append(f"valid along axis {form['length']['axis']} up to '{form['length']['output']}', 0 behind")
     return ", ".join(said) or f"as {form.get('dtype', 'in the file')}"
 
 

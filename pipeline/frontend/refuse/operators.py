@@ -27,10 +27,8 @@ OPERATORS = frozenset(
     """.split()
 )
 _SIZE = "Cut the model before it: the size of its result depends on the data."
-_BOUNDED = "Cut the model before it: the data decide how many boxes it selects; its bound is only the most of them."
-_HINTS = {
-    "Compress": _SIZE, "NonMaxSuppression": _BOUNDED, "NonZero": _SIZE, "Unique": _SIZE,
-}  # fmt: skip
+#: in subgraphs; `canonical/lengths` bounds them elsewhere
+_HINTS = dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _SIZE)
 
 
 def refuse_foreign_domains(model: onnx.ModelProto) -> None:

@@ -17,7 +17,7 @@ class ImportOptions:
 
     `shapes` are the sizes of inputs with open shapes in the file, `fix` the constants that inputs are frozen to, `outputs` the names
     of those to keep, with the form of each where it is a mapping; none: all. `inputs` are the forms of inputs, and `io` that of
-    all quantised ones: `int8` leaves out their conversion from and to floats. A form is an object, a table or a text of `params/ports.py`.
+    all quantised ones: `int8` leaves out their conversion from and to floats. A form is an object, a table or a text of `params/ports.py`. `bounds` lower those of results whose length the data decide, by name.
     """
 
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -25,6 +25,7 @@ class ImportOptions:
     outputs: Collection[str] = ()
     inputs: Mapping[str, object] = field(default_factory=dict)
     io: str | None = None
+    bounds: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a form that is none."""
@@ -53,7 +54,7 @@ class ImportOptions:
     @property
     def given(self) -> bool:
         """Return whether anything is chosen."""
-        return bool(self.shapes or self.fix or self.outputs or self.input_ports or self.integer_ports)
+        return bool(self.shapes or self.fix or self.outputs or self.input_ports or self.integer_ports or self.bounds)
 
     def keywords(self) -> ImportKeywords:
         """Return the choices as keywords of the api."""
@@ -69,6 +70,7 @@ class ImportOptions:
                 "inputs": {name: port.record for name, port in self.input_ports.items()},
                 "forms": {name: port.record for name, port in self.output_ports.items()},
                 "io": self.io if self.integer_ports else None,
+                **({"bounds": {name: int(bound) for name, bound in self.bounds.items()}} if self.bounds else {}),
             }
         )
 
@@ -85,3 +87,4 @@ class ImportKeywords(TypedDict, total=False):
     outputs: Collection[str]
     inputs: Mapping[str, object]
     io: str | None
+    bounds: Mapping[str, int]

@@ -52,6 +52,14 @@ class LoopKeeper:
     ):  # fmt: skip
         self.body, self.build, self._constants, self._types, self._opset = body, build, constants, types, opset
 
+    def again(self, body: onnx.GraphProto, build: NodeBuilder) -> LoopKeeper:
+        """Return the keeper of another body in the same graph."""
+        return LoopKeeper(body, build, self._constants, self._types, self._opset)
+
+    def types(self, names: Iterable[str]) -> list[onnx.TypeProto]:
+        """Return the types of values of the graph around the loop."""
+        return [self._types[name] for name in names]
+
     def knows(self, names: Iterable[str]) -> bool:
         """Return whether the shapes of these values, and of all the body reads from outside, are known."""
         read = (*filter(None, names), *read_from_outside(self.body))

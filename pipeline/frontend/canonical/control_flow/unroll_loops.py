@@ -2,7 +2,8 @@
 
     Loop(n, true, h){h' = f(h); y = g(h)}  ──►  f(f(… h)), Concat(g(h), g(f(h)), …)
 
-A compiled library runs the same kernels in the same order every time, so the number of iterations has to be known.
+A compiled library runs the same kernels in the same order every time, so the number of iterations has to be known, or a limit of
+it (bounded_loops.py).
 Formulas: the ONNX operator specifications of Loop and Scan.
 """
 
@@ -19,8 +20,9 @@ from ....errors import ModelError
 from ..node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title, operator_set
 from ..shapes import infer_shapes, static_shape, value_types
+from .bounded_loops import running_body
 from .if_branches import rename
-from .long_loops import LOOPS, MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
+from .long_loops import LOOPS, MOST_TRIPS, OLDEST, CanonicalBody, LoopKeeper, is_long
 from .trip_count import trip_count
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ MOST_NODES = 20_000
 _AXES_ARE_INPUTS = 13
 _FIRST_SCAN = 9
 _DIRECTIONS = ("scan_input_directions", "scan_output_directions")
-_FREEZE = "Freeze the input it depends on (--fix), or export the model with a fixed number of iterations."
+_FREEZE = "Freeze the input it depends on (--fix), or export the model with a limit of iterations, and states that keep their shapes."
 _CHECK = "Check the model with onnx.checker, and export it again."
 _EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
 
@@ -101,7 +103,9 @@ class _Unroller:
             self._refuse("its body has other inputs or outputs than it", _CHECK)
         trips = trip_count(self.node, self.body, constants, MOST_TRIPS, self.opset)
         if trips is None:
-            self._refuse("its number of iterations depends on the data", _FREEZE)
+            if not self._keep_to_limit(states, constants):
+                self._refuse("its number of iterations depends on the data", _FREEZE)
+            return
         if is_long(self.body, trips, self.opset) and self.keeper.loop(states, trips, self.node.output, self.canonical):
             return
         self._refuse_many(trips)
@@ -112,6 +116,26 @@ class _Unroller:
             states, row = results[: len(states)], results[len(states) :]
             rows.append(row)
         self._finish(states, rows, [0] * (len(self.body.output) - 1 - len(states)))
+
+    def _keep_to_limit(self, states: Sequence[str], constants: Mapping[str, np.ndarray]) -> bool:
+        """Keep a loop whose condition the data decide, to its limit; False if it has none, or its states change their shapes."""
+        limit, names = constants.get(self.node.input[0]), self.build.names
+        trips = MOST_TRIPS + 1 if limit is None else int(limit.item())
+        if not 0 < trips <= MOST_TRIPS or self.opset < OLDEST or not self.keeper.knows(self.node.input[1:]):
+            return False
+        if not self.keeper.again(self.body, NodeBuilder("", names)).loop(states, trips, (), self.canonical):
+            return False
+        going = self.node.input[1] or self.build.constant(np.asarray(True))
+        named = [*self.node.output, *[""] * (len(self.body.output) - 1 - len(self.node.output))]
+        rows = {name: names.new(f"{name}/by_iteration") for name in named[len(states) :] if name}
+        flags = names.new(f"{self.build.stem}/ran")
+        outputs = ["", *named[: len(states)], flags, *(rows.get(name, "") for name in named[len(states) :])]
+        keeper = self.keeper.again(running_body(self.body, states, self.keeper.types(states), self.build), self.build)
+        if not keeper.loop([going, *states], trips, outputs, self.canonical):
+            return False
+        for name, row in rows.items():
+            self.build.node("Compress", row, flags, result=name, axis=0)
+        return True
 
     def scan(self, types: Mapping[str, onnx.TypeProto]) -> None:
         if self.opset < _FIRST_SCAN:

@@ -1,0 +1,290 @@
+"""Give results whose length the data decide the shape of their bound, and nodes that read them the length beside it.
+
+    boxes ─► NonMaxSuppression ─► Gather ─► y          y: [100, 4] with zeros behind; y_length: [1]
+
+Nodes are walked in order. One that chooses is replaced by operators with static results (choose.py, suppress.py); one that reads
+such a value works on its bound, and its rule (readers.py) says along which axis the result is open, or refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....errors import ModelError, did_you_mean
+from ..graph_context import context_of
+from ..node_builder import NodeBuilder, replace_nodes, stem_of
+from ..ports.apply import Forms
+from ..ports.values import rename_result
+from ..read_onnx import all_nodes, node_title
+from ..shapes import static_shape
+from .choose import Chosen, choose_places, compress, non_zero
+from .needed_rows import needed_rows
+from .open_graph import OpenGraph, Reader, mask, opened
+from .readers import READERS
+from .suppress import Detections, Limits, suppress
+
+if TYPE_CHECKING:
+    import onnx
+
+#: operators whose data decide the length of their result
+CHOOSES = frozenset({"Compress", "NonMaxSuppression", "NonZero"})
+_LENGTH = "_length"
+
+
+def bound_lengths(model: onnx.ModelProto, bounds: Mapping[str, int], forms: dict[str, Forms]) -> onnx.ModelProto:
+    """Make the shapes of `model` (with inferred shapes) static where the data decide a length; return `model` itself if they decide none.
+
+    `bounds` lowers the bound of results by name. Outputs of such a length get another output beside them, int64 [1], called
+    NAME_length, and `forms` of the ports say so. Raises ModelError for a node that cannot work on a bound.
+    """
+    if not any(node.op_type in CHOOSES for node in model.graph.node):
+        _refuse_unknown(bounds, [])
+        return model
+    result = deepcopy(model)
+    walk = _Walk(result, bounds)
+    for index, node in enumerate(model.graph.node):
+        walk.add(node, index)
+    _refuse_unknown(bounds, walk.chosen)
+    replace_nodes(result.graph, walk.nodes)
+    _write_outputs(result, walk, forms)
+    return result
+
+
+def _refuse_unknown(bounds: Mapping[str, int], known: list[str]) -> None:
+    for name in bounds:
+        if name not in known:
+            has = f"those of {', '.join(known)}" if known else "none"
+            raise ModelError(f"The data decide no length '{name}'; they decide {has}.", did_you_mean(name, known))
+
+
+class _Walk:
+    """Nodes made so far, and what is known of their values."""
+
+    def __init__(self, model: onnx.ModelProto, bounds: Mapping[str, int]):
+        self.model, self.bounds = model, bounds
+        self.graph = OpenGraph(context_of(model))
+        self.nodes: list[onnx.NodeProto] = []
+        self.chosen: list[str] = []
+        #: results of nodes that choose, by what they choose: exporters write x[mask], y[mask] with one NonZero each
+        self._made: dict[tuple[object, ...], str] = {}
+
+    def add(self, node: onnx.NodeProto, index: int) -> None:
+        """Add a node, or those in its place, and the types of its results."""
+        build = NodeBuilder(stem_of(node, index), self.graph.context.names)
+        reader = Reader(node, self.graph, build)
+        if node.op_type in CHOOSES:
+            self._choose(reader)
+            return
+        if any(reader.opens) or reader.has_open_shape:
+            if node.op_type not in READERS:
+                reader.refuse("no rule says how it works on a bound")
+            found = READERS[node.op_type](reader)
+            self.graph.extents.update((name, each) for name, each in zip(node.output, found) if name and each)
+        else:
+            self._refuse_inside(reader)
+            build.copy(node)
+            if any(name in self.graph.sizes for name in node.input):
+                self.graph.add_size_of(node, build)
+        self._emit(build, again=any(reader.opens))
+
+    def _emit(self, build: NodeBuilder, typed: bool = False, again: bool = False) -> None:
+        """Add what was built, and the types of its results, unless they are `typed`; `again` even if they were known."""
+        from onnx import helper
+
+        self.model.graph.initializer.extend(build.initializers)
+        context = self.graph.context
+        for tensor in build.initializers:
+            context.constants[tensor.name] = tensor
+            context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        self.nodes.extend(build.nodes)
+        for made in [] if typed else build.nodes:
+            if again or not all(
+                name in context.types and static_shape(context.types[name]) is not None for name in made.output if name
+            ):
+                self._infer(made)
+
+    def _infer(self, node: onnx.NodeProto) -> None:
+        """Infer the types of a node's results, with static operands."""
+        from onnx import defs, shape_inference
+
+        context = self.graph.context
+        known = {name: context.types[name] for name in node.input if name in context.types}
+        if len(known) < len({name for name in node.input if name}):
+            return
+        try:
+            found = shape_inference.infer_node_outputs(
+                defs.get_schema(node.op_type, context.opset, node.domain), node, known,
+                {name: context.constants[name] for name in node.input if name in context.constants},
+                opset_imports=list(self.model.opset_import),
+            )  # fmt: skip
+        except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+            raise ModelError(
+                f"The shapes of the model do not agree: {node_title(node)} on the bound of its operands.",
+                "Cut the model before it (--output).",
+            ) from error
+        context.types.update(found)
+
+    def _refuse_inside(self, reader: Reader) -> None:
+        """Refuse a subgraph that reads an open value of the graph around it."""
+        for attribute in reader.node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                for node in all_nodes(inner):
+                    if any(name in self.graph.extents for name in node.input):
+                        Reader(node, self.graph, reader.build).refuse("it is in a subgraph")
+
+    def _choose(self, reader: Reader) -> None:
+        """Replace a node that chooses."""
+        from onnx import helper
+
+        node, result = reader.node, reader.node.output[0]
+        for name in node.input:
+            if name and self.graph.context.shape(name) is None:
+                reader.refuse(f"the shape of '{name}' is not known")
+        key = (node.op_type, *node.input, *sorted(reader.attributes.items()))
+        if key in self._made:
+            twin = self._made[key]
+            reader.build.node("Identity", twin, result=result)
+            self.graph.extents[result] = self.graph.extents[twin]
+            self._emit(reader.build, again=True)
+            return
+        made = _CHOICES[node.op_type](reader, self._bound)
+        if made is None:
+            self._emit(reader.build)
+            return
+        self.chosen.append(result)
+        self._made[key] = result
+        reader.build.node("Identity", made.name, result=result)
+        dtype = np.dtype(np.int64) if node.op_type != "Compress" else reader.dtype(0)
+        shape = _shape_of(reader, made)
+        types = self.graph.context.types
+        types[result] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)
+        types[made.length] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)), [1])
+        self.graph.extents[result] = opened(made)
+        self._emit(reader.build, typed=True)
+
+    def _bound(self, reader: Reader, most: int) -> int:
+        """Return the bound of a result that has at most so many rows. Raises ModelError for none."""
+        name = reader.node.output[0]
+        bound = min(self.bounds.get(name, most), most)
+        if reader.node.op_type == "NonMaxSuppression":
+            bound = min(needed_rows(self.model.graph, self.graph.context, name) or bound, bound)
+        if bound < 1:
+            raise ModelError(
+                f"The {node_title(reader.node)} selects nothing: its bound is {bound}.", "Leave it out of the model."
+            )
+        return bound
+
+
+def _shape_of(reader: Reader, made: Chosen) -> list[int]:
+    """Return the shape of a choice, with its bound."""
+    if reader.node.op_type == "NonMaxSuppression":
+        return [made.bound, 3]
+    if reader.node.op_type == "NonZero":
+        return [len(reader.shape(0)), made.bound]
+    shape = list(reader.shape(0)) if "axis" in reader.attributes else [0]
+    shape[made.axis] = made.bound
+    return shape
+
+
+def _non_zero(reader: Reader, bound_of: BoundOf) -> Chosen:
+    shape = reader.shape(0)
+    if not shape:
+        reader.refuse("a scalar has no axes")
+    data = reader.node.input[0] if reader.open(0) is None else reader.masked(0, 0)
+    bound = bound_of(reader, int(np.prod(shape)))
+    return non_zero(reader.build, data, shape, reader.dtype(0), bound)
+
+
+def _compress(reader: Reader, bound_of: BoundOf) -> Chosen | None:
+    """Build the choice; or, of flags that are constant, the slices, whose number is known."""
+    shape, flags, count = reader.shape(0), reader.node.input[1], reader.shape(1)[0]
+    axis = int(reader.attributes["axis"]) % len(shape) if "axis" in reader.attributes else None
+    extent = int(np.prod(shape)) if axis is None else shape[axis]
+    data, told = reader.open(0), reader.graph.context.constant(flags)
+    if told is not None and data is None:
+        rows = reader.node.input[0]
+        if axis is None:
+            rows = reader.build.node("Reshape", rows, reader.build.integers(-1))
+        places = reader.build.integers(*np.flatnonzero(told[:extent]).tolist())
+        reader.build.node("Gather", rows, places, result=reader.node.output[0], axis=axis or 0)
+        return None
+    if data is not None and (axis != data.axis or reader.open(1) is None):
+        reader.refuse("its flags are not those of the rows")
+    _ = reader.open(1) is not None and reader.only
+    read, build, chosen = min(count, extent), reader.build, reader.graph.chosen
+    bound = bound_of(reader, read)
+    key = (flags, read, bound)
+    if key not in chosen:
+        flags = flags if reader.open(1) is None else reader.masked(1, False)
+        if count > extent:
+            flags = build.node("Slice", flags, build.integers(0), build.integers(extent), build.integers(0))
+        chosen[key] = choose_places(build, flags, read, bound)
+    return compress(build, reader.node.input[0], *chosen[key], axis, bound)
+
+
+def _suppress(reader: Reader, bound_of: BoundOf) -> Chosen:
+    (batches, count, _), (_, classes, _) = reader.shape(0), reader.shape(1)
+    build, names = reader.build, reader.node.input
+    length = ""
+    if any(reader.opens):
+        boxes, scores = reader.open(0), reader.open(1)
+        if boxes is None or scores is None or (boxes.axis, scores.axis) != (1, 2):
+            reader.refuse("boxes and scores are not open along the boxes")
+        length = reader.only.length
+
+    def scalar(place: int) -> str:
+        return build.node("Reshape", names[place], build.integers()) if reader.has(place) else ""
+
+    most, value = 0, ""
+    if reader.has(2):
+        given = reader.graph.sizes_of(names[2])
+        if given is None:
+            most, value = count, scalar(2)
+        else:
+            (most,) = (int(getattr(each, "largest", each)) for each in given.flat)
+    most = min(most, count)
+    bound = bound_of(reader, most * batches * classes)
+    overlap = scalar(3) or build.constant(np.zeros((), np.float32))
+    centered = bool(reader.attributes.get("center_point_box", 0))
+    return suppress(
+        build,
+        Detections(names[0], names[1], batches, classes, count, centered, length),
+        Limits(overlap, scalar(4), most, value),
+        bound,
+    )
+
+
+#: returns the bound of a node whose result has at most so many rows
+BoundOf = Callable[[Reader, int], int]
+_CHOICES: dict[str, Callable[[Reader, BoundOf], Chosen | None]] = {
+    "Compress": _compress, "NonMaxSuppression": _suppress, "NonZero": _non_zero,
+}  # fmt: skip
+
+
+def _write_outputs(model: onnx.ModelProto, walk: _Walk, forms: dict[str, Forms]) -> None:
+    """Fill outputs with zeros behind their length, add their lengths as outputs, and write both into the forms of the ports."""
+    from onnx import TensorProto, helper
+
+    graph, names = model.graph, walk.graph.context.names
+    for value in list(graph.output):
+        extent = walk.graph.extents.get(value.name)
+        if extent is None:
+            continue
+        build = NodeBuilder(value.name, names)
+        context = walk.graph.context
+        shape, dtype = context.shape(value.name) or (), context.dtype(value.name)
+        if not extent.zero:
+            made = names.new(f"{value.name}/open")
+            rename_result(graph, value.name, made)
+            build.node("Identity", mask(build, made, extent, len(shape), dtype), result=value.name)
+        length = names.new(f"{value.name}{_LENGTH}")
+        build.node("Identity", extent.length, result=length)
+        value.type.CopyFrom(context.types[value.name])
+        graph.output.append(helper.make_tensor_value_info(length, TensorProto.INT64, [1]))
+        graph.node.extend(build.nodes)
+        graph.initializer.extend(build.initializers)
+        forms["outputs"].setdefault(value.name, {})["length"] = {"output": length, "axis": extent.axis}

@@ -1,0 +1,60 @@
+"""Find how many rows of a result its readers take at most: boxes behind the first hundred are not selected.
+
+NonMaxSuppression ─► Gather (column 2) ─► Squeeze ─► Slice [0 : 100]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..graph_context import Context
+from ..node_builder import attributes_of
+from ..read_onnx import all_nodes
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def needed_rows(graph: onnx.GraphProto, context: Context, name: str) -> int | None:
+    """Return the most rows that readers of `name` take from the front; None if one takes all."""
+    if any(value.name == name for value in graph.output):
+        return None
+    most = 0
+    for node in graph.node:
+        if any(name in _read_inside(attribute) for attribute in node.attribute):
+            return None
+        if name not in node.input:
+            continue
+        found = _needed_by(graph, context, node) if list(node.input).index(name) == 0 else None
+        if found is None:
+            return None
+        most = max(most, found)
+    return most or None
+
+
+def _needed_by(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -> int | None:
+    """Return the most rows that a node takes of its first operand."""
+    operands = [context.constant(name) if name else None for name in node.input[1:]]
+    axes: list[int] = []
+    if node.op_type == "Slice" and all(each is not None for each in operands[:2]):
+        starts, ends, given, steps = (
+            [int(value) for value in each] if each is not None else None for each in (operands + [None] * 2)[:4]
+        )
+        taken = dict(
+            zip(given or range(len(starts or ())), zip(starts or (), ends or (), steps or [1] * len(starts or ())))
+        )
+        start, end, step = taken.get(0, (0, -1, 1))
+        return end if start >= 0 and end > 0 and step == 1 else None
+    if node.op_type == "Gather" and operands[0] is not None:
+        axes = [int(attributes_of(node).get("axis", 0))]
+    elif node.op_type == "Squeeze" and operands and operands[0] is not None:
+        axes = [int(each) for each in operands[0].flat]
+    elif node.op_type not in ("Cast", "Identity"):
+        return None
+    return None if any(axis < 1 for axis in axes) else needed_rows(graph, context, node.output[0])
+
+
+def _read_inside(attribute: onnx.AttributeProto) -> set[str]:
+    """Return the names that a subgraph reads."""
+    graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+    return {name for graph in graphs for node in all_nodes(graph) for name in node.input}

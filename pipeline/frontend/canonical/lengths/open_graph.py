@@ -1,0 +1,215 @@
+"""Hold what is known of a graph with open lengths while its nodes are made static, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ....errors import ModelError
+from ..graph_context import Context
+from ..node_builder import NodeBuilder, attributes_of
+from ..read_onnx import node_title
+from .choose import Chosen
+from .extent import Extent, Sizes, at_bound, compute_sizes, is_open
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True)
+class Open:
+    """Open extent of a value along `axis`: that of a length, int64 [1], of at most `bound`.
+
+    With `zero` the elements behind it are 0, and none is negative.
+    """
+
+    axis: int
+    length: str
+    bound: int
+    zero: bool = False
+
+    def along(self, axis: int, zero: bool = False) -> Open:
+        """Return the same extent along another axis."""
+        return Open(axis, self.length, self.bound, zero)
+
+
+class OpenGraph:
+    """Types, open extents and sizes of the values of a graph, as far as it is static."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self.extents: dict[str, Open] = {}
+        self.sizes: dict[str, Sizes] = {}
+        #: places and length of what flags choose, by these, how many are read, and the bound
+        self.chosen: dict[tuple[str, int, int], tuple[str, str]] = {}
+        #: lengths made of others, by how they are made: equal ones share a name
+        self._lengths: dict[tuple[object, ...], str] = {}
+
+    def length(self, build: NodeBuilder, *key: object) -> str:
+        """Build a length: `min` or `minus` of one and a number, at least 0, or `times` and `plus` with a size; once each."""
+        if key not in self._lengths:
+            kind, length, number = key
+            operator = {"min": "Min", "minus": "Sub", "plus": "Add", "times": "Mul"}[str(kind)]
+            made = build.node(operator, str(length), build.integers(int(str(number))))
+            self._lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
+        return self._lengths[key]
+
+    def length_of(self, build: NodeBuilder, extent: Extent) -> str:
+        """Build the length that an extent is."""
+        length = extent.length
+        if extent.scale != 1:
+            length = self.length(build, "times", length, extent.scale)
+        return self.length(build, "plus", length, extent.offset) if extent.offset else length
+
+    def extent_of(self, extent: Open) -> Extent:
+        """Return the size of an open axis: a multiple of the length that it was made of."""
+        for (kind, length, number), name in self._lengths.items():
+            if name == extent.length and kind == "times":
+                return Extent(str(length), extent.bound // int(str(number)), int(str(number)))
+        return Extent(extent.length, extent.bound)
+
+    def add_size_of(self, node: onnx.NodeProto, build: NodeBuilder) -> None:
+        """Follow the sizes that a node computes of sizes and constants."""
+        operands = [self.sizes_of(name) for name in node.input if name]
+        if node.output[0] and all(each is not None for each in operands):
+            known = [each for each in operands if each is not None]
+            made = self._least(node, known, build)
+            if made is None:
+                made = compute_sizes(node.op_type, known, attributes_of(node))
+            if made is None:
+                return
+            if is_open(made):
+                self.sizes[node.output[0]] = made
+            else:
+                self._settle(node.output[0], made, build)
+
+    def _settle(self, name: str, made: Sizes, build: NodeBuilder) -> None:
+        """Build sizes on which no length is left as a constant."""
+        dtype = self.context.dtype(name)
+        del build.nodes[:]
+        constant = build.constant(made.astype(dtype))
+        build.node("Identity", constant, result=name)
+        self.context.constants[name] = build.initializers[-1]
+
+    def _least(self, node: onnx.NodeProto, operands: Sequence[Sizes], build: NodeBuilder) -> Sizes | None:
+        """Return the less of a length and a number, as a length; None for other nodes."""
+        if node.op_type not in ("Min", "ReduceMin"):
+            return None
+        given = operands[:1] if node.op_type == "ReduceMin" else operands
+        sizes = [size for each in given for size in each.flat]
+        numbers = [size for size in sizes if not isinstance(size, Extent)]
+        lengths = [size for size in sizes if isinstance(size, Extent) and size.is_length]
+        if (len(lengths), len(numbers)) != (1, len(sizes) - 1) or min(numbers, default=0) < 1:
+            return None
+        (length,), number = lengths, min(numbers)
+        if number < length.bound:
+            length = Extent(self.length(build, "min", length.length, number), number)
+        shape = np.broadcast_shapes(*(each.shape for each in given)) if node.op_type == "Min" else ()
+        if node.op_type == "ReduceMin" and attributes_of(node).get("keepdims", 1):
+            shape = (1,) * operands[0].ndim
+        return np.full(shape, length, dtype=object)
+
+    def sizes_of(self, name: str) -> Sizes | None:
+        """Return the sizes that a value holds; None for a value that is not constant otherwise."""
+        constant = self.context.constant(name)
+        if constant is not None and constant.dtype.kind in "iub":
+            return constant.astype(object)
+        return self.sizes.get(name)
+
+
+class Reader:
+    """Node that reads open values, its operands, and the builder of the nodes in its place."""
+
+    def __init__(self, node: onnx.NodeProto, graph: OpenGraph, build: NodeBuilder):
+        self.node, self.graph, self.build = node, graph, build
+        self.attributes: Mapping[str, Any] = attributes_of(node)
+        self.opens = [graph.extents.get(name) for name in node.input]
+
+    @property
+    def only(self) -> Open:
+        """Return the extent of the open operands, which is one. Refuses others."""
+        found = {each.length for each in self.opens if each is not None}
+        if len(found) != 1:
+            self.refuse("its operands have lengths that differ" if found else "its shape does not follow a length")
+        return next(each for each in self.opens if each is not None)
+
+    @property
+    def has_open_shape(self) -> bool:
+        """Return whether a length is in an operand that is a shape."""
+        places = SHAPED.get(self.node.op_type, ())
+        return any(name in self.graph.sizes for place, name in enumerate(self.node.input) if place in places)
+
+    def open(self, place: int) -> Open | None:
+        """Return the open extent of an operand, if it is there and has one."""
+        return self.opens[place] if place < len(self.opens) else None
+
+    def has(self, place: int) -> bool:
+        """Return whether an operand is given."""
+        return place < len(self.node.input) and bool(self.node.input[place])
+
+    def shape(self, place: int) -> tuple[int, ...]:
+        """Return the shape of an operand, with the bounds of its lengths."""
+        found = self.graph.context.shape(self.node.input[place])
+        if found is None:
+            self.refuse(f"the shape of '{self.node.input[place]}' is not known")
+        return found
+
+    def dtype(self, place: int) -> np.dtype:
+        """Return the dtype of an operand."""
+        return self.graph.context.dtype(self.node.input[place])
+
+    def sizes(self, place: int) -> Sizes:
+        """Return the sizes that an operand holds. Refuses one that the data decide otherwise."""
+        found = self.graph.sizes_of(self.node.input[place])
+        if found is None:
+            self.refuse(f"the data decide '{self.node.input[place]}'")
+        return found
+
+    def keep(self, **operands: str) -> onnx.NodeProto:
+        """Build the node itself, with other operands by place (`_1`), and sizes as they are at their bounds."""
+        copied = self.build.copy(self.node)
+        for place, name in enumerate(self.node.input):
+            if name in self.graph.sizes and place in SHAPED.get(self.node.op_type, ()):
+                constant = at_bound(self.graph.sizes[name]).astype(self.dtype(place))
+                copied.input[place] = self.build.constant(constant)
+        for place_name, name in operands.items():
+            copied.input[int(place_name[1:])] = name
+        return copied
+
+    def masked(self, place: int, fill: float, name: str = "") -> str:
+        """Build an operand, or the value `name` in its place, with `fill` behind its length."""
+        extent = self.opens[place]
+        assert extent is not None
+        value = name or self.node.input[place]
+        return mask(self.build, value, extent, len(self.shape(place)), self.dtype(place), fill)
+
+    def refuse(self, why: str) -> NoReturn:
+        """Raise the ModelError of a node that cannot read a value of open length."""
+        read = [name for name in self.node.input if name in self.graph.extents or name in self.graph.sizes]
+        raise ModelError(
+            f"The {node_title(self.node)} reads '{', '.join(read)}', whose length the data decide: {why}.",
+            "Cut the model before it (--output), and compute the rest on the host.",
+        )
+
+
+#: operands that are shapes, by operator
+SHAPED = {
+    "ConstantOfShape": (0,), "Expand": (1,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "TopK": (1,),
+}  # fmt: skip
+
+
+def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float = 0) -> str:
+    """Build a value with `fill` behind its length."""
+    rows = np.arange(extent.bound, dtype=np.int64).reshape(-1, *[1] * (rank - 1 - extent.axis))
+    valid = build.node("Less", build.constant(rows), extent.length)
+    if dtype.kind == "b":  # ONNX Runtime has no Where of these
+        return build.node("Or", build.node("Not", valid), value) if fill else build.node("And", valid, value)
+    return build.node("Where", valid, value, build.constant(np.asarray(fill, dtype)))
+
+
+def opened(chosen: Chosen) -> Open:
+    """Return the open extent of what a choice makes."""
+    return Open(chosen.axis, chosen.length, chosen.bound, chosen.zero)

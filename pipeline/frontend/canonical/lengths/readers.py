@@ -1,0 +1,246 @@
+"""Say how each operator works on a value of open length: what it reads instead, and along which axis its results are open.
+
+What lies behind a length is arbitrary. So a rule holds if no element of a result within its length depends on one behind
+that of an operand; where one does, the operand is filled with what changes nothing, or the node refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .extent import Extent
+from .open_graph import Open, Reader
+from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span
+
+#: writes the nodes in the place of one; returns the open extents of its results
+Rule = Callable[[Reader], Sequence["Open | None"]]
+
+
+def _elementwise(reader: Reader) -> list[Open | None]:
+    """Work on each element, also with operands that are the same for all rows."""
+    extent, ranks = (
+        reader.only,
+        [len(reader.shape(place)) for place in range(len(reader.node.input)) if reader.has(place)],
+    )
+    axis = extent.axis
+    for place, each in enumerate(reader.opens):
+        if each is not None:
+            axis = each.axis + max(ranks) - len(reader.shape(place))
+    for place, each in enumerate(reader.opens):
+        if not reader.has(place):
+            continue
+        own = axis - max(ranks) + len(reader.shape(place))
+        if each is not None and each.axis != own:
+            reader.refuse("its operands are open along axes that differ")
+        if each is None and own >= 0 and reader.shape(place)[own] != 1:
+            reader.refuse(f"'{reader.node.input[place]}' has a fixed number of rows")
+    operands = {}
+    if reader.node.op_type in ("Div", "Mod") and reader.open(1) is not None and reader.dtype(1).kind in "iu":
+        operands["_1"] = reader.masked(1, 1)
+    reader.keep(**operands)
+    kept = reader.node.op_type in ("Identity", "Cast", "Dropout") and extent.zero
+    return [extent.along(axis, kept)]
+
+
+def _transpose(reader: Reader) -> list[Open | None]:
+    rank = len(reader.shape(0))
+    order = list(reader.attributes.get("perm", range(rank)[::-1]))
+    reader.keep()
+    return [reader.only.along(order.index(reader.only.axis), reader.only.zero)]
+
+
+def _gather(reader: Reader) -> list[Open | None]:
+    data, places = reader.open(0), reader.open(1)
+    axis = int(reader.attributes.get("axis", 0)) % len(reader.shape(0))
+    if places is None:
+        assert data is not None
+        if data.axis == axis:
+            reader.refuse("it takes rows by their number, and there may be fewer")
+        reader.keep()
+        return [data.along(data.axis if data.axis < axis else data.axis + len(reader.shape(1)) - 1, data.zero)]
+    if data is not None and data.axis != axis:
+        reader.refuse("its operands are open along axes that differ")
+    reader.keep(_1=_indices(reader, data))
+    return [places.along(axis + places.axis)]
+
+
+def _indices(reader: Reader, data: Open | None) -> str:
+    """Build indices in range behind their length, which count from the length of the data where they are negative."""
+    places, name = reader.open(1), reader.node.input[1]
+    assert places is not None
+    if places.zero:
+        return name
+    name = reader.masked(1, 0)
+    if data is None:
+        return name
+    build = reader.build
+    negative = build.node("Less", name, build.constant(np.zeros((), reader.dtype(1))))
+    length = data.length
+    if reader.dtype(1) != np.int64:
+        from onnx import TensorProto
+
+        length = build.node("Cast", length, to=TensorProto.INT32)
+    return build.node("Where", negative, build.node("Add", name, length), name)
+
+
+def _gather_nd(reader: Reader) -> list[Open | None]:
+    data, places = reader.open(0), reader.open(1)
+    if places is None or places.axis == len(reader.shape(1)) - 1 or reader.attributes.get("batch_dims", 0):
+        reader.refuse("its indices are fixed, or open along an index")
+    if data is not None and (data.axis >= reader.shape(1)[-1] or not places.zero):
+        reader.refuse("its indices may count from the end of an open axis")
+    reader.keep(_1=_indices(reader, None))
+    return [places.along(places.axis)]
+
+
+def _along_another(default: int) -> Rule:
+    """Return the rule of an operator that works along one axis, by default that one, and keeps the shape."""
+
+    def rule(reader: Reader) -> list[Open | None]:
+        if int(reader.attributes.get("axis", default)) % len(reader.shape(0)) == reader.only.axis:
+            reader.refuse("it works along the axis of the length")
+        if any(reader.opens[1:]):
+            reader.refuse("an operand but the first is of open length")
+        reader.keep()
+        return [reader.only.along(reader.only.axis)] * len(reader.node.output)
+
+    return rule
+
+
+def _accumulate(reader: Reader) -> list[Open | None]:
+    extent = reader.only
+    axis = int(reader.sizes(1).item()) % len(reader.shape(0))
+    if axis == extent.axis and reader.attributes.get("reverse", 0):
+        reader.refuse("it adds from the end")
+    reader.keep()
+    return [extent.along(extent.axis)]
+
+
+def _reduce(fill: str = "") -> Rule:
+    """Return the rule of a reduction, which `fill` leaves unchanged along the open axis: `0`, `1`, `lowest` or `highest`."""
+
+    def rule(reader: Reader) -> list[Open | None]:
+        extent, rank = reader.only, len(reader.shape(0))
+        given: Any = reader.attributes.get("axes")
+        if given is None and reader.has(1):
+            given = [int(each) for each in reader.sizes(1)]
+        if reader.node.op_type.startswith("Arg"):
+            given = [reader.attributes.get("axis", 0)]
+        if not given and reader.attributes.get("noop_with_empty_axes", 0):
+            given, axes = [], set()
+        else:
+            axes = {int(each) % rank for each in (given or range(rank))}
+        if extent.axis in axes:
+            if not fill:
+                reader.refuse("it reduces the axis of the length")
+            reader.keep(_0=reader.masked(0, _filling(fill, reader.dtype(0))))
+            return [None]
+        reader.keep()
+        gone = 0 if reader.attributes.get("keepdims", 1) else sum(axis < extent.axis for axis in axes)
+        return [extent.along(extent.axis - gone)]
+
+    return rule
+
+
+def _filling(fill: str, dtype: np.dtype) -> float:
+    if fill in "01":
+        return int(fill)
+    sign = -1 if fill == "lowest" else 1
+    if dtype.kind == "f":
+        return sign * np.inf
+    limits = np.iinfo(dtype)
+    return limits.min if sign < 0 else limits.max
+
+
+def _product(reader: Reader) -> list[Open | None]:
+    """Multiply rows of open length, or matrices in open number, by fixed matrices."""
+    one, other = reader.open(0), reader.open(1)
+    rank, fixed = len(reader.shape(0)), len(reader.shape(1))
+    if one is None or other is not None or one.axis == rank - 1 or fixed < 2:
+        reader.refuse("only the rows of its first operand may be of open length")
+    own = one.axis - rank + fixed
+    if one.axis < rank - 2 and own >= 0 and reader.shape(1)[own] != 1:
+        reader.refuse("its second operand has a fixed number of matrices")
+    reader.keep()
+    return [one.along(one.axis + max(0, fixed - rank))]
+
+
+def _gemm(reader: Reader) -> list[Open | None]:
+    rows = reader.open(0)
+    if rows is None or any(reader.opens[1:]) or rows.axis or reader.attributes.get("transA", 0):
+        reader.refuse("only the rows of its first operand may be of open length")
+    if reader.has(2) and len(reader.shape(2)) == 2 and reader.shape(2)[0] != 1:
+        reader.refuse(f"'{reader.node.input[2]}' has a fixed number of rows")
+    reader.keep()
+    return [rows]
+
+
+def _batched(reader: Reader) -> list[Open | None]:
+    """Work on each row of a batch by itself."""
+    if reader.open(0) is None or any(reader.opens[1:]) or reader.only.axis:
+        reader.refuse("only the batch of its first operand may be of open length")
+    reader.keep()
+    return [reader.only.along(0)] + [None] * (len(reader.node.output) - 1)
+
+
+def _align_regions(reader: Reader) -> list[Open | None]:
+    regions, pictures = reader.open(1), reader.open(2)
+    if reader.open(0) is not None or regions is None or pictures is None:
+        reader.refuse("its pictures are of open length, or its regions and their pictures are not both")
+    extent = reader.only
+    reader.keep(_1=reader.masked(1, 0), _2=reader.node.input[2] if pictures.zero else reader.masked(2, 0))
+    return [extent.along(0)]
+
+
+def _move_axes(reader: Reader) -> list[Open | None]:
+    """Insert or remove axes of one element."""
+    extent, rank = reader.only, len(reader.shape(0))
+    adds = reader.node.op_type == "Unsqueeze"
+    if not reader.has(1):
+        axes = [axis for axis, size in enumerate(reader.shape(0)) if size == 1]
+    else:
+        given = [int(each) for each in reader.sizes(1).flat]
+        axes = [each % (rank + len(given) if adds else rank) for each in given]
+    if not adds and extent.axis in axes:
+        reader.refuse("it removes the axis of the length")
+    reader.keep()
+    if adds:
+        axis = [each for each in range(rank + len(axes)) if each not in axes][extent.axis]
+    else:
+        axis = extent.axis - sum(each < extent.axis for each in axes)
+    return [extent.along(axis, extent.zero)]
+
+
+def _best(reader: Reader) -> list[Open | None]:
+    """Select the largest along another axis, or as many of the rows as there are."""
+    extent = reader.open(0)
+    axis = int(reader.attributes.get("axis", -1)) % len(reader.shape(0))
+    if extent is None or extent.axis == axis:
+        reader.refuse("it sorts the axis of the length")
+    sizes = reader.sizes(1)
+    if any(isinstance(each, Extent) for each in sizes.flat):
+        reader.refuse("the data decide how many it selects")
+    reader.keep()
+    return [extent.along(extent.axis)] * 2
+
+
+_OF_ELEMENTS = """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil Celu Clip Cos Cosh Div Dropout
+    Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log
+    Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign
+    Sqrt Sub Sum Tan Tanh ThresholdedRelu Where Xor
+""".split()
+_OF_BATCHES = "AveragePool BatchNormalization Conv ConvTranspose GlobalAveragePool GlobalMaxPool InstanceNormalization MaxPool".split()
+READERS: dict[str, Rule] = {
+    **dict.fromkeys(_OF_ELEMENTS, _elementwise), **dict.fromkeys(_OF_BATCHES, _batched),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _along_another(-1)), "Split": _along_another(0), "CumSum": _accumulate,
+    **dict.fromkeys(("ArgMax", "ArgMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp"), _reduce()),
+    "ReduceSum": _reduce("0"), "ReduceSumSquare": _reduce("0"), "ReduceMax": _reduce("lowest"), "ReduceMin": _reduce("highest"),
+    "Gather": _gather, "GatherND": _gather_nd, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
+    "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
+    "Concat": concat, "ConstantOfShape": constant_of_shape, "Expand": expand, "Flatten": reshape, "Pad": pad, "Range": span,
+    "Reshape": reshape, "Shape": shape_of, "Size": size_of, "Slice": slice_rows,
+}  # fmt: skip

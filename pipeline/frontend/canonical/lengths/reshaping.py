@@ -1,0 +1,241 @@
+"""Say how operators that move, cut or repeat rows work on values of open length."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from .extent import Extent, Sizes
+from .open_graph import Open, Reader
+
+
+def shape_of(reader: Reader) -> list[Open | None]:
+    """Build the shape of a value, with the length at its place."""
+    extent, sizes = reader.only, reader.shape(0)
+    start, end = (reader.attributes.get(name) for name in ("start", "end"))
+    chosen = range(len(sizes))[start:end]
+    made = [extent.length if axis == extent.axis else reader.build.integers(sizes[axis]) for axis in chosen]
+    reader.build.node("Concat", *made, result=reader.node.output[0], axis=0)
+    if extent.axis in chosen:
+        found = np.array([sizes[axis] for axis in chosen], dtype=object)
+        found[extent.axis - chosen.start] = Extent(extent.length, extent.bound)
+        reader.graph.sizes[reader.node.output[0]] = found
+    return [None]
+
+
+def size_of(reader: Reader) -> list[Open | None]:
+    """Build the number of elements of a value."""
+    extent, sizes = reader.only, reader.shape(0)
+    others = math.prod(sizes) // extent.bound
+    length = reader.build.node("Mul", extent.length, reader.build.integers(others))
+    reader.build.node("Reshape", length, reader.build.integers(), result=reader.node.output[0])
+    reader.graph.sizes[reader.node.output[0]] = np.array(Extent(extent.length, extent.bound, others), dtype=object)
+    return [None]
+
+
+def reshape(reader: Reader) -> list[Open | None]:
+    """Keep the order of elements: rows within the length stay in front along the new axis."""
+    extent, before = reader.only, reader.shape(0)
+    in_front, own = math.prod(before[: extent.axis]), reader.graph.extent_of(extent)
+    wanted = _wanted_shape(reader, before)
+    places = [place for place, size in enumerate(wanted) if isinstance(size, Extent)]
+    rest = math.prod(int(size) for size in wanted if not isinstance(size, Extent))
+    if len(places) != 1 or rest == 0:
+        reader.refuse("its shape has not one open axis")
+    (axis,) = places
+    size = wanted[axis]
+    if (size.length, size.scale * rest, size.offset) != (own.length, math.prod(before) // own.bound, 0):
+        reader.refuse("its shape does not follow the length")
+    if math.prod(int(each) for each in wanted[:axis]) != in_front:
+        reader.refuse("rows would not stay together")
+    shape = [each.largest if isinstance(each, Extent) else int(each) for each in wanted]
+    reader.build.node("Reshape", reader.node.input[0], reader.build.integers(*shape), result=reader.node.output[0])
+    return [Open(axis, reader.graph.length_of(reader.build, size), size.largest, extent.zero)]
+
+
+def _wanted_shape(reader: Reader, before: tuple[int, ...]) -> list:
+    """Return the new shape, with the extent that the length gives it."""
+    extent = reader.only
+    own: list = list(before)
+    own[extent.axis] = extents = reader.graph.extent_of(extent)
+    if reader.node.op_type == "Flatten":
+        axis = int(reader.attributes.get("axis", 1))
+        axis += len(before) if axis < 0 else 0
+        return [math.prod(own[:axis], start=1), math.prod(own[axis:], start=1)]
+    if reader.open(1) is not None:
+        reader.refuse("the data decide the number of axes")
+    wanted = list(reader.sizes(1))
+    zeros = not reader.attributes.get("allowzero", 0)
+    wanted = [
+        own[place] if zeros and not isinstance(size, Extent) and size == 0 and place < len(own) else size
+        for place, size in enumerate(wanted)
+    ]
+    free = [place for place, size in enumerate(wanted) if not isinstance(size, Extent) and size == -1]
+    if free:
+        rest = [size for place, size in enumerate(wanted) if place not in free]
+        opens = [size for size in rest if isinstance(size, Extent)]
+        known = math.prod(int(size) for size in rest if not isinstance(size, Extent))
+        total, scale = math.prod(before) // extents.bound, opens[0].scale if opens else 1
+        if len(free) > 1 or len(opens) > 1 or known == 0 or total % (known * scale):
+            reader.refuse("its shape does not follow the length")
+        share = total // (known * scale)
+        wanted[free[0]] = share if opens else replace(extents, scale=share)
+    return wanted
+
+
+def slice_rows(reader: Reader) -> list[Open | None]:
+    """Cut rows from the front, or up to a number, along the open axis; others along any other."""
+    extent, before = reader.open(0), reader.shape(0)
+    if any(reader.opens[1:]):
+        reader.refuse("the data decide the number of axes")
+    starts, ends = reader.sizes(1), reader.sizes(2)
+    axes = [int(each) % len(before) for each in reader.sizes(3)] if reader.has(3) else list(range(len(starts)))
+    steps = reader.sizes(4) if reader.has(4) else np.ones(len(starts), object)
+    result = extent
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        opens = any(isinstance(each, Extent) for each in (start, end))
+        if not opens and (extent is None or axis != extent.axis):
+            continue
+        if extent is not None and axis != extent.axis:
+            reader.refuse("two of its axes are of open length")
+        result = _cut(reader, axis, before[axis], start, end, step)
+    copied = reader.keep()
+    if result is not None and result is not extent:
+        axis = result.axis
+        place = axes.index(axis)
+        begin = int(starts[place])
+        for operand, value in ((1, begin), (2, begin + result.bound)):
+            changed = (starts, ends)[operand - 1].copy()
+            changed[place] = value
+            constant = np.array([each.largest if isinstance(each, Extent) else int(each) for each in changed])
+            copied.input[operand] = reader.build.constant(constant.astype(reader.dtype(operand)))
+    return [result]
+
+
+def _cut(reader: Reader, axis: int, size: int, start: object, end: object, step: object) -> Open:
+    """Return the extent of rows `start` to `end` of an axis that is open, or that an open end cuts."""
+    extent = reader.open(0)
+    if isinstance(start, Extent) or isinstance(step, Extent):
+        reader.refuse("the data decide its start or its step")
+    first, by = int(str(start)), int(str(step))
+    if first < 0 or by != 1:
+        reader.refuse("it counts from the end, or backwards")
+    length, bound, zero = ("", size, False) if extent is None else (extent.length, extent.bound, extent.zero)
+    if isinstance(end, Extent):
+        if end.scale < 1 or (extent is not None and (end.length, end.is_length) != (length, True)):
+            reader.refuse("its end is not that of its rows")
+        if extent is None:
+            length = reader.graph.length_of(reader.build, end)
+            if end.largest > size:
+                length = reader.graph.length(reader.build, "min", length, size)
+            bound = min(end.largest, size)
+    else:
+        last = int(str(end))
+        if last < 0:
+            reader.refuse("it counts from the end")
+        if last < bound:
+            length, bound = reader.graph.length(reader.build, "min", length, last), last
+    if first:
+        length, bound = reader.graph.length(reader.build, "minus", length, first), bound - first
+    if bound < 1:
+        reader.refuse("it selects nothing")
+    return Open(axis, length, bound, zero)
+
+
+def concat(reader: Reader) -> list[Open | None]:
+    """Join along another axis, or with rows in front of those of open length."""
+    extent, axis = reader.only, int(reader.attributes["axis"]) % len(reader.shape(0))
+    if axis == extent.axis:
+        fixed = sum(reader.shape(place)[axis] for place in range(len(reader.opens) - 1))
+        if any(reader.opens[:-1]):
+            reader.refuse("rows of open length would be followed by others")
+        reader.keep()
+        length = reader.graph.length(reader.build, "plus", extent.length, fixed) if fixed else extent.length
+        return [Open(axis, length, extent.bound + fixed)]
+    for place, each in enumerate(reader.opens):
+        if each is None or each.axis != extent.axis:
+            reader.refuse(f"'{reader.node.input[place]}' has another number of rows")
+    reader.keep()
+    return [extent.along(extent.axis, all(each is not None and each.zero for each in reader.opens))]
+
+
+def expand(reader: Reader) -> list[Open | None]:
+    """Repeat a value along other axes, or a fixed value as often as a length says."""
+    sizes, before = reader.sizes(1), reader.shape(0)
+    rank = max(len(sizes), len(before))
+    places = [rank - len(sizes) + place for place, size in enumerate(sizes) if isinstance(size, Extent)]
+    extent = reader.open(0)
+    if len(places) > 1:
+        reader.refuse("two of its axes are of open length")
+    if extent is not None:
+        axis = extent.axis + rank - len(before)
+        own = axis - rank + len(sizes)
+        wanted = sizes[own] if own >= 0 else 1
+        follows = isinstance(wanted, Extent) and wanted.length == extent.length and wanted.is_length
+        if (places and places != [axis]) or not (follows or (not isinstance(wanted, Extent) and wanted == 1)):
+            reader.refuse("its shape does not follow the length")
+        reader.keep()
+        return [extent.along(axis)]
+    size = sizes[places[0] - rank + len(sizes)]
+    own = places[0] - rank + len(before)
+    if size.scale < 1 or (own >= 0 and before[own] != 1):
+        reader.refuse("its shape does not follow the length")
+    length = reader.graph.length_of(reader.build, size)
+    reader.keep()
+    return [Open(places[0], length, size.largest)]
+
+
+def constant_of_shape(reader: Reader) -> list[Open | None]:
+    """Fill a shape of which a length is one size."""
+    sizes = reader.sizes(0)
+    places = [place for place, size in enumerate(sizes) if isinstance(size, Extent)]
+    if len(places) != 1 or sizes[places[0]].scale < 1:
+        reader.refuse("two of its axes are of open length")
+    size = sizes[places[0]]
+    length = reader.graph.length_of(reader.build, size)
+    reader.keep()
+    return [Open(places[0], length, size.largest)]
+
+
+def span(reader: Reader) -> list[Open | None]:
+    """Count from 0 to a length."""
+    start, end, step = (reader.sizes(place).item() for place in range(3))
+    if not isinstance(end, Extent) or end.scale < 1 or (start, step) != (0, 1):
+        reader.refuse("only a count from 0 by 1 may have an open end")
+    length = reader.graph.length_of(reader.build, end)
+    reader.keep()
+    return [Open(0, length, end.largest)]
+
+
+def pad(reader: Reader) -> list[Open | None]:
+    """Pad along other axes, or fill the open one up to a fixed number of rows."""
+    extent, rank = reader.open(0), len(reader.shape(0))
+    if reader.has(3) or reader.attributes.get("mode", "constant") != "constant":
+        reader.refuse("only constants may pad it, along all axes")
+    pads: Sizes = reader.sizes(1)
+    opens = [place for place, size in enumerate(pads) if isinstance(size, Extent)]
+    if extent is None:
+        reader.refuse("the data decide how far it is padded")
+    begin, end = pads[extent.axis], pads[extent.axis + rank]
+    if not opens and (begin, end) == (0, 0):
+        reader.keep()
+        return [extent.along(extent.axis, extent.zero and not reader.has(2))]
+    total = Extent(extent.length, extent.bound) + end
+    if opens != [extent.axis + rank] or begin != 0 or isinstance(total, Extent) or total < 1:
+        reader.refuse("it does not pad up to a fixed number of rows")
+    fill = 0.0
+    if reader.has(2):
+        constant = reader.graph.context.constant(reader.node.input[2])
+        if constant is None or constant.size != 1:
+            reader.refuse("the data decide what pads it")
+        fill = constant.item()
+    data = reader.masked(0, fill)
+    if total < extent.bound:
+        axis = extent.axis
+        data = reader.build.node("Slice", data, *(reader.build.integers(each) for each in (0, total, axis)))
+    widths = [int(each) if not isinstance(each, Extent) else max(0, total - extent.bound) for each in pads]
+    copied = reader.build.copy(reader.node)
+    copied.input[0], copied.input[1] = data, reader.build.integers(*widths)
+    return [None]

@@ -1,0 +1,1 @@
+"""Check results whose length the data decide."""

@@ -1,0 +1,154 @@
+"""Check nodes that read a value of open length: each as ONNX Runtime computes it, or refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+
+from passfit.errors import ModelError
+
+from ....models import NodeBuilder
+from .checking import check, imported
+
+ROWS = 7
+Build = Callable[[NodeBuilder, str], str]
+
+
+def rows(b: NodeBuilder) -> str:
+    """Return the rows of x [7, 4] whose first number is positive: as exporters write x[mask]."""
+    first = b.node("Gather", "x", b.constant(np.array(0)), axis=1)
+    places = b.node("NonZero", b.node("Greater", first, b.constant(np.float32(0))))
+    return b.node("GatherND", "x", b.node("Transpose", places, perm=[1, 0]))
+
+
+def size(b: NodeBuilder, value: str, axis: int = 0) -> str:
+    return b.node("Gather", b.node("Shape", value), b.constant(np.array(axis)), axis=0)
+
+
+def ints(b: NodeBuilder, *values: int) -> str:
+    return b.constant(np.array(values, np.int64))
+
+
+def listed(b: NodeBuilder, *values: str | int) -> str:
+    """Return a shape of sizes and numbers."""
+    parts = [b.node("Unsqueeze", each, ints(b, 0)) if isinstance(each, str) else ints(b, each) for each in values]
+    return b.node("Concat", *parts, axis=0)
+
+
+def padded(b: NodeBuilder, v: str, total: int) -> str:
+    """Return rows filled up to a number, as torch's pad is exported."""
+    rest = b.node("Sub", b.constant(np.array(total)), size(b, v))
+    return b.node("Pad", v, listed(b, 0, 0, rest, 0))
+
+
+def classes(b: NodeBuilder, v: str) -> str:
+    """Return the second column, repeated along an axis, by sizes of the rows."""
+    column = b.node("Gather", v, b.constant(np.array(1)), axis=1)
+    flat = b.node("Reshape", column, listed(b, size(b, column), 1))
+    return b.node("Expand", flat, listed(b, size(b, column), 3))
+
+
+def selected(b: NodeBuilder, v: str) -> str:
+    """Return the rows that NonMaxSuppression keeps among those of open length, at most three."""
+    boxes = b.node("Unsqueeze", v, ints(b, 0))
+    scores = b.node("Reshape", b.node("Gather", v, b.constant(np.array(2)), axis=1), ints(b, 1, 1, -1))
+    kept = b.node("NonMaxSuppression", boxes, scores, ints(b, 100), b.constant(np.array([0.3], np.float32)))
+    index = b.node("Squeeze", b.node("Gather", kept, ints(b, 2), axis=1), ints(b, 1))
+    first = b.node("Slice", index, ints(b, 0), ints(b, 3), ints(b, 0))
+    return b.node("Gather", v, first, axis=0)
+
+
+WORKS: dict[str, Build] = {
+    "elementwise": lambda b, v: b.node("Mul", b.node("Exp", v), b.weight(4)),
+    "with itself": lambda b, v: b.node("Add", b.node("Relu", v), v),
+    "of a condition": lambda b, v: b.node("Where", b.node("Greater", v, b.constant(np.float32(1))), v, b.weight(1, 4)),
+    "transposed": lambda b, v: b.node("Transpose", v),
+    "unsqueezed": lambda b, v: b.node("Unsqueeze", v, ints(b, 0, 2)),
+    "squeezed": lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))),
+    "a column": lambda b, v: b.node("Gather", v, b.constant(np.array(-1)), axis=1),
+    "columns": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 1)),
+    "first rows": lambda b, v: b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0)),
+    "without the first": lambda b, v: b.node("Slice", v, ints(b, 2), ints(b, 1 << 62), ints(b, 0)),
+    "some rows": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 0)),
+    "in another order": lambda b, v: b.node("Concat", b.node("Neg", v), v, axis=1),
+    "behind others": lambda b, v: b.node("Concat", b.weight(2, 4), v, axis=0),
+    "reshaped": lambda b, v: b.node("Reshape", v, ints(b, 1, -1, 2, 2)),
+    "reshaped by its size": lambda b, v: b.node("Reshape", v, listed(b, size(b, v), 2, 2)),
+    "flattened": lambda b, v: b.node("Reshape", v, ints(b, -1)),
+    "flattened and back": lambda b, v: b.node("Reshape", b.node("Flatten", v, axis=0), ints(b, -1, 4)),
+    "softmax": lambda b, v: b.node("Softmax", v, axis=-1),
+    "best column": lambda b, v: b.node("ArgMax", v, axis=1, keepdims=0),
+    "largest columns": lambda b, v: b.node("TopK", v, ints(b, 2), axis=1, results=2),
+    "means": lambda b, v: b.node("ReduceMean", v, axes=[1]),
+    "sum": lambda b, v: b.node("ReduceSum", v, ints(b, 0)),
+    "product": lambda b, v: b.node("MatMul", v, b.weight(4, 3)),
+    "gemm": lambda b, v: b.node("Gemm", v, b.weight(4, 3), b.weight(3)),
+    "shape": lambda b, v: b.node("Shape", v),
+    "size": lambda b, v: b.node("Size", v),
+    "share": lambda b, v: b.node("Div", b.node("Cast", size(b, v), to=TensorProto.FLOAT), b.constant(np.float32(7))),
+    "filled up": lambda b, v: padded(b, v, 9),
+    "cut and filled up": lambda b, v: padded(b, v, 4),
+    "classes": classes,
+    "zeros": lambda b, v: b.node("ConstantOfShape", listed(b, size(b, v), 2)),
+    "count": lambda b, v: b.node("Range", b.constant(np.array(0)), size(b, v), b.constant(np.array(1))),
+    "those of these": lambda b, v: b.node("GatherND", v, b.node("Transpose", b.node("NonZero", b.node("Greater", b.node("Gather", v, b.constant(np.array(1)), axis=1), b.constant(np.float32(0)))), perm=[1, 0])),
+    "compressed": lambda b, v: b.node("Compress", v, b.node("Less", b.node("Gather", v, b.constant(np.array(1)), axis=1), b.constant(np.float32(0))), axis=0),
+    "selected": selected,
+    "negative indices": lambda b, v: b.node("Gather", v, b.node("Neg", b.node("Cast", b.node("Greater", b.node("Gather", v, b.constant(np.array(3)), axis=1), b.constant(np.float32(0))), to=TensorProto.INT64)), axis=0),
+    "taken from a table": lambda b, v: b.node("Gather", b.weight(5, 2), b.node("Mod", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 5)), axis=0),
+    "divided": lambda b, v: b.node("Div", ints(b, 60), b.node("Add", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 1))),
+}  # fmt: skip
+
+
+def model_of_reader(build: Build) -> onnx.ModelProto:
+    b = NodeBuilder()
+    value = build(b, rows(b))
+    return b.model([ROWS, 4], value, dtypes={value: _element(b, value)})
+
+
+def _element(b: NodeBuilder, value: str) -> int:
+    model = onnx.shape_inference.infer_shapes(b.model([ROWS, 4], value, dtypes={value: TensorProto.UNDEFINED}))
+    return model.graph.output[0].type.tensor_type.elem_type
+
+
+def cases() -> list[dict[str, np.ndarray]]:
+    random = np.random.default_rng(0)
+    x = (random.standard_normal((ROWS, 4)) * 2).astype(np.float32)
+    none, every = x.copy(), x.copy()
+    none[:, 0], every[:, 0] = -1, 1
+    return [{"x": each} for each in (x, -x, none, every)]
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_reader_gives_what_onnx_runtime_does(name: str) -> None:
+    found = cases()
+    if name == "negative indices":
+        found = [each for each in found if (each["x"][:, 0] > 0).any()]
+    check(model_of_reader(WORKS[name]), found)
+
+
+REFUSED: dict[str, tuple[Build, str]] = {
+    "fixed rows": (lambda b, v: b.node("Add", v, b.weight(7, 4)), "has a fixed number of rows"),
+    "two lengths": (lambda b, v: b.node("Add", v, b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0))), "lengths that differ"),
+    "the last row": (lambda b, v: b.node("Gather", v, b.constant(np.array(-1)), axis=0), "it takes rows by their number"),
+    "backwards": (lambda b, v: b.node("Slice", v, ints(b, -1), ints(b, -9), ints(b, 0), ints(b, -1)), "counts from the end"),
+    "followed by others": (lambda b, v: b.node("Concat", v, b.weight(2, 4), axis=0), "followed by others"),
+    "along the length": (lambda b, v: b.node("Softmax", v, axis=0), "along the axis of the length"),
+    "the mean": (lambda b, v: b.node("ReduceMean", v), "reduces the axis of the length"),
+    "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "only the rows of its first operand"),
+    "split among rows": (lambda b, v: b.node("Reshape", b.node("Transpose", v), ints(b, -1)), "rows would not stay together"),
+    "no rule": (lambda b, v: b.node("Einsum", v, equation="ij->i"), "no rule says how it works on a bound"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_the_reason(name: str) -> None:
+    build, reason = REFUSED[name]
+    with pytest.raises(ModelError, match=re.escape(reason)) as error:
+        imported(model_of_reader(build))
+    assert "whose length the data decide" in error.value.what and "--output" in error.value.hint
