@@ -10,10 +10,13 @@ from typing import Any
 
 import onnx
 from tvm import relax, topi
+from tvm.error import OpNotImplemented
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, get_type
 
 from ..canonical.node_builder import attributes_of
+from ..canonical.node_form import UnsupportedForm, form_of
+from ..canonical.shapes import value_types
 from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop, joins_of
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
@@ -25,6 +28,11 @@ from .operators.pool_kernel import convert_max_pool
 from .operators.shifts import convert_shift
 from .provenance import variable_name
 
+#: failures of TVM's converters
+_TVM_FAILURES = (
+    OpNotImplemented, NotImplementedError, AssertionError, ArithmeticError, AttributeError, LookupError, RuntimeError,
+    TypeError, ValueError,
+)  # fmt: skip
 #: operators whose kernels TVM makes in float32, or in the dtype of the places, whatever dtype it says
 _SAMPLED = frozenset({"GridSample", "RoiAlign"})
 #: the first operator set whose RoiAlign has a mode of coordinates
@@ -56,7 +64,7 @@ class NodeImporter(ONNXGraphImporter):
             for value in (*graph.value_info, *graph.output)
         }
         self._joins = joins_of(graph, self._shapes)
-        self._clipped = clipped_indices(graph)
+        self._clipped, self._types = clipped_indices(graph), value_types(graph)
         try:
             return super().from_onnx(graph, opset)
         finally:
@@ -126,8 +134,18 @@ class NodeImporter(ONNXGraphImporter):
             wide = "float64" if data == "float64" else "float32"
             for number in (0, 1):
                 inputs[number] = _cast(self.bb, inputs[number], wide)
-            return _cast(self.bb, super()._convert_operator(op_name, inputs, attrs, opset), data)
-        return super()._convert_operator(op_name, inputs, attrs, opset)
+            return _cast(self.bb, self._convert_by_tvm(op_name, inputs, attrs, opset), data)
+        return self._convert_by_tvm(op_name, inputs, attrs, opset)
+
+    def _convert_by_tvm(
+        self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
+    ) -> relax.Expr:
+        """Convert by TVM; refuse what it fails on by the form of the node: TVM's own words are assertions and dumps."""
+        try:
+            return super()._convert_operator(op_name, inputs, attrs, opset)
+        except _TVM_FAILURES as error:
+            assert self.node is not None
+            raise UnsupportedForm(f"its form is not supported ({form_of(self.node, self._types)})") from error
 
 
 def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
