@@ -103,12 +103,6 @@ def _grid_sample(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     )
 
 
-def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
-        return "it takes floats without the attribute fmod, which ONNX Runtime refuses"
-    return None
-
-
 def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     mode, dtype = attributes.get("coordinate_transformation_mode", "half_pixel"), context.dtype(node.input[0])
     if dtype.kind != "f" and attributes.get("mode", "nearest") != "nearest" and dtype.name not in _RESIZED:
@@ -132,10 +126,6 @@ def _roi_align(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     return "it takes the largest value (mode 'max')" if attributes.get("mode") == "max" else None
 
 
-def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return "it goes column by column (mode 'CRD')" if attributes.get("mode", "DCR") != "DCR" else None
-
-
 _LIMITS: dict[str, Limit] = {
     "BatchNormalization": _batch_normalization,
     "Dropout": _dropout,
@@ -143,8 +133,6 @@ _LIMITS: dict[str, Limit] = {
     "GatherElements": _gather,
     "Gemm": _gemm,
     "GridSample": _grid_sample,
-    "Mod": _mod,
     "Resize": _resize,
     "RoiAlign": _roi_align,
-    "SpaceToDepth": _space_to_depth,
 }

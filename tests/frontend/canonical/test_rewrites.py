@@ -121,6 +121,16 @@ def test_products_of_float16_are_summed_in_float32(tmp_path: Path, made: onnx.No
     np.testing.assert_array_equal(run(imported, {"x": x})[0], run(model, {"x": x})[0])
 
 
+def test_bodies_inside_bodies_are_simpler_operators(tmp_path: Path) -> None:
+    """Freeze nothing: ONNX Runtime would compute the loss of constants."""
+    loss = node("SoftmaxCrossEntropyLoss", ["x", "t"], ["y"])
+    model = model_of([loss], {"x": [3, 5], "t": [3]}, ["y"], dtypes={"t": TensorProto.INT64}, opset=13)
+    x, t = RNG.standard_normal((3, 5)).astype(np.float32), np.array([1, 0, 4])
+    (found,) = run(import_model(save(model, tmp_path)), {"x": x, "t": t})
+    chosen = np.exp(x)[range(3), t] / np.exp(x).sum(1)
+    np.testing.assert_allclose(found, -np.log(chosen).mean(), rtol=1e-5)
+
+
 def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:
     model = import_model(save(model_of([node("Softplus", ["x"], ["y"])], {"x": [50]}, ["y"]), tmp_path))
     x = np.linspace(-40, 10, 50, dtype=np.float32)
