@@ -15,7 +15,8 @@ from .graph_context import Context, context_of
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators import activations, neighbourhoods, operand_forms
 from .operators.auto_pad import kernel_shape, pooling_pads
-from .operators.expanded_indices import gather_lines, scatter_lines
+from .operators.elimination import determinant
+from .operators.expanded_indices import gather_lines, scatter_lines, scatter_steps
 from .operators.fourier import discrete_fourier, short_time_fourier
 from .operators.normalisation import normalise_by_means, normalise_deviation, softmax_of_one
 from .operators.powers import power
@@ -218,9 +219,11 @@ _RULES: dict[str, Rule] = {
     "BitShift": _bit_shift,
     "CastLike": operand_forms.cast_like,
     "Clip": activations.clip,
+    "Col2Im": neighbourhoods.columns_to_image,
     "Conv": kernel_shape,
     "ConvTranspose": _conv_transpose,
     "DFT": discrete_fourier,
+    "Det": determinant,
     "Equal": operand_forms.equal,
     "EyeLike": operand_forms.eye_like,
     "GatherElements": gather_lines,
@@ -251,6 +254,7 @@ _RULES: dict[str, Rule] = {
     "SpaceToDepth": _space_to_depth,
     "Softplus": activations.softplus,
     "Sum": _sum,
+    "TensorScatter": scatter_steps,
     "ThresholdedRelu": activations.thresholded_relu,
     "TopK": _top_k,
     **dict.fromkeys(_SINGLE, _multiply_in_single),

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import ModelError
 from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import attributes_of
+from ..canonical.ports.values import NARROW, NARROW_WEIGHTS, dtype_of
 from ..canonical.read_onnx import node_title
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 DTYPES = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
+#: operators of numbers of few bits
+_CODES = frozenset({"BitCast", "Cast", "DequantizeLinear"})
 #: integers that ONNX Runtime interpolates
 _RESIZED = frozenset(("int8", "int32", "uint8"))
 
@@ -52,13 +55,18 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
                 "Export the model with tensors alone, or choose outputs by --output.",
             )
     found = [(value.name, value.type.tensor_type.elem_type) for value in values]
-    # kernels unpack numbers of 4 bits as they dequantise them
-    packed = {name for node in graph.node if node.op_type == "DequantizeLinear" for name in node.input}
-    packed -= {name for node in graph.node if node.op_type != "DequantizeLinear" for name in node.input}
-    found += [
-        (tensor.name, tensor.data_type)
-        for tensor in graph.initializer
-        if tensor.name not in packed or tensor.data_type not in (TensorProto.INT4, TensorProto.UINT4)
+    found += [(tensor.name, tensor.data_type) for tensor in graph.initializer]
+    # casts encode and decode numbers of few bits; kernels unpack weights of 4 as they dequantise them
+    computed = {name for node in graph.node if node.op_type not in _CODES for name in (*node.input, *node.output)}
+    unpacked = {
+        name for node in graph.node if node.op_type == "DequantizeLinear" for name in (node.input[0], *node.input[2:])
+    }
+    found = [
+        (name, number)
+        for name, number in found
+        if name in computed
+        or dtype_of(number) not in NARROW
+        or (name in unpacked and dtype_of(number) not in NARROW_WEIGHTS)
     ]
     names = {"DOUBLE": "float64", "FLOAT": "float32"}
     for name, number in found:

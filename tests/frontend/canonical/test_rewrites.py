@@ -26,6 +26,15 @@ def _expanded(op: str, axis: int) -> list[onnx.NodeProto]:
 
 CASES = {
     "Sum": ([node("Sum", ["x", "x", "x"], ["y"])], {}, [1, 2, 3, 4], 13),
+    "Det of matrices that need other pivots": (
+        [node("Mul", ["x", "c"], ["m"]), node("Det", ["m"], ["y"])], {"c": np.float32(1 - np.eye(5))}, [2, 3, 5, 5], 22,
+    ),
+    "Det of a singular matrix": (
+        [node("Mul", ["x", "c"], ["m"]), node("Det", ["m"], ["y"])], {"c": np.float32([[1, 1, 0]])}, [2, 3, 3], 22,
+    ),
+    "Col2Im that leaves a rest": (
+        [node("Col2Im", ["x", "c", "k"], ["y"], strides=[2, 2])], {"c": np.asarray([6, 7]), "k": np.asarray([3, 2])}, [2, 12, 6], 18,
+    ),
     "Sum of one": ([node("Sum", ["x"], ["t"]), node("Neg", ["t"], ["y"])], {}, [1, 2, 3, 4], 13),
     "Mean": ([node("Mean", ["x", "c"], ["y"])], {"c": np.float32(3)}, [1, 2, 3, 4], 13),
     "Resize": ([node("Resize", ["x", "none", "none", "sizes"], ["y"], mode="linear")], NO_SCALES, [1, 2, 3, 4], 11),

@@ -114,9 +114,9 @@ def test_a_converter_that_fails_by_its_own_fault_is_a_bug(tmp_path: Path, monkey
 def test_the_operators_taken_are_known_to_tvm_or_converted_here() -> None:
     from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
-    from passfit.frontend.relax.integer.integer_node import INTEGER
+    from passfit.frontend.relax.importer import CONVERTED
 
-    assert set(_get_convert_map()) | RECURRENT | INTEGER | {"Scan"} >= OPERATORS
+    assert set(_get_convert_map()) | RECURRENT | CONVERTED >= OPERATORS
 
 
 def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):
