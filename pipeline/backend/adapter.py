@@ -13,6 +13,7 @@ from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
 from ..errors import ModelError, PassfitError
 from ..frontend.canonical.clean_names import free_inputs
+from ..frontend.canonical.ports.values import NARROW, dtype_of
 from .built import Built
 from .worker import check_import, library_of, outputs_of, shared_worker
 
@@ -31,7 +32,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
         self._content = model.SerializeToString()
         inputs = free_inputs(model)
         self._names = [value.name for value in inputs]
-        self._results = [value.name for value in model.graph.output]
+        #: outputs, and the dtypes of those that libraries return in wider ones
+        self._results = {value.name: _narrow_dtype(value) for value in model.graph.output}
         self._libraries: dict[tuple, Built | PassfitError] = {}
         self.static = all(_is_static(value) for value in inputs)
 
@@ -54,9 +56,11 @@ class PreparedModel(onnx.backend.base.BackendRep):
             except PassfitError as error:
                 refusals.append(error)
                 continue
-            given = {name: value for name, value in values.items() if name not in frozen}
+            given = {name: _wide(value) for name, value in values.items() if name not in frozen}
             results = shared_worker().ask(outputs_of, built, given)
-            return tuple(results[name] for name in self._results)
+            return tuple(
+                results[name].astype(dtype) if dtype else results[name] for name, dtype in self._results.items()
+            )
         raise Unsupported(refusals[0].what, refusals[0].hint) from refusals[0]
 
     def _name_inputs(self, inputs: Any) -> dict[str, np.ndarray]:
@@ -141,6 +145,15 @@ class Backend(onnx.backend.base.Backend):
     def supports_device(cls, device: str) -> bool:
         """Return whether a device is this machine's processor."""
         return device.split(":")[0] == "CPU"
+
+
+def _wide(value: np.ndarray) -> np.ndarray:
+    return value.astype(NARROW.get(value.dtype.name, value.dtype))
+
+
+def _narrow_dtype(value: onnx.ValueInfoProto) -> np.dtype | None:
+    number = value.type.tensor_type.elem_type
+    return np.dtype(helper.tensor_dtype_to_np_dtype(number)) if dtype_of(number) in NARROW else None
 
 
 def _is_static(value: onnx.ValueInfoProto) -> bool:

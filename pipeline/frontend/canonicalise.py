@@ -45,17 +45,18 @@ from .canonical.lengths.bound_lengths import bound_lengths
 from .canonical.node_form import first_refused, form_of
 from .canonical.operators.fourier import state_sides
 from .canonical.operators.gapped_functions import add_gapped_functions
-from .canonical.operators.old_slopes import spread_slopes
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .canonical.ports.apply import bind_ports, port_forms, write_forms
+from .canonical.raising.old_slopes import spread_slopes
 from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
 from .canonical.shapes import infer_shapes, refuse_open_shapes, value_types
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
+from .quantised.narrow_numbers import widen_numbers
 from .refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
 from .refuse.importer_limits import refuse_wrong_forms
 from .refuse.operators import refuse_foreign_domains, refuse_unsupported
@@ -149,6 +150,8 @@ def _canonical_nodes(
         bounded = bound(model)
         model = model if bounded is model else infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
+    widened = widen_numbers(model)
+    model = model if widened is model else infer_shapes(fold(infer_shapes(widened)))
     replaced = replace_sequences(model)
     model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
     for change in (rewrite, canonical_recurrent):

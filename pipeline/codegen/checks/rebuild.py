@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
-from tvm.tirx import Broadcast, Cast, Not, Ramp, Select
+from tvm.tirx import BitwiseNot, Broadcast, Cast, Not, Ramp, Select
 
 from ...tir.expressions import parts
 from ...tir.index_grid import Unknown
@@ -30,6 +30,6 @@ def rebuild(expr: Expr, operand: Callable[[Expr], Expr]) -> Expr:
         return Cast(str(expr.ty.dtype), *after)
     if isinstance(expr, (Ramp, Broadcast)):
         return type(expr)(*after, expr.lanes)
-    if isinstance(expr, (Not, Select)) or (hasattr(expr, "a") and hasattr(expr, "b")):
+    if isinstance(expr, (BitwiseNot, Not, Select)) or (hasattr(expr, "a") and hasattr(expr, "b")):
         return type(expr)(*after)
     raise Unknown(f"{type(expr).__name__} in an index")

@@ -23,7 +23,14 @@ _IR = 7
 #: the operator set of Split by a number of parts
 _PARTS = 18
 #: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
-EXPANDED = frozenset({"Attention", "CenterCropPad", "GroupNormalization", "RotaryEmbedding", "Swish"})
+EXPANDED = frozenset(
+    """
+    Attention CausalConvWithState CenterCropPad FlexAttention GroupNormalization LinearAttention NegativeLogLikelihoodLoss
+    RotaryEmbedding SoftmaxCrossEntropyLoss SwiGLU Swish
+    """.split()
+)
+#: ONNX's domain of operators that are tried out
+PREVIEW = "ai.onnx.preview"
 #: operators whose shape inference needs the defaults of their attributes
 _OF_DEFAULTS = frozenset({"MeanVarianceNormalization"})
 
@@ -45,19 +52,19 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
             raise ModelError(
                 f"The functions of the model cannot be inlined: {said}.", "Export the model again."
             ) from error
-    version = operator_set(model.opset_import)
-    _count_positions_from_zero(model.graph)
-    for node in all_nodes(model.graph):
-        if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
-            _write_defaults(node, version)
-    nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and not node.domain]
-    # the inliner knows no type of an operand left out before another
-    names = EXPANDED.difference(node.op_type for node in nodes if not all(node.input))
-    if names.isdisjoint(node.op_type for node in nodes):
-        return model
-    return inliner.inline_selected_functions(
-        model, [("", name) for name in sorted(names)], inline_schema_functions=True
-    )
+    before: list[tuple[str, str]] = []
+    while True:  # a body may hold another of them
+        _count_positions_from_zero(model.graph)
+        for node in all_nodes(model.graph):
+            if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
+                _write_defaults(node, operator_set(model.opset_import))
+        nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and node.domain in ("", PREVIEW)]
+        # the inliner knows no type of an operand left out before another
+        kept = {node.op_type for node in nodes if not all(node.input)}
+        names = sorted({(node.domain, node.op_type) for node in nodes if node.op_type not in kept})
+        if names in ([], before):
+            return model
+        before, model = names, inliner.inline_selected_functions(model, names, inline_schema_functions=True)
 
 
 def _write_defaults(node: onnx.NodeProto, version: int) -> None:

@@ -15,7 +15,8 @@ from .graph_context import Context, context_of
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators import activations, neighbourhoods, operand_forms
 from .operators.auto_pad import kernel_shape, pooling_pads
-from .operators.expanded_indices import gather_lines, scatter_lines
+from .operators.elimination import determinant
+from .operators.expanded_indices import gather_lines, scatter_lines, scatter_steps
 from .operators.fourier import discrete_fourier, short_time_fourier
 from .operators.normalisation import normalise_by_means, normalise_deviation, softmax_of_one
 from .operators.powers import power
@@ -136,6 +137,53 @@ def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context:
     build.node("Div", x, build.node("Where", none, build.constant(np.asarray(1, dtype)), norm), result=node.output[0])
 
 
+def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Give the remainder of floats the sign of the divisor, which TVM ignores: that of truncation, moved where signs differ."""
+    dtype = context.dtype(node.input[0])
+    if attributes.get("fmod") or dtype.kind != "f":
+        return
+    zero, negative_zero = (build.constant(np.asarray(each, dtype)) for each in (0.0, -0.0))
+    left, negative = build.node("Mod", *node.input, fmod=1), build.node("Less", node.input[1], zero)
+    crossed = build.node("Xor", build.node("Less", left, zero), negative)
+    moved = build.node("Where", crossed, build.node("Add", left, node.input[1]), left)
+    none = build.node("Where", negative, negative_zero, zero)
+    build.node("Where", build.node("Equal", left, zero), none, moved, result=node.output[0])
+
+
+def _bit_shift(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Shift the bits of signed integers, which sets before 28 lack: those of ~x right of a negative x, and back."""
+    from onnx import helper
+
+    dtype = context.dtype(node.input[0])
+    if dtype.kind != "i":
+        return
+    signed, unsigned = (helper.np_dtype_to_tensor_dtype(np.dtype(each)) for each in (dtype, f"u{dtype.name}"))
+    x, by = node.input[0], build.node("Cast", node.input[1], to=unsigned)
+    if attributes["direction"] == "LEFT":
+        shifted = build.node("BitShift", build.node("Cast", x, to=unsigned), by, direction="LEFT")
+        build.node("Cast", shifted, result=node.output[0], to=signed)
+        return
+    negative = build.node("Less", x, build.constant(np.asarray(0, dtype)))
+    bits = build.node("Cast", build.node("Where", negative, build.node("BitwiseNot", x), x), to=unsigned)
+    shifted = build.node("Cast", build.node("BitShift", bits, by, direction="RIGHT"), to=signed)
+    build.node("Where", negative, build.node("BitwiseNot", shifted), shifted, result=node.output[0])
+
+
+def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Write the order of depths, which sets before 28 lack, as a transposition."""
+    shape, size = context.shape(node.input[0]), attributes["blocksize"]
+    if shape is None or "mode" not in attributes:
+        return
+    batch, depth, height, width = shape
+    parts = build.node(
+        "Reshape", node.input[0], build.integers(batch, depth, height // size, size, width // size, size)
+    )
+    columns_first = attributes["mode"] == "CRD"
+    parts = build.node("Transpose", parts, perm=[0, 1, 3, 5, 2, 4] if columns_first else [0, 3, 5, 1, 2, 4])
+    whole = build.integers(batch, depth * size * size, height // size, width // size)
+    build.node("Reshape", parts, whole, result=node.output[0])
+
+
 def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace OneHot by a comparison of the indices with 0, 1, … depth - 1.
 
@@ -168,11 +216,14 @@ def _top_k(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
 _SINGLE = ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Einsum", "GlobalLpPool", "Mish", "Sinh")
 _RULES: dict[str, Rule] = {
     "AveragePool": pooling_pads,
+    "BitShift": _bit_shift,
     "CastLike": operand_forms.cast_like,
     "Clip": activations.clip,
+    "Col2Im": neighbourhoods.columns_to_image,
     "Conv": kernel_shape,
     "ConvTranspose": _conv_transpose,
     "DFT": discrete_fourier,
+    "Det": determinant,
     "Equal": operand_forms.equal,
     "EyeLike": operand_forms.eye_like,
     "GatherElements": gather_lines,
@@ -187,6 +238,7 @@ _RULES: dict[str, Rule] = {
     "MaxUnpool": neighbourhoods.max_unpool,
     "Mean": _mean,
     "MeanVarianceNormalization": normalise_deviation,
+    "Mod": _mod,
     "OneHot": _one_hot,
     "PRelu": activations.parametric_relu,
     "Pad": operand_forms.pad_with_computed,
@@ -199,8 +251,10 @@ _RULES: dict[str, Rule] = {
     "STFT": short_time_fourier,
     "Shrink": activations.shrink,
     "Sign": activations.sign,
+    "SpaceToDepth": _space_to_depth,
     "Softplus": activations.softplus,
     "Sum": _sum,
+    "TensorScatter": scatter_steps,
     "ThresholdedRelu": activations.thresholded_relu,
     "TopK": _top_k,
     **dict.fromkeys(_SINGLE, _multiply_in_single),

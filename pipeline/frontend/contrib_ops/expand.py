@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.folding.evaluate import declare_types
+from ..canonical.folding.evaluate import declare_types, reason_against
 from ..canonical.node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
 from ..canonical.opset import OLDEST, declare_sets, raise_opset
 from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
@@ -51,7 +52,7 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
         refused: list[tuple[onnx.NodeProto, str]] = []
-        if not _expand(model.graph, Surroundings({}, types), Names(model.graph), refused):
+        if not _expand(model.graph, Surroundings({}, types), Names(model.graph), model.opset_import, refused):
             break
     foreign_still = (node for node in all_nodes(model.graph) if node.domain in _RULES and not _known(node))
     if next(foreign_still, None) is not None:
@@ -65,9 +66,19 @@ def _known(node: onnx.NodeProto) -> bool:
     return node.op_type in _RULES.get(node.domain, {})
 
 
+def _fault_of(node: onnx.NodeProto, around: Surroundings, sets: Sequence[onnx.OperatorSetIdProto]) -> str:
+    """Return the fault of a node at which its rule failed; "" if ONNX Runtime takes it: the fault is the rule's."""
+    read = dict.fromkeys(filter(None, node.input))
+    constants = [around.constants[name] for name in read if name in around.constants]
+    types = {name: around.types[name] for name in read if name in around.types and name not in around.constants}
+    why = reason_against(node, types, constants, sets)
+    return f"its attributes or operands are incomplete, or do not belong together ({why})" if why else ""
+
+
 def _expand(
-    graph: onnx.GraphProto, outside: Surroundings, names: Names, refused: list[tuple[onnx.NodeProto, str]]
-) -> bool:
+    graph: onnx.GraphProto, outside: Surroundings, names: Names, sets: Sequence[onnx.OperatorSetIdProto],
+    refused: list[tuple[onnx.NodeProto, str]],
+) -> bool:  # fmt: skip
     """Expand the nodes of a graph and its subgraphs, in place; tell whether there were any.
 
     Others are added to `refused`, with reasons.
@@ -80,13 +91,15 @@ def _expand(
     for index, node in enumerate(graph.node):
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                inside |= _expand(attribute.g, around, names, refused)
+                inside |= _expand(attribute.g, around, names, sets, refused)
         if _known(node):
             build = NodeBuilder(stem_of(node, index), names)
             try:
                 why = _RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
-            except (IndexError, KeyError, ValueError) as error:  # tables of different lengths, numbers of no node
-                why = f"its attributes or operands are incomplete or do not belong together ({error!r})"
+            except (ArithmeticError, LookupError, RuntimeError, StopIteration, TypeError, ValueError):
+                why = _fault_of(node, around, sets)
+                if not why:
+                    raise
             if why:
                 refused.append((node, why))
             else:

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import ModelError
 from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import attributes_of
+from ..canonical.ports.values import NARROW, NARROW_WEIGHTS, dtype_of
 from ..canonical.read_onnx import node_title
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 DTYPES = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
+#: operators of numbers of few bits
+_CODES = frozenset({"BitCast", "Cast", "DequantizeLinear"})
 #: integers that ONNX Runtime interpolates
 _RESIZED = frozenset(("int8", "int32", "uint8"))
 
@@ -52,13 +55,18 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
                 "Export the model with tensors alone, or choose outputs by --output.",
             )
     found = [(value.name, value.type.tensor_type.elem_type) for value in values]
-    # kernels unpack numbers of 4 bits as they dequantise them
-    packed = {name for node in graph.node if node.op_type == "DequantizeLinear" for name in node.input}
-    packed -= {name for node in graph.node if node.op_type != "DequantizeLinear" for name in node.input}
-    found += [
-        (tensor.name, tensor.data_type)
-        for tensor in graph.initializer
-        if tensor.name not in packed or tensor.data_type not in (TensorProto.INT4, TensorProto.UINT4)
+    found += [(tensor.name, tensor.data_type) for tensor in graph.initializer]
+    # casts encode and decode numbers of few bits; kernels unpack weights of 4 as they dequantise them
+    computed = {name for node in graph.node if node.op_type not in _CODES for name in (*node.input, *node.output)}
+    unpacked = {
+        name for node in graph.node if node.op_type == "DequantizeLinear" for name in (node.input[0], *node.input[2:])
+    }
+    found = [
+        (name, number)
+        for name, number in found
+        if name in computed
+        or dtype_of(number) not in NARROW
+        or (name in unpacked and dtype_of(number) not in NARROW_WEIGHTS)
     ]
     names = {"DOUBLE": "float64", "FLOAT": "float32"}
     for name, number in found:
@@ -103,12 +111,6 @@ def _grid_sample(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     )
 
 
-def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
-        return "it takes floats without the attribute fmod, which ONNX Runtime refuses"
-    return None
-
-
 def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     mode, dtype = attributes.get("coordinate_transformation_mode", "half_pixel"), context.dtype(node.input[0])
     if dtype.kind != "f" and attributes.get("mode", "nearest") != "nearest" and dtype.name not in _RESIZED:
@@ -132,10 +134,6 @@ def _roi_align(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     return "it takes the largest value (mode 'max')" if attributes.get("mode") == "max" else None
 
 
-def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return "it goes column by column (mode 'CRD')" if attributes.get("mode", "DCR") != "DCR" else None
-
-
 _LIMITS: dict[str, Limit] = {
     "BatchNormalization": _batch_normalization,
     "Dropout": _dropout,
@@ -143,8 +141,6 @@ _LIMITS: dict[str, Limit] = {
     "GatherElements": _gather,
     "Gemm": _gemm,
     "GridSample": _grid_sample,
-    "Mod": _mod,
     "Resize": _resize,
     "RoiAlign": _roi_align,
-    "SpaceToDepth": _space_to_depth,
 }

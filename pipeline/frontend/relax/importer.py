@@ -10,12 +10,16 @@ from typing import Any
 
 import onnx
 from tvm import relax, topi
-from tvm.ir import IRModule
+from tvm.error import OpNotImplemented
+from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, get_type
 
 from ..canonical.node_builder import attributes_of
+from ..canonical.node_form import UnsupportedForm, form_of
+from ..canonical.shapes import value_types
 from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop, joins_of
+from .narrow_numbers import NARROW_CASTS, code_narrow_casts, convert_bit_cast, convert_narrow_cast
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
 from .operators.bounded_gather import GATHERS, clipped_indices, convert_bounded_gather
 from .operators.conversions import convert_to_integers, narrows_floats
@@ -25,6 +29,13 @@ from .operators.pool_kernel import convert_max_pool
 from .operators.shifts import convert_shift
 from .provenance import variable_name
 
+#: operators that TVM does not know, converted here
+CONVERTED = INTEGER | NARROW_WEIGHTS | NARROW_CASTS | {"BitCast", "CumProd", "Scan"}
+#: failures of TVM's converters
+_TVM_FAILURES = (
+    OpNotImplemented, NotImplementedError, AssertionError, ArithmeticError, AttributeError, LookupError, RuntimeError,
+    TypeError, ValueError,
+)  # fmt: skip
 #: operators whose kernels TVM makes in float32, or in the dtype of the places, whatever dtype it says
 _SAMPLED = frozenset({"GridSample", "RoiAlign"})
 #: the first operator set whose RoiAlign has a mode of coordinates
@@ -50,13 +61,13 @@ class NodeImporter(ONNXGraphImporter):
 
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
         """Import the graph; close TVM's open block if a node fails."""
-        self._operator_set = opset
+        graph, self._operator_set = code_narrow_casts(graph), opset
         self._shapes = {
             value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
             for value in (*graph.value_info, *graph.output)
         }
         self._joins = joins_of(graph, self._shapes)
-        self._clipped = clipped_indices(graph)
+        self._clipped, self._types = clipped_indices(graph), value_types(graph)
         try:
             return super().from_onnx(graph, opset)
         finally:
@@ -70,9 +81,7 @@ class NodeImporter(ONNXGraphImporter):
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         """Pass over the operators converted here, which TVM does not know."""
-        others = onnx.GraphProto(
-            node=[node for node in graph.node if node.op_type not in INTEGER | NARROW_WEIGHTS | {"Scan"}]
-        )
+        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in CONVERTED])
         super()._check_for_unsupported_ops(others)
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
@@ -109,6 +118,12 @@ class NodeImporter(ONNXGraphImporter):
             return convert_integer(self.bb, op_name, inputs, attrs)
         if op_name in NARROW_WEIGHTS:
             return convert_narrow(self.bb, op_name, inputs, attrs)
+        if op_name in NARROW_CASTS:
+            return convert_narrow_cast(self.bb, op_name, inputs[0], attrs)
+        if op_name == "BitCast":
+            return convert_bit_cast(self.bb, inputs[0], get_type(attrs["to"]))
+        if op_name == "CumProd":
+            return _cumulative_product(self.bb, inputs, attrs)
         if op_name in EXTREMES:
             return convert_extreme(self.bb, op_name, list(inputs))
         if op_name == "Cast" and isinstance(inputs[0], relax.Var) and narrows_floats(inputs[0], get_type(attrs["to"])):
@@ -126,8 +141,18 @@ class NodeImporter(ONNXGraphImporter):
             wide = "float64" if data == "float64" else "float32"
             for number in (0, 1):
                 inputs[number] = _cast(self.bb, inputs[number], wide)
-            return _cast(self.bb, super()._convert_operator(op_name, inputs, attrs, opset), data)
-        return super()._convert_operator(op_name, inputs, attrs, opset)
+            return _cast(self.bb, self._convert_by_tvm(op_name, inputs, attrs, opset), data)
+        return self._convert_by_tvm(op_name, inputs, attrs, opset)
+
+    def _convert_by_tvm(
+        self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
+    ) -> relax.Expr:
+        """Convert by TVM; refuse what it fails on by the form of the node: TVM's own words are assertions and dumps."""
+        try:
+            return super()._convert_operator(op_name, inputs, attrs, opset)
+        except _TVM_FAILURES as error:
+            assert self.node is not None
+            raise UnsupportedForm(f"its form is not supported ({form_of(self.node, self._types)})") from error
 
 
 def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
@@ -143,6 +168,15 @@ def _pad(
     """Emit the operator: rewrite rules know it, a kernel made at once they do not."""
     widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
     return builder.emit(relax.op.nn.pad(data, widths, "constant", float(value)))
+
+
+def _cumulative_product(builder: relax.BlockBuilder, inputs: Sequence[relax.Expr], attrs: dict[str, Any]) -> relax.Expr:
+    if not isinstance(inputs[1], GenericConst):
+        raise UnsupportedForm("its axis is computed; freeze the input it depends on (--fix)")
+    axis, back = int(inputs[1].value.numpy().item()), bool(attrs.get("reverse", 0))
+    data = builder.emit(relax.op.flip(inputs[0], axis)) if back else inputs[0]
+    product = builder.emit(relax.op.cumprod(data, axis, exclusive=bool(attrs.get("exclusive", 0))))
+    return builder.emit(relax.op.flip(product, axis)) if back else product
 
 
 def _cast(builder: relax.BlockBuilder, value: relax.Expr, dtype: str) -> relax.Expr:

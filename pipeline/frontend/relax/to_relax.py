@@ -12,9 +12,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.node_form import UnsupportedForm, form_of
+from ..canonical.node_form import UnsupportedForm
 from ..canonical.read_onnx import node_title, operator_set
-from ..canonical.shapes import static_shape, value_types
+from ..canonical.shapes import static_shape
 from ..refuse.operators import refuse_unsupported
 from .plain_dequantisation import plain_dequantisations
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
     """Convert a canonical model to Relax: one function `main`, ports in the model's order.
 
-    Initializers become constants. Raises ModelError, naming the node, if TVM's importer does not take an operator.
+    Initializers become constants. Raises ModelError, naming the node, if TVM's importer does not take its form; another error is a bug.
     """
-    import tvm
-
     from .importer import NodeImporter
 
     refuse_unsupported(model)
@@ -42,18 +40,9 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
         warnings.simplefilter("ignore")
         try:
             return importer.from_onnx(model.graph, operator_set(model.opset_import))
-        except (
-            tvm.error.OpNotImplemented, NotImplementedError, AssertionError, ArithmeticError, AttributeError,
-            LookupError, RuntimeError, TypeError, UnsupportedForm, ValueError,
-        ) as error:  # fmt: skip
-            if importer.node is None:
-                raise
-            why = (
-                str(error)
-                if isinstance(error, UnsupportedForm)
-                else f"its form is not supported ({form_of(importer.node, value_types(model.graph))})"
-            )
+        except UnsupportedForm as error:
+            assert importer.node is not None
             raise ModelError(
-                f"The {node_title(importer.node)} cannot be compiled: {why}.",
+                f"The {node_title(importer.node)} cannot be compiled: {error}.",
                 "Replace it by simpler operators before exporting the model.",
             ) from error

@@ -26,6 +26,15 @@ def _expanded(op: str, axis: int) -> list[onnx.NodeProto]:
 
 CASES = {
     "Sum": ([node("Sum", ["x", "x", "x"], ["y"])], {}, [1, 2, 3, 4], 13),
+    "Det of matrices that need other pivots": (
+        [node("Mul", ["x", "c"], ["m"]), node("Det", ["m"], ["y"])], {"c": np.float32(1 - np.eye(5))}, [2, 3, 5, 5], 22,
+    ),
+    "Det of a singular matrix": (
+        [node("Mul", ["x", "c"], ["m"]), node("Det", ["m"], ["y"])], {"c": np.float32([[1, 1, 0]])}, [2, 3, 3], 22,
+    ),
+    "Col2Im that leaves a rest": (
+        [node("Col2Im", ["x", "c", "k"], ["y"], strides=[2, 2])], {"c": np.asarray([6, 7]), "k": np.asarray([3, 2])}, [2, 12, 6], 18,
+    ),
     "Sum of one": ([node("Sum", ["x"], ["t"]), node("Neg", ["t"], ["y"])], {}, [1, 2, 3, 4], 13),
     "Mean": ([node("Mean", ["x", "c"], ["y"])], {"c": np.float32(3)}, [1, 2, 3, 4], 13),
     "Resize": ([node("Resize", ["x", "none", "none", "sizes"], ["y"], mode="linear")], NO_SCALES, [1, 2, 3, 4], 11),
@@ -119,6 +128,16 @@ def test_products_of_float16_are_summed_in_float32(tmp_path: Path, made: onnx.No
     ]
     x = np.full((3, 5), 100, np.float16)
     np.testing.assert_array_equal(run(imported, {"x": x})[0], run(model, {"x": x})[0])
+
+
+def test_bodies_inside_bodies_are_simpler_operators(tmp_path: Path) -> None:
+    """Freeze nothing: ONNX Runtime would compute the loss of constants."""
+    loss = node("SoftmaxCrossEntropyLoss", ["x", "t"], ["y"])
+    model = model_of([loss], {"x": [3, 5], "t": [3]}, ["y"], dtypes={"t": TensorProto.INT64}, opset=13)
+    x, t = RNG.standard_normal((3, 5)).astype(np.float32), np.array([1, 0, 4])
+    (found,) = run(import_model(save(model, tmp_path)), {"x": x, "t": t})
+    chosen = np.exp(x)[range(3), t] / np.exp(x).sum(1)
+    np.testing.assert_allclose(found, -np.log(chosen).mean(), rtol=1e-5)
 
 
 def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:

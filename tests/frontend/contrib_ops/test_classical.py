@@ -29,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
+from passfit.frontend.contrib_ops import expand
 from passfit.frontend.given_model import given_model
 from passfit.frontend.source.import_options import ImportOptions
 
@@ -225,6 +226,24 @@ def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path, operator
     model = model_of([node], {"X": [2, 3]}, ["y"], domain="ai.onnx.ml")
     with pytest.raises(ModelError):
         import_model(save(model, tmp_path))
+
+
+@pytest.mark.parametrize("fault", [IndexError, KeyError, StopIteration, ValueError])
+def test_a_rule_that_fails_at_a_node_that_onnxruntime_takes_is_a_bug(tmp_path: Path, monkeypatch, fault) -> None:
+    """Leave the error as it is: the command line ends with 3, not with advice on the model."""
+
+    def fail(*_: object) -> None:
+        raise fault("of ours")
+
+    monkeypatch.setitem(expand._RULES["ai.onnx.ml"], "Scaler", fail)
+    right = helper.make_node("Scaler", ["X"], ["y"], domain="ai.onnx.ml", scale=[1.0], offset=[0.0])
+    path = save(model_of([right], {"X": [2, 3]}, ["y"], domain="ai.onnx.ml"), tmp_path)
+    with pytest.raises(fault, match="of ours"):
+        import_model(path)
+    wrong = helper.make_node("Scaler", ["X"], ["y"], "scaler", domain="ai.onnx.ml", scale=[1.0])
+    path = save(model_of([wrong], {"X": [2, 3]}, ["y"], domain="ai.onnx.ml"), tmp_path)
+    with pytest.raises(ModelError, match="Scaler node 'scaler' cannot be compiled: its attributes or operands"):
+        import_model(path)
 
 
 def test_libraries_and_their_reference_answer_categories_that_are_not_known(tmp_path: Path) -> None:

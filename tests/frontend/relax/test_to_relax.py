@@ -99,12 +99,24 @@ def test_what_the_importer_does_not_take_is_named(tmp_path: Path) -> None:
         to_relax(import_model(save(model, tmp_path)))
 
 
+def test_a_converter_that_fails_by_its_own_fault_is_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from passfit.frontend.relax import importer
+
+    def fail(*_: object) -> None:
+        raise IndexError("of ours")
+
+    model = import_model(save(model_of([node("Max", ["x", "z"], ["y"])], {"x": [4], "z": [4]}, ["y"]), tmp_path))
+    monkeypatch.setattr(importer, "convert_extreme", fail)
+    with pytest.raises(IndexError, match="of ours"):
+        to_relax(model)
+
+
 def test_the_operators_taken_are_known_to_tvm_or_converted_here() -> None:
     from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
-    from passfit.frontend.relax.integer.integer_node import INTEGER
+    from passfit.frontend.relax.importer import CONVERTED
 
-    assert set(_get_convert_map()) | RECURRENT | INTEGER | {"Scan"} >= OPERATORS
+    assert set(_get_convert_map()) | RECURRENT | CONVERTED >= OPERATORS
 
 
 def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):

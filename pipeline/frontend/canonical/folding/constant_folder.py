@@ -46,6 +46,8 @@ class ConstantFolder(FoldConstantsPass):
 
     def process_node(self, node: ir.Node, is_function: bool) -> Replacement | None:
         """Process a node; compute one of constants by ONNX Runtime if onnxscript does not."""
+        if node.op_type == "CastLike" and "saturate" in node.attributes:
+            return None  # onnxscript makes a Cast without it
         replacement = super().process_node(node, is_function)
         if (numbers := _whole_numbers(replacement)) is not None:
             return self._constant(node, numbers)

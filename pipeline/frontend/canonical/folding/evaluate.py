@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....support.background import compute_apart
 from ..read_onnx import NEWEST
 
 if TYPE_CHECKING:
@@ -65,6 +66,30 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
         return [np.asarray(value) for value in results]
 
     return run
+
+
+def reason_against(
+    node: onnx.NodeProto, inputs: Mapping[str, onnx.TypeProto], constants: Sequence[onnx.TensorProto], sets: Sequence
+) -> str:
+    """Return ONNX Runtime's reason not to load a node by itself, "" if it does; it may crash at a malformed one."""
+    from onnx import helper
+
+    given = [helper.make_value_info(name, kind) for name, kind in inputs.items()]
+    made = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "alone", given, made, constants)
+    content = helper.make_model(graph, opset_imports=sets, ir_version=_IR).SerializeToString()
+
+    def load() -> str:
+        try:
+            open_session(content)
+        except failures_of_runs(RuntimeError, ValueError) as error:
+            return first_line(error)
+        return ""
+
+    try:
+        return str(compute_apart(load))
+    except ChildProcessError as error:
+        return f"ONNX Runtime {error}"
 
 
 def open_session(model: bytes, *, optimized: bool = False) -> onnxruntime.InferenceSession:

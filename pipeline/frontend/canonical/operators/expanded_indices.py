@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..node_builder import NodeBuilder
 from .operand_forms import scatter_truth
 
@@ -37,6 +39,23 @@ def scatter_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Con
         kept = {name: value for name, value in attributes.items() if name == "reduction"}
         column = build.node("Reshape", lines, build.integers(-1, 1))
         build.node("ScatterND", node.input[0], column, node.input[2], result=node.output[0], **kept)
+
+
+def scatter_steps(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace TensorScatter by a ScatterElements of the steps from each sequence's first one on."""
+    cache, update = (context.shape(name) for name in node.input[:2])
+    if cache is None or update is None:
+        return
+    rank, result = len(cache), node.output[0]
+    axis = attributes.get("axis", -2) % rank
+    steps = build.constant(np.arange(update[axis]).reshape([-1 if each == axis else 1 for each in range(rank)]))
+    if len(node.input) > 2 and node.input[2]:
+        first = build.node("Reshape", node.input[2], build.integers(-1, *[1] * (rank - 1)))
+        steps = build.node("Add", build.from_zero(first, np.int64), steps)
+    if attributes.get("mode", "linear") == "circular":
+        steps = build.node("Mod", steps, build.integers(cache[axis]))
+    places = build.node("Expand", steps, build.integers(*update))
+    build.node("ScatterElements", node.input[0], places, node.input[1], result=result, axis=axis)
 
 
 def _lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> tuple[int, str | None]:

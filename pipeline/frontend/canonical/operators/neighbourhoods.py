@@ -3,6 +3,7 @@
 LRN          float64, even sizes, other ranks: the sum of the squares of channels beside, slice by slice
 LpPool       padding as a node of its own: TVM takes a mean, over fewer elements at the edges
 MaxUnpool    a scatter into zeros
+Col2Im       a transposed convolution by ones
 """
 
 from __future__ import annotations
@@ -81,3 +82,24 @@ def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     values, places = (build.node("Reshape", name, line) for name in node.input[:2])
     filled = build.node("ScatterElements", zeros, build.from_zero(places, np.int64), values, axis=0)
     build.node("Reshape", filled, build.integers(*result), result=node.output[0])
+
+
+def columns_to_image(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace Col2Im by a transposed convolution: each element of a block has a filter with a single one, at its place."""
+    shape, image, block = context.shape(node.input[0]), *(context.constant(name) for name in node.input[1:])
+    if shape is None or image is None or block is None:
+        return
+    rank, elements = len(block), math.prod(block.tolist())
+    ones = [1] * rank
+    strides, dilations = (list(attributes.get(name, ones)) for name in ("strides", "dilations"))
+    pads = list(attributes.get("pads", [0] * 2 * rank))
+    reaches = [(size - 1) * dilation + 1 for size, dilation in zip(block.tolist(), dilations)]
+    room = [extent + before + after for extent, before, after in zip(image.tolist(), pads[:rank], pads[rank:])]
+    counts = [(extent - reach) // stride + 1 for extent, reach, stride in zip(room, reaches, strides)]
+    rest = [(extent - reach) % stride for extent, reach, stride in zip(room, reaches, strides)]
+    channels = shape[1] // elements
+    filters = np.eye(elements, dtype=context.dtype(node.input[0])).reshape(1, elements, 1, *block.tolist())
+    weights = build.constant(np.repeat(filters, channels, axis=0).reshape(-1, 1, *block.tolist()))
+    blocks = build.node("Reshape", node.input[0], build.integers(*shape[:2], *counts))
+    options = {"group": channels, "strides": strides, "dilations": dilations, "pads": pads, "output_padding": rest}
+    build.node("ConvTranspose", blocks, weights, result=node.output[0], **options)

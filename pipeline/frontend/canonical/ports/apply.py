@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ModelError, did_you_mean
+from ....params.ports import InputPort
 from ...source.import_options import ImportOptions
 from ..bind_shapes import bind_inputs
+from ..clean_names import free_inputs
 from ..node_builder import Names, NodeBuilder
 from ..read_onnx import add_metadata, metadata_of, operator_set
 from .inputs import convert, convert_input
 from .integers import integer_input, integer_output
-from .outputs import convert_output
+from .outputs import convert_output, widen_output
+from .values import NARROW, dtype_name
 
 if TYPE_CHECKING:
     import onnx
@@ -39,13 +42,13 @@ def bind_ports(model: onnx.ModelProto, options: ImportOptions) -> list[str]:
 def apply_ports(model: onnx.ModelProto, options: ImportOptions) -> list[str]:
     """Give inputs and outputs of `model` their forms, in place; return in words which stay floats. Raises ModelError."""
     inputs, outputs = options.input_ports, options.output_ports
-    if not (inputs or outputs or options.integer_ports):
+    forms = _widen_narrow(model)
+    if not (inputs or outputs or options.integer_ports or any(forms.values())):
         return []
     known = [value.name for value in model.graph.input]
     for name in inputs:
         if name not in known:
             raise ModelError(f"The model has no input '{name}'; it has {', '.join(known)}.", did_you_mean(name, known))
-    forms: dict[str, Forms] = {"inputs": {}, "outputs": {}}
     said: list[str] = []
     if options.integer_ports:
         computed = {name for name, port in inputs.items() if port.computes}
@@ -68,6 +71,18 @@ def apply_ports(model: onnx.ModelProto, options: ImportOptions) -> list[str]:
         forms["outputs"].setdefault(name, {}).update(convert_output(model, name, port))
     write_forms(model, forms)
     return said
+
+
+def _widen_narrow(model: onnx.ModelProto) -> dict[str, Forms]:
+    """Give inputs and outputs of few bits the dtype that holds their numbers, in place; return their forms: C has no other."""
+    forms: dict[str, Forms] = {"inputs": {}, "outputs": {}}
+    for value in free_inputs(model):
+        if value.type.HasField("tensor_type") and (wide := NARROW.get(dtype_name(value))):
+            forms["inputs"][value.name] = convert_input(model, value.name, InputPort.model_validate({"dtype": wide}))
+    for value in model.graph.output:
+        if value.type.HasField("tensor_type") and (wide := NARROW.get(dtype_name(value))):
+            forms["outputs"][value.name] = widen_output(model, value.name, wide)
+    return forms
 
 
 #: what the form of an integer input says of its numbers

@@ -83,6 +83,14 @@ def _raw(model: onnx.ModelProto, name: str, dtype: str) -> dict[str, Any]:
     return {} if isinstance(found, str) else found
 
 
+def widen_output(model: onnx.ModelProto, name: str, dtype: str) -> dict[str, Any]:
+    """Cast the output `name` of `model` to a wider dtype, in place; return the form."""
+    value, build, made, shape = _renamed(model, name)
+    build.node("Cast", made, result=name, to=elem_type(dtype))
+    _finish(model, build, value, dtype, shape)
+    return {"dtype": dtype}
+
+
 def _index(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any]:
     value, build, made, shape = _renamed(model, name)
     axis = port.axis if port.axis is not None else 1 if len(shape) > 3 else len(shape) - 1

@@ -12,12 +12,26 @@ from ..bind_shapes import dimensions
 if TYPE_CHECKING:
     import onnx
 
+#: dtypes of few bits, by numpy's names, and those that hold their numbers exactly: of inputs, outputs and arithmetic
+NARROW = {
+    **dict.fromkeys(("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"), "float32"),
+    "float4_e2m1fn": "float32", "int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8",
+}  # fmt: skip
+#: those that kernels unpack as they dequantise
+NARROW_WEIGHTS = frozenset({"int4", "uint4"})
+
 
 def dtype_name(value: onnx.ValueInfoProto) -> str:
     """Return the dtype of a tensor by numpy's name."""
-    from onnx import helper
+    return dtype_of(value.type.tensor_type.elem_type)
 
-    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)).name
+
+def dtype_of(number: int) -> str:
+    """Return the dtype of ONNX's number of it by numpy's name; "" for texts and numbers that ONNX does not define."""
+    from onnx import TensorProto, helper
+
+    known = number in TensorProto.DataType.values() and number not in (TensorProto.UNDEFINED, TensorProto.STRING)
+    return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name if known else ""
 
 
 def elem_type(dtype: str) -> int:

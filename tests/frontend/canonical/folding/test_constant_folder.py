@@ -119,5 +119,5 @@ def test_numbers_of_a_dtype_that_numpy_lacks_are_not_taken_for_bytes(name: str, 
     narrow = onnx.TensorProto.DataType.Value(name)
     nodes = [node("Cast", ["k"], ["n"], to=narrow), node("Cast", ["n"], ["c"], to=1), node("Add", ["x", "c"], ["y"])]
     model = model_of(nodes, {"x": [2, 3]}, ["y"], {"k": floats(2, 3)}, opset=21)
-    with pytest.raises(ModelError, match=f"'n' holds {name.lower()} numbers"):
-        import_model(save(model, tmp_path))
+    x = {"x": floats(2, 3)}
+    np.testing.assert_array_equal(run(import_model(save(model, tmp_path)), x)[0], run(model, x)[0])

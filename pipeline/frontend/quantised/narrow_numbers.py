@@ -1,0 +1,173 @@
+"""Compute numbers of few bits in wider dtypes: bfloat16 and narrower floats in float32, integers of 2 and 4 bits in bytes.
+
+    a: bfloat16 ─► Add ─► y: bfloat16        becomes        a ─► Cast ─► Add ─► Cast ─► y
+
+Every result is rounded to its dtype, so that the numbers are those of the file. Only casts are left to read and make narrow
+ones, and DequantizeLinear, of constant weights of 4 bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from ...errors import ModelError
+from ..canonical.graph_context import Context, context_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.ports.values import NARROW, NARROW_WEIGHTS, dtype_of, elem_type
+from ..canonical.read_onnx import node_title
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def widen_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return `model` (with inferred shapes) with narrow numbers read and made by casts alone. Raises ModelError for a subgraph of such."""
+    context = context_of(model)
+    widening, made = _Widening(context), {}
+    for index, node in enumerate(model.graph.node):
+        if any(map(widening.is_narrow, (*node.input, *node.output))):
+            build = NodeBuilder(stem_of(node, index), context.names)
+            widening.replace(node, build)
+            if build.nodes:
+                made[index] = build
+    return spliced(model, made)
+
+
+class _Widening:
+    """Build nodes on wide numbers; each narrow value is widened once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._wide: dict[str, str] = {}
+
+    def is_narrow(self, name: str) -> bool:
+        return self._dtype(name) in NARROW
+
+    def _dtype(self, name: str) -> str:
+        kind = self._context.types.get(name)
+        number = kind.tensor_type.elem_type if kind is not None else 0
+        return dtype_of(number) if number else ""
+
+    def _widened(self, name: str, build: NodeBuilder) -> str:
+        """Return a value in its wide dtype; others as they are."""
+        if not self.is_narrow(name):
+            return name
+        if name not in self._wide:
+            self._wide[name] = build.node("Cast", name, to=elem_type(NARROW[self._dtype(name)]))
+        return self._wide[name]
+
+    def _floats(self, name: str, build: NodeBuilder) -> str:
+        """Return a value in float32."""
+        wide = self._widened(name, build)
+        single = NARROW.get(self._dtype(name), self._dtype(name)) == "float32"
+        return wide if single else build.node("Cast", wide, to=elem_type("float32"))
+
+    def replace(self, node: onnx.NodeProto, build: NodeBuilder) -> None:
+        """Build the replacement of a node that reads or makes narrow numbers; none if it is in its form."""
+        attributes = attributes_of(node)
+        if any(attribute.HasField("g") for attribute in node.attribute):
+            raise ModelError(
+                f"The {node_title(node)} reads or makes numbers of few bits, which only operators without a graph inside do.",
+                "Cast them before and behind it.",
+            )
+        if node.op_type in ("Cast", "CastLike"):
+            self._cast(node, attributes, build)
+        elif node.op_type == "QuantizeLinear" and self.is_narrow(node.output[0]):
+            self._quantise(node, attributes, build)
+        elif node.op_type == "DequantizeLinear" and self.is_narrow(node.input[0]):
+            self._dequantise(node, attributes, build)
+        elif node.op_type != "BitCast":
+            self._compute(node, build)
+
+    def _compute(self, node: onnx.NodeProto, build: NodeBuilder) -> None:
+        from onnx import AttributeProto, numpy_helper
+
+        inputs = [self._widened(name, build) for name in node.input]
+        core = build.copy(node)
+        core.input[:] = inputs
+        for attribute in core.attribute:
+            if attribute.name in ("dtype", "output_dtype") and dtype_of(attribute.i) in NARROW:
+                attribute.i = elem_type(NARROW[dtype_of(attribute.i)])
+            elif attribute.type == AttributeProto.TENSOR and dtype_of(attribute.t.data_type) in NARROW:
+                numbers = numpy_helper.to_array(attribute.t)
+                attribute.t.CopyFrom(numpy_helper.from_array(numbers.astype(NARROW[numbers.dtype.name])))
+        for place, name in enumerate(node.output):
+            if self.is_narrow(name):
+                core.output[place] = build.names.new(f"{name}/wide")
+                build.node("Cast", core.output[place], result=name, to=elem_type(self._dtype(name)))
+
+    def _cast(self, node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder) -> None:
+        """Cast from and to the wide dtype alone, or from float32."""
+        given, made = (self._dtype(name) for name in (node.input[0], node.output[0]))
+        if made not in NARROW:
+            if NARROW[given] != made or node.op_type == "CastLike":
+                build.node("Cast", self._widened(node.input[0], build), result=node.output[0], to=elem_type(made))
+            return
+        have = NARROW.get(given, given)
+        want = "float32" if np.dtype(have).kind == "f" else NARROW[made]
+        if (have, node.op_type) == (want, "Cast") and given not in NARROW:
+            return
+        value = self._widened(node.input[0], build)
+        if have != want:
+            value = build.node("Cast", value, to=elem_type(want))
+        limits = {"saturate": attributes["saturate"]} if "saturate" in attributes else {}
+        build.node("Cast", value, result=node.output[0], to=elem_type(made), **limits)
+
+    def _quantise(self, node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder) -> None:
+        x, scale, zero = [*node.input, ""][:3]
+        result, made = node.output[0], self._dtype(node.output[0])
+        options = {name: value for name, value in attributes.items() if name in ("axis", "block_size")}
+        if NARROW[made] == "float32":
+            value, steps = (self._floats(name, build) for name in (x, scale))
+            value = build.node("Div", value, self._along(steps, x, scale, attributes, build))
+            if zero:
+                shift = self._along(self._widened(zero, build), x, zero, attributes, build)
+                value = build.node("Add", value, shift)
+            build.node("Cast", value, result=result, to=elem_type(made), saturate=attributes.get("saturate", 1))
+            return
+        nothing = np.zeros(self._context.shape(scale) or (), NARROW[made])
+        offset = self._widened(zero, build) if zero else build.constant(nothing)
+        bytes_ = build.node("QuantizeLinear", self._floats(x, build), self._floats(scale, build), offset, **options)
+        limits = ml_dtypes.iinfo(getattr(ml_dtypes, made))
+        least, most = (build.constant(np.asarray(int(each), NARROW[made])) for each in (limits.min, limits.max))
+        self._wide[result] = build.node("Clip", bytes_, least, most)
+        build.node("Cast", self._wide[result], result=result, to=elem_type(made))
+
+    def _dequantise(self, node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder) -> None:
+        x, scale, zero = [*node.input, ""][:3]
+        given, result = self._dtype(x), node.output[0]
+        if given in NARROW_WEIGHTS and x in self._context.constants:
+            return
+        made = self._dtype(result)
+        if NARROW[given] == "float32":
+            value = self._widened(x, build)
+            if zero:
+                shift = self._along(self._widened(zero, build), x, zero, attributes, build)
+                value = build.node("Sub", value, shift)
+            steps = self._along(self._floats(scale, build), x, scale, attributes, build)
+            value = build.node("Mul", value, steps)
+        else:
+            offset = [self._widened(zero, build)] if zero else []
+            options = {name: each for name, each in attributes.items() if name in ("axis", "block_size")}
+            value = self._widened(x, build)
+            value = build.node("DequantizeLinear", value, self._floats(scale, build), *offset, **options)
+        if made == "float32":
+            build.nodes[-1].output[0] = result
+        else:
+            build.node("Cast", value, result=result, to=elem_type(made))
+
+    def _along(self, value: str, x: str, like: str, attributes: dict[str, Any], build: NodeBuilder) -> str:
+        """Return scales or zero points in a shape that spreads over `x`: a line of them along an axis, or blocks repeated."""
+        shape, sizes = (self._context.shape(name) or () for name in (x, like))
+        axis = attributes.get("axis", 1)
+        if len(sizes) == 1 and len(shape) > 1:
+            return build.node(
+                "Reshape", value, build.integers(*(-1 if n == axis % len(shape) else 1 for n in range(len(shape))))
+            )
+        if block := attributes.get("block_size"):
+            places = np.arange(shape[axis]) // block
+            return build.node("Gather", value, build.constant(places), axis=axis)
+        return value
