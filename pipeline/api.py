@@ -16,7 +16,7 @@ from .artifacts.quantised_file import build_within as build_within
 from .artifacts.quantised_file import quantize as quantize
 from .artifacts.write import (
     comparison_kept,
-    earlier_removed,
+    replace_result,
     write_footprint,
     write_library,
     write_manifest,
@@ -215,7 +215,7 @@ def compile_imported(
     default_code = default_code_task(graph, target, *ports)
     cases = partial(cases_of, imported, verify)
     with (
-        earlier_removed(out), result_folder(out) as folder, background(default_code, cases) as results,
+        result_folder(out, replace_result) as folder, background(default_code, cases) as results,
         comparison_kept(out),
     ):  # fmt: skip
 
