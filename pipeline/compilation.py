@@ -12,7 +12,7 @@ from .artifacts.origin import search_record
 from .artifacts.write import (
     comparison_kept,
     deliver_first,
-    earlier_removed,
+    replace_result,
     write_library,
     write_manifest,
     write_search,
@@ -56,7 +56,7 @@ def compile_imported(
 
     run = _Run(imported, target, budget, verify)
     tasks = default_code_task(imported.graph, target, *run.ports), partial(cases_of, imported, verify)
-    with earlier_removed(out), result_folder(out) as folder, background(*tasks) as results, comparison_kept(out):
+    with result_folder(out, replace_result) as folder, background(*tasks) as results, comparison_kept(out):
         result = front = None
         if (asked := sequence) is None:
             with first_library(partial(run.deliver_first, folder, out), run.started) as early:

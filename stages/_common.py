@@ -29,8 +29,6 @@ OUT = Path("out")
 
 #: exit codes of the `passfit` command: bad usage or input; a bug, including a library with wrong outputs
 BAD_INPUT, BUG = 2, 3
-#: exit code after Ctrl-C: 128 + SIGINT
-INTERRUPTED = 130
 
 
 def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[str] | None = None) -> None:
@@ -60,9 +58,6 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
             line = work(load_params(Path("params.yaml")), *values.values())
         if line:
             sys.stdout.write(f"{line} ({time.monotonic() - started:.1f} s)\n")
-    except KeyboardInterrupt:
-        sys.stderr.write("passfit: interrupted.\n")
-        raise SystemExit(INTERRUPTED) from None
     except PassfitError as error:
         fail(str(error), BUG if isinstance(error, NumericError) else BAD_INPUT)
     except Exception as error:  # Python's own exit code is 1, reserved for a failed gate

@@ -24,6 +24,7 @@ PAGES = (
     "python-api",
     "quantised-models",
     "release-0.2.0",
+    "reliability",
     "report",
     "results",
     "samples",

@@ -18,7 +18,7 @@ from ..frontend.source.provenance import LICENCE_FILE
 from ..memory.footprint import Baseline, Budget, Defect, FootprintReport, Measured
 from ..search.settings import RAM
 from ..support.digests import digest_of, json_values
-from ..support.result_folder import move_files
+from ..support.result_folder import lock, move_files
 from ..support.sizes import format_bytes
 from ..support.strictness import spare
 from ..support.text_files import json_lines, write_text
@@ -95,19 +95,16 @@ def comparison_kept(out: Path) -> Iterator[None]:
     (out / ACCURACY).unlink(missing_ok=True)  # of the library before
 
 
-@contextmanager
-def earlier_removed(out: Path) -> Iterator[None]:
-    """Remove the files of an earlier result in `out` that the new one lacks.
+def replace_result(folder: Path, out: Path) -> None:
+    """Move a result to `out`, and remove the files of the result there that the new one lacks.
 
     They are those that manifest.json records, as they were written; searches stay.
     """
     before = _recorded(out)
-    try:
-        yield
-    finally:
-        for name in before.keys() - _recorded(out).keys() - set(_OF_SEARCHES):
-            if (file := out / name).is_file() and digest_of(file) == before[name]:
-                file.unlink(missing_ok=True)
+    move_files(folder, out)
+    for name in before.keys() - _recorded(out).keys() - set(_OF_SEARCHES):
+        if (file := out / name).is_file() and digest_of(file) == before[name]:
+            file.unlink(missing_ok=True)
 
 
 def _recorded(out: Path) -> dict[str, str]:
@@ -163,9 +160,10 @@ def write_library(
 
 def deliver_first(folder: Path, out: Path, report: FootprintReport) -> str:
     """Move a library built during its search to `out`, over an earlier search; say so."""
-    move_files(folder, out)
-    for name in _OF_SEARCHES:
-        (out / name).unlink(missing_ok=True)
+    with lock(out):
+        replace_result(folder, out)
+        for name in _OF_SEARCHES:
+            (out / name).unlink(missing_ok=True)
     return f"a first library of {format_bytes(report.best.ram)} is in {out}"
 
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..support.children import run
+
 #: functions of the header, without the model's prefix
 EXPORTS = ("input", "output", "run", "error", "bind")
 _TIMEOUT_SECONDS = 120
@@ -28,7 +30,7 @@ def why_not_loadable(library: Path, identifier: str) -> str | None:
     functions = [f"{identifier}_{name}" for name in EXPORTS]
     command = [sys.executable, "-I", "-S", "-c", _LOAD, str(library.resolve()), *functions]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS)
+        done = run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         return f"loading it did not finish in {_TIMEOUT_SECONDS} s"
     if done.returncode == 0:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..errors import OutputError
@@ -14,10 +15,10 @@ _CHOOSE = "Choose a folder you can write to."
 
 
 @contextmanager
-def result_folder(out: Path) -> Iterator[Path]:
-    """Yield a temporary folder; its files replace `out`'s if the block ends well.
+def result_folder(out: Path, move: Callable[[Path, Path], None] | None = None) -> Iterator[Path]:
+    """Yield a temporary folder; its files replace `out`'s if the block ends well, by `move` or as `move_files` does.
 
-    Otherwise `out` stays as it was. Raises OutputError if `out` cannot be written, before any work is done.
+    Otherwise `out` stays as it was. One process moves at a time: of two results, the folder holds the last one whole. Raises OutputError if `out` cannot be written, before any work is done.
     """
     if out.exists() and not out.is_dir():
         raise OutputError(f"'{out}' is a file, not a folder.", _CHOOSE)
@@ -31,7 +32,8 @@ def result_folder(out: Path) -> Iterator[Path]:
             raise _unwritable(out, error) from error
         try:
             yield folder
-            move_files(folder, out)
+            with lock(out):
+                (move or move_files)(folder, out)
         except OSError as error:
             if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(out):
                 raise  # of another folder
@@ -44,6 +46,18 @@ def move_files(folder: Path, out: Path) -> None:
         file.chmod(0o644)
         (place := out / file.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
         os.replace(file, place)
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep other processes out of the block for this folder, where the file system has locks."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def check_file_place(out: Path) -> None:

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..errors import ToolchainError
+from ..support.children import run
 from .target import Target
 
 #: the first link for a target builds its libc: tens of seconds, more on a busy machine
@@ -75,7 +76,7 @@ def _run(args: list[str], cwd: Path) -> str:
     environment = {key: value for key, value in os.environ.items() if key not in _LEAKY}
     environment[_CACHE] = _cache(*map(os.environ.get, (_CACHE, "XDG_CACHE_HOME", "HOME")))
     try:
-        done = subprocess.run(
+        done = run(
             [zig, *args],
             cwd=cwd,
             env=environment,

@@ -49,6 +49,7 @@ def compiled(model: Path, specs: tuple[str, ...] = WHOLE) -> api.FootprintReport
     return api.compile_model(model, HOST, out=model.with_name("out"), sequence=sequence)
 
 
+@pytest.mark.fault("the import", "it changes a constant", "no library; the first value that differs is named")
 def test_a_wrong_fold_is_refused_and_named(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right: Callable = canonicalise.fold
 
@@ -85,6 +86,9 @@ def broken(right: Callable) -> Callable:
     return apply
 
 
+@pytest.mark.fault(
+    "a pass", "it returns wrong code", "the library is refused, the next best plan delivered, the defect named"
+)
 def test_a_wrong_split_costs_that_split_alone(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SplitRows, "apply", broken(SplitRows.apply))
     with pytest.raises(NumericError, match="differ in output"):
@@ -103,6 +107,7 @@ def test_a_wrong_split_costs_that_split_alone(network: Path, monkeypatch: pytest
     assert "since the one with split-rows{steps=0-1} computes wrong" in remark
 
 
+@pytest.mark.fault("a pass", "it fails while the library is built", "the next plan is delivered, the defect named")
 def test_a_kernel_that_crashes_the_compiler_costs_its_plan_alone(
     network: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +122,7 @@ def test_a_kernel_that_crashes_the_compiler_costs_its_plan_alone(
     assert (defect.kind, defect.reason) == ("crash", "ValueError: IntImm literal exceeds int32")
 
 
+@pytest.mark.fault("the planner", "two buffers overlap", "the independent check refuses the plan; another is delivered")
 def test_a_wrong_plan_costs_that_plan_alone(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right, tried = build_plan.checked_plan, []
 

@@ -90,6 +90,7 @@ def _die(_folder: Path) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+@pytest.mark.fault("the worker of the backend", "it dies", "that request is an error; the next one has a new worker")
 def test_a_process_that_dies_ends_one_request_only() -> None:
     worker = Worker()
     try:

@@ -261,6 +261,7 @@ def test_an_output_file_that_turns_out_not_to_be_writable(refused: Refused, cnn:
 
 
 @pytest.mark.tvm
+@pytest.mark.fault("the toolchain", "it is not installed", "exit code 2 with the command that installs it")
 def test_a_missing_toolchain(refused: Refused, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import importlib.util
 
@@ -274,6 +275,7 @@ def test_a_missing_toolchain(refused: Refused, cnn: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.tvm
+@pytest.mark.fault("the toolchain", "it fails", "exit code 2 with its message, no files")
 def test_a_broken_toolchain_says_why(refused: Refused, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     broken = tmp_path / "shim" / "ziglang"
     broken.mkdir(parents=True)

@@ -53,6 +53,7 @@ def test_a_bug_in_a_pass_ends_the_search_with_3(
 
 
 @pytest.mark.slow
+@pytest.mark.fault("an emulator", "it never ends", "it is ended after its time, exit code 2 with its name")
 def test_a_stuck_emulator_is_ended_and_named(
     monkeypatch: pytest.MonkeyPatch,
     refused: Callable[..., str],

@@ -64,6 +64,11 @@ def _alive(process: int) -> bool:
     (signal.SIGHUP, 129, "passfit: ended by SIGHUP.\n"),
 ])  # fmt: skip
 @pytest.mark.parametrize("work", [_STUCK, "time.sleep(1000)", _POOL])
+@pytest.mark.fault(
+    "SIGKILL or Ctrl-C",
+    "SIGINT, SIGTERM, SIGHUP in C++, in a pool, asleep",
+    "exit code 128 + signal within two seconds; no process, no folder is left",
+)
 def test_a_signal_ends_the_process_its_children_and_its_folders(
     work: str, number: signal.Signals, code: int, said: str, tmp_path: Path
 ):
@@ -126,6 +131,7 @@ def test_a_second_interrupt_ends_what_saves_its_results(tmp_path: Path):
     assert not _alive(child)
 
 
+@pytest.mark.fault("a step", "stuck in C++", "exit code 2 after its time, with its name")
 def test_a_step_that_is_stuck_is_given_up_and_said_so(tmp_path: Path):
     running, child = _start(
         f"\n        with deadline(0.5, 'Lowering took too long.'):\n            {_READY}{_STUCK}", tmp_path

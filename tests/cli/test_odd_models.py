@@ -43,6 +43,9 @@ def refusal(refused: Callable[..., str], folder: Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SAID)
+@pytest.mark.fault(
+    "bad input", "files that are damaged, of absurd sizes, in cycles; side files", "exit code 2 with one line, no files"
+)
 def test_an_odd_model_is_refused(refused, tmp_path, name):
     assert SAID[name] in refusal(refused, tmp_path, name)
 
@@ -72,6 +75,11 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in FOREIGN}
 
 
+@pytest.mark.fault(
+    "bad input",
+    "132 odd models, each in a process of its own",
+    "a library, or exit code 2 with one line; no other files",
+)
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_model_compiles_or_is_refused(tmp_path, name):

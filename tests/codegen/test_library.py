@@ -306,6 +306,7 @@ def test_a_kernel_that_needs_tvms_runtime_is_refused_by_name(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kernels.o"]
 
 
+@pytest.mark.fault("the toolchain", "it fails at the archive", "no file of the library is left")
 def test_a_failing_toolchain_leaves_nothing_behind(tmp_path, monkeypatch):
     def fail(*args, **options):
         raise ToolchainError("zig cc failed: no space left.")

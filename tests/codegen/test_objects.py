@@ -84,6 +84,7 @@ def split(one: dict, other: dict) -> tuple[set[str], set[str]]:
     return keys & others, keys - others
 
 
+@pytest.mark.fault("full disk", "LLVM cannot write an object", "an error of Python, not the end of the process")
 def test_a_full_disk_is_an_error_of_python_and_no_end_of_the_process():
     script = """
 from pathlib import Path

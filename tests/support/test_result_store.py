@@ -7,6 +7,8 @@ import os
 from functools import cache, partial
 from pathlib import Path
 
+import pytest
+
 from passfit.support import result_store
 from passfit.support.result_store import SUBJECTS, ResultStore, kept_bytes, modules_of, shared_store, store_of
 
@@ -23,6 +25,7 @@ def test_a_result_is_made_once_for_all_stores_of_a_file(tmp_path: Path) -> None:
     assert one.get_or_make("plan 2", never) is None
 
 
+@pytest.mark.fault("the store", "damaged lines", "they are computed again")
 def test_damaged_lines_are_made_again_and_the_others_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     for number in range(3):
@@ -38,6 +41,7 @@ def test_damaged_lines_are_made_again_and_the_others_kept(tmp_path: Path) -> Non
     assert [ResultStore(path).get_or_make(f"plan {number}", never) for number in range(3)] == [[0], [1], [2]]
 
 
+@pytest.mark.fault("the store", "processes write at once", "all results are kept")
 def test_processes_may_write_at_once(tmp_path: Path) -> None:
     path, children = tmp_path / "a.jsonl", []
     for child in range(4):
@@ -153,6 +157,7 @@ def test_the_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch) -> 
     shared_store.cache_clear()
 
 
+@pytest.mark.fault("the store", "damaged objects", "they are compiled again")
 def test_bytes_are_made_once_by_key_and_again_if_their_file_is_damaged(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PASSFIT_STORE", str(tmp_path))
     assert kept_bytes("objects", "1f", lambda: b"one") == kept_bytes("objects", "1f", never) == b"one"

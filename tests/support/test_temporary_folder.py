@@ -42,6 +42,9 @@ def finish(out: Path) -> None:
         (folder / "whole").write_text("whole")
 
 
+@pytest.mark.fault(
+    "SIGKILL or Ctrl-C", "SIGKILL with a folder half written", "the next run removes it; folders of live processes stay"
+)
 def test_the_next_run_sweeps_the_folder_of_a_killed_one(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
@@ -87,6 +90,7 @@ def test_a_link_is_not_followed(tmp_path):
     assert (tmp_path / "kept" / "files").is_dir()
 
 
+@pytest.mark.fault("full disk", "TMPDIR is full", "exit code 2 with the name of the folder")
 def test_a_full_scratch_folder_names_tmpdir(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(OutputError, match=f"'{tmp_path}'.*TMPDIR"), scratch_folder():

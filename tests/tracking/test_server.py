@@ -159,6 +159,7 @@ def test_track_register_names_what_it_refuses_and_exits_with_1(tracked, at_serve
     assert said.out.count("already logged: ") == len(RESULTS)
 
 
+@pytest.mark.fault("tracking server", "it is down", "one warning; results stay")
 def test_a_server_that_is_down_costs_a_warning(repo, monkeypatch):
     repo.result()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")

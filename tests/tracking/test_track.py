@@ -118,6 +118,9 @@ def test_a_library_that_does_not_load_is_never_the_champion(repo, library, tmp_p
             client(repo).get_model_version_by_alias("a", "champion")
 
 
+@pytest.mark.fault(
+    "tracking server", "SIGKILL while a run is logged", "the next run logs it whole, the other is marked as killed"
+)
 def test_a_run_that_was_cut_short_does_not_count(repo, monkeypatch):
     from passfit.tracking import runs as module
 
@@ -167,6 +170,7 @@ def damaged(path: Path, how: str) -> None:
             database.execute("drop table experiments" if how == "table" else newer)
 
 
+@pytest.mark.fault("tracking server", "a damaged database", "one warning with the file to move away")
 def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monkeypatch, capfd):
     """And it keeps its bytes: a damaged file that is not a database may be somebody's."""
     repo.result()
@@ -187,6 +191,7 @@ def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monk
         assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.fault("two at once", "two `passfit track` of one repo", "each result is logged once")
 def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
     for target in ("x86-64", "rpi4"):
         repo.result("a", target)

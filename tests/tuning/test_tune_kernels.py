@@ -64,6 +64,7 @@ def test_without_time_every_kernel_is_left_to_the_rules():
     assert (found.choice, found.tried) == (RULES, {})
 
 
+@pytest.mark.fault("SIGKILL or Ctrl-C", "SIGINT during tuning", "what was found is written")
 def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch):
     asked = []
 

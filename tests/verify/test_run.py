@@ -152,6 +152,7 @@ def test_copied_weights_count_as_memory(tmp_path):
 
 
 @native
+@pytest.mark.fault("the library", "one result is wrong", "it is refused with output, place and error")
 def test_a_wrong_result_is_refused_and_named(tmp_path):
     model = models.matmul_exp()
     for tensor in model.onnx.graph.initializer:
@@ -172,6 +173,7 @@ def test_a_kernel_that_drops_a_channel_is_refused(tmp_path):
 
 
 @native
+@pytest.mark.fault("the library", "it crashes", "it is refused with the name of the signal")
 def test_a_crash_is_reported_with_its_signal(tmp_path):
     model = models.matmul_exp()
     far = replace(model.plan, offsets=(*model.plan.offsets[:-1], 1 << 44))
@@ -196,6 +198,7 @@ def test_an_image_whose_library_fails_runs_once(tmp_path, monkeypatch):
     assert len(runs) == 1
 
 
+@pytest.mark.fault("an emulator", "it is not installed", "`measured.how` says so; the library is delivered unmeasured")
 def test_a_missing_emulator_is_no_failure(tmp_path, monkeypatch):
     monkeypatch.setattr("passfit.targets.emulator.shutil.which", lambda name: None)
     monkeypatch.setattr("passfit.targets.emulator.platform.machine", lambda: "sparc64")

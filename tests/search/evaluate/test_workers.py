@@ -111,6 +111,7 @@ def test_a_bug_in_an_errand_is_raised_where_it_was_asked_for():
 
 
 @pytest.mark.parametrize("workers", [InProcess, forked(1)])
+@pytest.mark.fault("a pass", "a bug of ours (AttributeError)", "exit code 3 with its traceback, no worker is left")
 def test_a_bug_in_a_pass_ends_the_search(monkeypatch, workers):
     monkeypatch.setattr(CATALOGUE[VICTIM], "apply", lambda self, module: module.no_such_attribute)
     with pytest.raises(AttributeError, match="no_such_attribute"):
@@ -197,6 +198,11 @@ LIMITS = CandidateLimits(seconds=1.5, nbytes=1 << 28)
         (spins, "took longer than 1.5 s"),
     ],
 )
+@pytest.mark.fault(
+    "a pass",
+    "it aborts, exits, takes all memory, never ends",
+    "that candidate is out and named; the search goes on in a new worker",
+)
 def test_what_harms_its_process_costs_one_candidate(monkeypatch, harm, reason):
     model = network(["conv", "Relu"])
     monkeypatch.setattr(CATALOGUE[VICTIM], "apply", raises)
@@ -210,6 +216,7 @@ def test_what_harms_its_process_costs_one_candidate(monkeypatch, harm, reason):
     assert _children() == []
 
 
+@pytest.mark.fault("a pass", "it sleeps for ever", "that candidate is out after its time")
 def test_a_candidate_that_waits_for_ever_ends_by_wall_time(monkeypatch):
     monkeypatch.setattr(CATALOGUE[VICTIM], "apply", sleeps)
     monkeypatch.setattr(child, "PATIENCE", 1)
@@ -247,6 +254,7 @@ def test_a_bug_is_raised_where_the_search_was_started(monkeypatch):
     assert _children() == []
 
 
+@pytest.mark.fault("a worker of the search", "SIGKILL at any time", "its candidate is tried again; the same result")
 def test_killing_a_worker_changes_nothing():
     model = network(BLOCKS_OF_ALL_KINDS)
     expected = found(model)
@@ -365,6 +373,7 @@ def test_a_cluster_finds_the_same(cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.fault("Dask", "a candidate over its time", "that candidate is out, as with local workers")
 def test_a_cluster_holds_limits_too(cluster):
     model = network(["conv", "Relu"])
     problem = Problem(model.SerializeToString(), "small", TARGET, CandidateLimits(seconds=0.001))
@@ -384,6 +393,7 @@ def test_a_worker_with_another_version_is_refused(cluster, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.fault("Dask", "no scheduler at the address", "exit code 2 with one line")
 def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("passfit.search.evaluate.cluster.PATIENCE", 0.5)
