@@ -9,7 +9,7 @@ from typing import TypeVar
 import tvm
 import tvm_ffi
 from tvm import sym, tirx
-from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.ir import Call, Expr, StringImm, TensorLoad, Var
 from tvm.tirx import And, BufferStore, Cast, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
 
@@ -24,6 +24,9 @@ FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
 COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
     "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
 }  # fmt: skip
+
+#: expressions that no instruction computes; strings are the reasons of checks
+_LEAVES = (Var, IntImm, FloatImm, StringImm)
 
 #: fields under which TIR's expressions and stores keep their children
 _PARTS = (
@@ -96,12 +99,19 @@ def element_bytes(buffer: Var) -> int:
 
 def operations_of(expr: object) -> int:
     """Count the arithmetic of a value without its indices; a choice by position counts as none."""
-    if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
-        return 0
-    values = values_by_position(expr)
-    if values is not None:
-        return sum(map(operations_of, values))
-    return operation_cost(expr) + sum(map(operations_of, parts(expr)))
+    return sum(operation_cost(each) for each in computed(expr) if not isinstance(each, TensorLoad))
+
+
+def computed(value: object) -> Iterator[Expr]:
+    """Yield the operations and loads of a value without those of its indices; a choice by position is none."""
+    if isinstance(value, TensorLoad):
+        yield value
+    elif isinstance(value, Expr) and not isinstance(value, _LEAVES):
+        values = values_by_position(value)
+        if values is None:
+            yield value
+        for each in parts(value) if values is None else values:
+            yield from computed(each)
 
 
 def values_by_position(expr: object) -> tuple | None:

@@ -49,10 +49,7 @@ def block_of(nest: Stmt, *, in_order: bool = True) -> SBlock:
 
     Without `in_order`, loops come in any order, and an axis of extent 1 needs none. Raises Unknown for another form.
     """
-    loops: list[For] = []
-    while isinstance(nest, For):
-        loops.append(nest)
-        nest = nest.body
+    loops, nest = nest_loops(nest)
     if not isinstance(nest, SBlockRealize) or not isinstance(nest.block.body, BufferStore):
         raise Unknown("a loop nest is not around one block of one store")
     block = nest.block
@@ -98,13 +95,19 @@ def in_loops(expr: Expr, stmt: Stmt) -> Expr:
     return expr
 
 
-def serial_loops(stmt: Stmt) -> tuple[list[For], Stmt]:
-    """Return the serial loops nested directly in each other, outermost first, and the innermost body."""
+def nest_loops(stmt: Stmt, serial: bool = False) -> tuple[list[For], Stmt]:
+    """Return the loops, or the `serial` ones, nested directly in each other, outermost first, and the innermost body."""
     found = []
-    while isinstance(stmt, For) and int(stmt.kind) == _SERIAL and isinstance(stmt.extent, IntImm):
+    while isinstance(stmt, For) and (not serial or (int(stmt.kind) == _SERIAL and isinstance(stmt.extent, IntImm))):
         found.append(stmt)
         stmt = stmt.body
     return found, stmt
+
+
+def bounds_of(loop: For) -> tuple[int, int] | None:
+    """Return the first value and the extent of a loop; None if they are not constant."""
+    constant = isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) and loop.step is None
+    return (int(loop.min), int(loop.extent)) if constant else None
 
 
 def nested(loops: Sequence[For], body: Stmt, **changes: object) -> Stmt:

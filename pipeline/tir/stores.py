@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tvm.ir import Expr, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, IfThenElse, IntImm, SeqStmt, Stmt
+from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, IfThenElse, SeqStmt, Stmt
 
-from .expressions import is_true
+from .expressions import choice_of, is_true, loads
 from .index_grid import GridLoop, Mask, Unknown
-from .loop_nests import axis_values
+from .loop_nests import axis_values, bounds_of
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,22 @@ class Store:
     def iterations(self) -> int:
         """Return an upper bound on its executions."""
         return math.prod(loop.extent for loop in self.loops)
+
+    @property
+    def steering(self) -> list[TensorLoad]:
+        """Return the loads that decide its address, or whether it runs."""
+        return [load for each in (*self.indices, *(condition for condition, _ in self.masks)) for load in loads(each)]
+
+
+def leaves(value: Expr, masks: tuple[Mask, ...]) -> Iterator[tuple[Expr, tuple[Mask, ...]]]:
+    """Yield the values that choices select from, each with the masks it is selected under."""
+    choice = choice_of(value)
+    if choice is None:
+        yield value, masks
+        return
+    condition, then, other = choice
+    yield from leaves(then, (*masks, (condition, True)))
+    yield from leaves(other, (*masks, (condition, False)))
 
 
 def stores(body: Stmt) -> list[Store]:
@@ -68,6 +84,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
 
 
 def _loop(stmt: For) -> GridLoop:
-    if not isinstance(stmt.min, IntImm) or not isinstance(stmt.extent, IntImm) or stmt.step is not None:
+    bounds = bounds_of(stmt)
+    if bounds is None:
         raise Unknown("a loop has no constant bounds")
-    return GridLoop(stmt.loop_var, int(stmt.min), int(stmt.extent))
+    return GridLoop(stmt.loop_var, *bounds)

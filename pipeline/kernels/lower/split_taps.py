@@ -16,12 +16,12 @@ from itertools import pairwise
 import tvm_ffi
 from tvm.ir import Expr
 from tvm.s_tir import SBlock
-from tvm.tirx import For, IntImm, PrimFunc, Select, Stmt
+from tvm.tirx import For, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import collect, distinct, loads, replaced, uses
 from ...tir.index_grid import GridLoop, Unknown, grid_over
-from ...tir.loop_nests import in_loops, int64, renewed, sequence, with_fields
+from ...tir.loop_nests import bounds_of, in_loops, int64, renewed, sequence, with_fields
 from ...tir.rolled_loops import MOST_STEPS
 from ...tir.switches import switchable
 
@@ -40,8 +40,8 @@ def split_taps(kernel: PrimFunc) -> PrimFunc:
 
 
 def _split(loop: For) -> Stmt:
-    extent = int(loop.extent) if isinstance(loop.extent, IntImm) else 0
-    if int(loop.kind) != _SERIAL or not 1 < extent <= MOST_STEPS or not isinstance(loop.min, IntImm) or int(loop.min):
+    first, extent = bounds_of(loop) or (0, 0)
+    if int(loop.kind) != _SERIAL or first or not 1 < extent <= MOST_STEPS:
         return loop
     if any(block.init is not None or block.alloc_buffers for block in collect(loop.body, SBlock)):
         return loop

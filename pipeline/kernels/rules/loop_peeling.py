@@ -28,6 +28,7 @@ from ...tir.loop_nests import (
     int64,
     kernel_of,
     move_accesses,
+    nest_loops,
     nests_in,
     renewed,
     reshaped,
@@ -79,11 +80,8 @@ def peel_loops(kernel: PrimFunc) -> PrimFunc:
 
     Raises Unknown for a kernel of another form.
     """
-    (nest,) = nests_in(kernel)
-    around: list[For] = []
-    while isinstance(nest, For):
-        around.append(nest)
-        nest = nest.body
+    (whole,) = nests_in(kernel)
+    around, nest = nest_loops(whole)
     own = list(kernel.body.block.alloc_buffers)
     if not isinstance(nest, SeqStmt) or len(own) != 1:
         raise Unknown("the loop nest holds more than one tile")

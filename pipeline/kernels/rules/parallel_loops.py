@@ -29,7 +29,7 @@ from tvm.tirx.analysis import undefined_vars
 from ...tir.expressions import collect, loads, replaced
 from ...tir.in_place.analysis import takes_address
 from ...tir.index_grid import GridLoop, Unknown, chunks
-from ...tir.loop_nests import int64, iterations, nests_in, statements
+from ...tir.loop_nests import bounds_of, int64, iterations, nests_in, statements
 from ...tir.stores import Store, stores
 
 _SERIAL, _PARALLEL = 0, 1
@@ -112,9 +112,10 @@ def _unevenness(extent: int, threads: int) -> float:
 
 
 def _extent(loop: For) -> int:
-    if not isinstance(loop.extent, IntImm) or not isinstance(loop.min, IntImm) or int(loop.min) != 0:
+    bounds = bounds_of(loop)
+    if bounds is None or bounds[0]:
         raise Unknown("a loop has no constant bounds")
-    return int(loop.extent)
+    return bounds[1]
 
 
 def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
@@ -149,8 +150,7 @@ def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
 
 
 def _loads(store: Store) -> list[TensorLoad]:
-    everything = (store.value, *store.indices, *(condition for condition, _ in store.masks))
-    return [each for expr in everything for each in loads(expr)]
+    return [*loads(store.value), *store.steering]
 
 
 def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:

@@ -5,12 +5,10 @@ Sources: Fog, Instruction tables (2022), of divisions and square roots; `codegen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tvm.ir import Call, Expr, TensorLoad
+from tvm.tirx import Add, Div, FloorDiv, FloorMod, Mod, Mul, Sub
 
-from tvm.ir import Call, Expr, StringImm, TensorLoad, Var
-from tvm.tirx import Add, Div, FloatImm, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub
-
-from ..expressions import dtype_bytes, parts, values_by_position
+from ..expressions import computed, dtype_bytes
 from ..operators.quads import NEIGHBOURS
 
 #: instructions of a quotient or remainder of integers by a constant: multiply, shift, multiply, subtract
@@ -30,45 +28,33 @@ _LIBRARY = frozenset(
 _CALL = 40
 #: those of an addition or product of floats in software: 40 to 60 (counted for MLPerf Tiny's float models on armv6m and rv32imc)
 SOFT = 50
-#: what no instruction computes; strings are the reasons of checks
-_LEAVES = (Var, IntImm, FloatImm, StringImm)
 
 
 def instructions(value: Expr) -> float:
     """Count the instructions of one each, for a vector; a multiplication and its addition are one."""
-    return max(0.0, sum(cost == 1 for _, cost in _nodes(value)) - _count_fused(value))
+    operations = _operations(value)
+    fused = sum(isinstance(each, (Add, Sub)) and Mul in (type(each.a), type(each.b)) for each, _ in operations)
+    return max(0.0, sum(cost == 1 for _, cost in operations) - fused)
 
 
 def soft_instructions(value: Expr) -> float:
     """Count the instructions of one element's floats on a processor that computes them by functions."""
-    return SOFT * sum(str(each.ty.dtype).startswith("float") for each, cost in _nodes(value) if cost)
+    return SOFT * sum(str(each.ty.dtype).startswith("float") for each, cost in _operations(value) if cost)
 
 
 def long_instructions(value: Expr, lanes: int) -> list[tuple[Expr, float]]:
     """List the parts of a value that take longer, with their own instructions for a vector of `lanes`."""
-    return [(each, cost * lanes if cost == _CALL else cost) for each, cost in _nodes(value) if cost > 1]
+    return [(each, cost * lanes if cost == _CALL else cost) for each, cost in _operations(value) if cost > 1]
 
 
 def widest(value: object) -> int:
     """Return the bytes of the widest element that a value is computed in: as many lanes as of it fit a vector."""
-    if isinstance(value, TensorLoad):
-        return dtype_bytes(str(value.ty.dtype))
-    if not isinstance(value, Expr) or isinstance(value, _LEAVES):
-        return 1
-    values = values_by_position(value)
-    below = max(map(widest, parts(value) if values is None else values), default=1)
-    return below if values is not None else max(below, dtype_bytes(str(value.ty.dtype)))
+    return max((dtype_bytes(str(each.ty.dtype)) for each in computed(value)), default=1)
 
 
-def _nodes(value: object) -> Iterator[tuple[Expr, float]]:
-    """Yield all parts of a value that compute, with their instructions; a choice by position computes nothing."""
-    if isinstance(value, (TensorLoad, *_LEAVES)) or not isinstance(value, Expr):
-        return
-    values = values_by_position(value)
-    if values is None:
-        yield value, _own(value)
-    for each in parts(value) if values is None else values:
-        yield from _nodes(each)
+def _operations(value: object) -> list[tuple[Expr, float]]:
+    """List the operations of a value, with the instructions of each."""
+    return [(each, _own(each)) for each in computed(value) if not isinstance(each, TensorLoad)]
 
 
 def _own(value: Expr) -> float:
@@ -80,11 +66,3 @@ def _own(value: Expr) -> float:
     if name == NEIGHBOURS and value.ty.dtype.lanes > 1:  # a load
         return 0
     return _SLOW if name in ("tirx.sqrt", "tirx.rsqrt") else _POLYNOMIALS.get(name, 1)
-
-
-def _count_fused(value: object) -> int:
-    if isinstance(value, TensorLoad) or not isinstance(value, Expr):
-        return 0
-    own = isinstance(value, (Add, Sub)) and any(isinstance(each, Mul) for each in (value.a, value.b))
-    values = values_by_position(value)
-    return int(own) + sum(map(_count_fused, parts(value) if values is None else values))

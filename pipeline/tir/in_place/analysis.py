@@ -26,7 +26,7 @@ from ...program import DTYPE_BYTES, Overlay
 from ..expressions import choice_of, collect, element_bytes, loads, parts
 from ..index_grid import Grid, Unknown, chunks
 from ..memoise import memoise_by_structure
-from ..stores import Store, stores
+from ..stores import Store, leaves, stores
 from .kept_elements import kept_shift
 from .ordered_elements import end_shift
 
@@ -79,7 +79,7 @@ class _Kernel:
     def __init__(self, body: Stmt, operands: list[Var], results: list[Var], found: list[Store]):
         self.body, self.operands, self.results, self.stores = body, operands, results, found
         self.loads = [(store, load) for store in found for load in masked_loads(store)]
-        self.steering = [load for store in found for load in _steering(store)]
+        self.steering = [load for store in found for load in store.steering]
         # one walk of the whole body rules addresses out for all its stores: unrolled kernels have thousands
         self.opaque = takes_addresses(body) and any(takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
@@ -153,12 +153,6 @@ class _Kernel:
 _Load = tuple[TensorLoad, tuple]
 
 
-def _steering(store: Store) -> Iterator[TensorLoad]:
-    """Yield the loads that decide the address of a store, or whether it runs."""
-    for expr in (*store.indices, *(condition for condition, _ in store.masks)):
-        yield from loads(expr)
-
-
 def masked_loads(store: Store) -> list[_Load]:
     """List the loads of a store's value, each with the masks it is evaluated under."""
     if any(map(choice_of, collect(store.value, Select, Call))):
@@ -181,14 +175,10 @@ def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
 
 
 def _only_copies(store: Store) -> bool:
-    def copies(expr: object) -> bool:
-        choice = choice_of(expr)
-        if choice is None:
-            return isinstance(expr, TensorLoad)
-        condition, *values = choice
-        return not loads(condition) and all(map(copies, values))
-
-    return copies(store.value) and next(_steering(store), None) is None
+    chosen = list(leaves(store.value, store.masks))
+    conditions = (condition for _, masks in chosen for condition, _ in masks)
+    plain = not any(map(loads, (*store.indices, *conditions)))
+    return plain and all(isinstance(each, TensorLoad) for each, _ in chosen)
 
 
 def takes_address(store: Store) -> bool:

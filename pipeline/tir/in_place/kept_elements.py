@@ -12,9 +12,8 @@ import numpy as np
 from tvm.ir import TensorLoad, Var
 from tvm.tirx import FloatImm, IntImm
 
-from ..expressions import choice_of
 from ..index_grid import Mask, Unknown, chunks
-from ..stores import Store
+from ..stores import Store, leaves
 
 
 def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | None:
@@ -28,7 +27,7 @@ def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | Non
     ):
         return None
     copies = [
-        (store, leaf) for store in found if store.buffer.same_as(result) for leaf in _leaves(store.value, store.masks)
+        (store, leaf) for store in found if store.buffer.same_as(result) for leaf in leaves(store.value, store.masks)
     ]
     if not all(isinstance(each, (TensorLoad, IntImm, FloatImm)) for _, (each, _) in copies):
         return None
@@ -54,17 +53,6 @@ def commonest_kept(sources: np.ndarray, shifts: np.ndarray) -> int | None:
     kept = np.zeros(numbers.max() + 1, bool)
     kept[numbers[stays]] = True
     return shift if kept[numbers[~stays]].all() else None
-
-
-def _leaves(value: object, masks: tuple[Mask, ...]) -> Iterator[tuple[object, tuple[Mask, ...]]]:
-    """Yield the values that choices select from, each with the masks it is selected under."""
-    choice = choice_of(value)
-    if choice is None:
-        yield value, masks
-        return
-    condition, then, other = choice
-    yield from _leaves(then, (*masks, (condition, True)))
-    yield from _leaves(other, (*masks, (condition, False)))
 
 
 def _moves(store: Store, load: TensorLoad, masks: tuple[Mask, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -9,6 +9,7 @@ LLVM moves what `c` does not change out of the inner loop. Sums add the same pro
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import prod
 
 import tvm_ffi
 from tvm import tirx
@@ -18,7 +19,7 @@ from tvm.tirx import Add, BufferStore, FloorDiv, FloorMod, For, IfThenElse, Prim
 from tvm.tirx.analysis import undefined_vars
 
 from ....tir.expressions import collect
-from ....tir.loop_nests import in_loops, nested, serial_loops
+from ....tir.loop_nests import in_loops, nest_loops, nested
 from ....tir.rolled_loops import MOST_PLACES, has_serial_loop, rolled
 from ....tir.switches import switchable
 
@@ -34,7 +35,7 @@ def hoist_places(kernel: PrimFunc) -> PrimFunc:
     """
 
     def ordered(loop: For) -> For:
-        nest, body = serial_loops(loop)
+        nest, body = nest_loops(loop, serial=True)
         if len(nest) < 2 or has_serial_loop(body):
             return loop
         if not _only_sums(body, nest):
@@ -59,11 +60,9 @@ def hoist_places(kernel: PrimFunc) -> PrimFunc:
 def _count(nest: Sequence[For], used: Collection[Var]) -> int:
     """Count the values of an expression of such variables in all steps of a nest's innermost loop."""
     inner = next((each for each in reversed(nest) if int(each.extent) > 1), nest[-1])
-    count, body = int(inner.extent) if inner.loop_var in used else 1, nest[-1].body
-    while isinstance(body, For):
-        count *= int(body.extent) if int(body.kind) == _UNROLLED and body.loop_var in used else 1
-        body = body.body
-    return count
+    inside, _ = nest_loops(nest[-1].body)
+    counted = [inner, *(each for each in inside if int(each.kind) == _UNROLLED)]
+    return prod(int(each.extent) for each in counted if each.loop_var in used)
 
 
 def _used(expr: Expr, stmt: Stmt) -> set[Var]:

@@ -9,6 +9,7 @@ acc[0][v] += acc[1][v]; acc[0][v] += acc[2][v]; acc[0][v] += acc[3][v]
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import tvm_ffi
 from tvm import tirx
@@ -18,7 +19,7 @@ from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
 from ....tir.expressions import COMBINED, is_true, loads, reads, replaced
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import element_of, int64, move_accesses, renewed, reshaped, with_fields
+from ....tir.loop_nests import element_of, int64, move_accesses, nest_loops, renewed, reshaped, with_fields
 from ....tir.switches import switchable
 from .tile_size import IN_FLIGHT
 
@@ -132,8 +133,7 @@ def _sums(part: Stmt) -> bool:
 
 def _block(nest: Stmt) -> SBlock:
     """Return the block of a nest of loops. Raises Unknown for another form."""
-    while isinstance(nest, For):
-        nest = nest.body
+    _, nest = nest_loops(nest)
     if not isinstance(nest, SBlockRealize) or not is_true(nest.predicate):
         raise Unknown("a part is not a nest of loops around one block")
     block = nest.block
@@ -144,10 +144,7 @@ def _block(nest: Stmt) -> SBlock:
 
 def _iterations(nest: Stmt) -> int:
     """Count the terms of a sum within one iteration of its first loop."""
-    count = 1
-    while isinstance(nest, For):
-        if not isinstance(nest.extent, IntImm):
-            raise Unknown("a loop has no constant extent")
-        count *= int(nest.extent) if int(nest.kind) == _SERIAL else 1
-        nest = nest.body
-    return count
+    loops, _ = nest_loops(nest)
+    if not all(isinstance(loop.extent, IntImm) for loop in loops):
+        raise Unknown("a loop has no constant extent")
+    return prod(int(loop.extent) for loop in loops if int(loop.kind) == _SERIAL)

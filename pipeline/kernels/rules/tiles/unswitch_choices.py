@@ -45,7 +45,17 @@ from tvm.tirx.analysis import undefined_vars
 
 from ....tir.expressions import choice_of, collect, is_true, loads, reads, replaced, unconverted, uses, walk
 from ....tir.index_grid import GridLoop, Unknown, grid_over
-from ....tir.loop_nests import all_of, are_axes, axis_values, int64, renewed, sequence, with_fields
+from ....tir.loop_nests import (
+    all_of,
+    are_axes,
+    axis_values,
+    bounds_of,
+    int64,
+    nest_loops,
+    renewed,
+    sequence,
+    with_fields,
+)
 from ....tir.switches import switchable
 
 #: most places that get a sum of their own, and the least share of the tiles that read each throughout
@@ -61,7 +71,7 @@ _Asked = tuple[Expr, bool]
 @switchable
 def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
     """Unswitch the choices of a tiled kernel; return `kernel` itself if it has none by position."""
-    around = {loop.loop_var: int(loop.extent) for loop in collect(kernel.body, For) if _is_from_0(loop)}
+    around = _extents(collect(kernel.body, For))
 
     def unswitched(parts: SeqStmt) -> Stmt:
         first, *rest = parts.seq
@@ -108,21 +118,20 @@ class _Case:
 
 def _nest_of(nest: Stmt) -> _Nest | None:
     """Match a perfect nest whose store chooses by position."""
-    loops: dict[Var, int] = {}
-    while isinstance(nest, For):
-        if not _is_from_0(nest):
-            return None
-        loops[nest.loop_var] = int(nest.extent)
-        nest = nest.body
-    if (
-        not isinstance(nest, SBlockRealize)
-        or nest.block.init is not None
-        or not isinstance(nest.block.body, BufferStore)
-    ):
+    loops, realize = nest_loops(nest)
+    extents = _extents(loops)
+    if not isinstance(realize, SBlockRealize) or not is_true(realize.predicate) or len(extents) < len(loops):
         return None
-    if not is_true(nest.predicate) or _first_choice(nest.block.body.value) is None:
+    block = realize.block
+    if block.init is not None or not isinstance(block.body, BufferStore) or _first_choice(block.body.value) is None:
         return None
-    return _Nest(nest.block, axis_values(nest), loops)
+    return _Nest(block, axis_values(realize), extents)
+
+
+def _extents(loops: Sequence[For]) -> dict[Var, int]:
+    """Return the extents of loops that count from 0, by their variables."""
+    bounds = {loop.loop_var: bounds_of(loop) for loop in loops}
+    return {var: each[1] for var, each in bounds.items() if each is not None and not each[0]}
 
 
 def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
@@ -245,7 +254,3 @@ def _in_place(nest: Stmt, copy: _Nest, value: Expr) -> Stmt:
 def _with_body(block: SBlock, body: Stmt) -> SBlock:
     sources = dict.fromkeys(load.source for load in loads(body))
     return with_fields(block, reads=[all_of(source) for source in sources], body=body)
-
-
-def _is_from_0(loop: For) -> bool:
-    return isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) and not int(loop.min)

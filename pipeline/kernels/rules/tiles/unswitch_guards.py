@@ -21,7 +21,7 @@ from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
 from ....tir.expressions import collect, conjuncts, distinct, is_among, uses
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import nested, renewed, serial_loops
+from ....tir.loop_nests import nest_loops, nested, renewed
 from ....tir.row_window import takes_a_row, tensors_of
 from ....tir.switches import switchable
 from .unswitch_choices import throughout
@@ -45,7 +45,7 @@ def unswitch_guards(kernel: PrimFunc) -> PrimFunc:
 
 def _unswitched(nest: Stmt, first: Var) -> Stmt:
     """Unswitch a nest inside the loops that its guards depend on, if more loops are in them; else around all of it."""
-    serial, body = serial_loops(nest)
+    serial, body = nest_loops(nest, serial=True)
     loops = {loop.loop_var: int(loop.extent) for loop in collect(body, For)}
     guards = [each for each in _guards(body) if uses(each, first) and any(uses(each, var) for var in loops)]
     if not serial or not guards or collect(body, SBlockRealize):
