@@ -150,7 +150,7 @@ def test_a_pooling_of_disjoint_windows_goes_with_its_convolution_an_overlapping_
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_plan_is_no_worse_than_that_of_the_rules_by_the_same_model(spec: str):
-    from passfit.passes.graph.mapping.fusion_plan import best_plan
+    from passfit.passes.graph.mapping.fusion_plan import PlanSearch
     from passfit.passes.graph.mapping.group_cost import model_of
     from passfit.passes.graph.mapping.kernel_calls import read_calls
     from passfit.passes.graph.mapping.plan_account import GroupCost, evaluate_plan
@@ -175,7 +175,7 @@ def test_the_plan_is_no_worse_than_that_of_the_rules_by_the_same_model(spec: str
         return None if model is None else GroupCost(model.time, model.workspace, model.in_place)
 
     by_peak = "latency" not in spec
-    plan = best_plan(called.values, cost, by_peak=by_peak)
+    plan = PlanSearch(called.values, cost, by_peak=by_peak).best()
     rules = evaluate_plan(called.values, cost, existing_by_rules(module, called))
     assert rules is not None
     assert ((plan.peak, plan.time) <= (rules.peak, rules.time)) if by_peak else plan.time <= rules.time

@@ -77,9 +77,9 @@ class RegionBody:
             step = self._program.steps[stage.step]
             last += self._calls(stage, step)
             if self._waiting is not None and self._over is not None and step.writes[0] == self._over.result:
-                self._store(stage)
+                self._copy_rows(self._over.result, self._waits(), self._waiting, self._over.lag)
             for tensor in leaving.get(stage.step, ()):
-                self._keep(tensor)
+                self._copy_rows(tensor, None, self._fresh[tensor])
         self.steps += last
         places = {tensor: number for number, tensor in enumerate((*own.reads, *own.writes))}
         windows = tuple(Window(inside, places[tensor]) for tensor, inside in self._inside.items() if tensor in places)
@@ -168,23 +168,16 @@ class RegionBody:
         self.kernels[name], self.rows[name] = kernel, rows
         return Step(name, tuple(reads), tuple(writes), nodes, overlays, guard=guard)
 
-    def _store(self, stage: Stage) -> None:
-        """Store the rows of a result that waited."""
-        assert self._over is not None and self._waiting is not None
-        result = self._over.result
-        rows = RowKernel((self._waits(), self._whole(result)), stage.group, stage.extent, stage.groups, windowed=True)
-        kernel = self._copy(result, stage, whole=True)
-        guard = self._guard(stage, self._over.lag)
-        self.steps.append(self._step("store_rows", kernel, rows, guard, [self._waiting], [self._inside[result]]))
+    def _copy_rows(self, tensor: int, source: RowPlace | None, own: int, late: int = 0) -> None:
+        """Copy a group of rows of a tensor, `late` ticks after it is computed, from tensor `own` of the body to its memory.
 
-    def _keep(self, tensor: int) -> None:
-        """Copy the rows just computed of a tensor to its ring."""
+        They are in a ring at `source`, or just computed.
+        """
         stage = self._stages[tensor]
-        rows = RowKernel((None, self._whole(tensor)), stage.group, stage.extent, stage.groups, windowed=True)
-        kernel = self._copy(tensor, stage, whole=False)
-        self.steps.append(
-            self._step("keep_rows", kernel, rows, self._guard(stage), [self._fresh[tensor]], [self._inside[tensor]])
-        )
+        name = "keep_rows" if source is None else "store_rows"
+        kernel = self._copy(tensor, stage, whole=source is not None)
+        rows = RowKernel((source, self._whole(tensor)), stage.group, stage.extent, stage.groups, windowed=True)
+        self.steps.append(self._step(name, kernel, rows, self._guard(stage, late), [own], [self._inside[tensor]]))
 
     def _copy(self, tensor: int, stage: Stage, whole: bool) -> PrimFunc:
         """Build a kernel that copies the rows of a group; their source is `whole`, or they are all of it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .step_graph import StepGraph
+from .step_graph import StepGraph, members
 
 #: states looked at, at most, per state the beam keeps
 EXPANSIONS = 10_000
@@ -72,16 +72,12 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
 def _children(graph: StepGraph, state: BeamState, incumbent: int) -> list[BeamState]:
     """Return the next states with a peak below `incumbent`; only one if its step is best run at once."""
     found = []
-    ready = state.ready
-    while ready:
-        bit = ready & -ready
-        ready ^= bit
-        step = bit.bit_length() - 1
+    for step in members(state.ready):
         top = state.alive + graph.added(step, state.done)
         alive = top - graph.freed(step, state.done)
         if top >= incumbent:
             continue
-        done = state.done | bit
+        done = state.done | 1 << step
         at_once = state.done and alive <= state.alive and top <= state.peak
         child = BeamState(done, alive, max(state.peak, top), step, state)
         if at_once:

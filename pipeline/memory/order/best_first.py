@@ -11,12 +11,14 @@ forces.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import count, pairwise
+from operator import or_
 
 from .cut_points import ancestors, cut_points
-from .step_graph import StepGraph
+from .step_graph import StepGraph, members
 
 
 @dataclass(slots=True, eq=False)
@@ -126,7 +128,7 @@ class _Search:
         reached. It ends when it finds an order, when there is none, or after `share` moves.
         """
         end = max(0, self.work - share)
-        steps = _bits(segment.goal & ~segment.start)
+        steps = members(segment.goal & ~segment.start)
         ready = _union(1 << step for step in steps if not self.graph.before[step] & ~segment.start)
         first = SearchState(segment.start, ready, segment.alive, level)
         self.settle(first, segment.goal, ready, 0)
@@ -153,7 +155,7 @@ class _Search:
 
         Returns only one if it has no more alive at no higher peak: nothing is gained by putting it off.
         """
-        prices = [(step, *self.price(step, state.done)) for step in _bits(state.ready)]
+        prices = [(step, *self.price(step, state.done)) for step in members(state.ready)]
         # These free as much as they take, but raise the peak: forced moves once it has been raised.
         waiting = _union(1 << step for step, _, growth in prices if growth <= 0)
         found = []
@@ -215,17 +217,6 @@ class _Search:
         return (added if done else added + self.graph.unread), added - freed
 
 
-def _bits(steps: int) -> Iterator[int]:
-    """Yield the steps of a bit set, in order."""
-    while steps:
-        bit = steps & -steps
-        steps ^= bit
-        yield bit.bit_length() - 1
-
-
 def _union(sets: Iterable[int]) -> int:
     """Join bit sets."""
-    found = 0
-    for each in sets:
-        found |= each
-    return found
+    return reduce(or_, sets, 0)

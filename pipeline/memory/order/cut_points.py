@@ -10,19 +10,17 @@ Between two of them lies a segment: segments are ordered apart, and the peak is 
 
 from __future__ import annotations
 
-from .step_graph import StepGraph
+from functools import reduce
+from operator import or_
+
+from .step_graph import StepGraph, members
 
 
 def ancestors(graph: StepGraph) -> list[int]:
     """Return the ancestors of each step as a bit set: every order runs them before it."""
     found: list[int] = []
     for before in graph.before:  # in the given order: each step comes after its dependencies
-        everything, left = before, before
-        while left:
-            bit = left & -left
-            left ^= bit
-            everything |= found[bit.bit_length() - 1]
-        found.append(everything)
+        found.append(reduce(or_, (found[step] for step in members(before)), before))
     return found
 
 

@@ -5,7 +5,7 @@ Sets of steps are ints used as bit sets: step i is in the set if bit i is set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...errors import PlanError
@@ -92,7 +92,7 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
     held = sum(sizes[part] for part in inputs)
     floor = max((sum(sizes[part] for part in touched) for touched in touches), default=0)
     return StepGraph(
-        before=tuple(_bits(needs) for needs in before),
+        before=tuple(sum(1 << need for need in needs) for needs in before),
         after=tuple(map(tuple, after)),
         touches=tuple(touches),
         born=tuple(born),
@@ -141,8 +141,9 @@ def check_order(program: Program, order: Sequence[int]) -> None:
         done |= 1 << step
 
 
-def _bits(numbers: set[int]) -> int:
-    found = 0
-    for number in numbers:
-        found |= 1 << number
-    return found
+def members(steps: int) -> Iterator[int]:
+    """Yield the members of a bit set, in order."""
+    while steps:
+        bit = steps & -steps
+        steps ^= bit
+        yield bit.bit_length() - 1

@@ -12,7 +12,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .greedy import Box, Placement, crowding, neighbours, place
@@ -68,10 +68,11 @@ def _search(boxes: Sequence[Box], near: Sequence[Sequence[int]], height: int, wo
     """Find a placement of at most `height`; None if none exists, or the work did not suffice."""
     aside = set_aside(boxes, near, height)
     core = sorted(set(range(len(boxes))) - set(aside))
-    for turn, preorder in enumerate(PREORDERS, 1):
-        allowed = Work(work.left * turn // len(PREORDERS))
+    ranks = _preorders(boxes)
+    for turn, rank in enumerate(ranks, 1):
+        allowed = Work(work.left * turn // len(ranks))
         granted = allowed.left
-        search = Search(boxes, near, height, preorder(boxes), allowed)
+        search = Search(boxes, near, height, rank, allowed)
         try:
             if not search.solve(core):
                 return None
@@ -106,32 +107,19 @@ def set_aside(boxes: Sequence[Box], near: Sequence[Sequence[int]], height: int) 
     return found
 
 
-Preorder = Callable[[Sequence[Box]], list[int]]
-
-
-def _rank(boxes: Sequence[Box], key: Callable[[int], tuple[int, ...]]) -> list[int]:
-    rank = [0] * len(boxes)
-    for position, box in enumerate(sorted(range(len(boxes)), key=lambda b: (*key(b), b))):
-        rank[box] = position
-    return rank
-
-
-def _longest_first(boxes: Sequence[Box]) -> list[int]:
+def _preorders(boxes: Sequence[Box]) -> list[list[int]]:
+    """List ranks of boxes at one offset, of which the lowest is tried first: the most often successful ranks first."""
     crowd = crowding(boxes)
-    return _rank(boxes, lambda b: (-boxes[b].length, -boxes[b].length * boxes[b].size, -crowd[b]))
-
-
-def _most_crowded_first(boxes: Sequence[Box]) -> list[int]:
-    crowd = crowding(boxes)
-    return _rank(boxes, lambda b: (-crowd[b], -boxes[b].length * boxes[b].size, -boxes[b].length))
-
-
-def _largest_first(boxes: Sequence[Box]) -> list[int]:
-    return _rank(boxes, lambda b: (-boxes[b].size, -boxes[b].length))
-
-
-#: ranks of boxes at one offset: the lowest rank is tried first
-PREORDERS: tuple[Preorder, ...] = (_most_crowded_first, _longest_first, _largest_first)
+    by_crowd = [(-crowd[b], -box.length * box.size, -box.length) for b, box in enumerate(boxes)]
+    by_length = [(-box.length, -box.length * box.size, -crowd[b]) for b, box in enumerate(boxes)]
+    by_size = [(-box.size, -box.length) for box in boxes]
+    found = []
+    for keys in (by_crowd, by_length, by_size):
+        rank = [0] * len(boxes)
+        for position, number in enumerate(sorted(range(len(boxes)), key=keys.__getitem__)):
+            rank[number] = position
+        found.append(rank)
+    return found
 
 
 class Search:

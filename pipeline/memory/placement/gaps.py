@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .greedy import Box, Placement, neighbours, orders, promote
+from ..liveness import Lifetime
+from .greedy import Box, Placement, lowest_free, neighbours, orders, promote
 
 
 @dataclass(frozen=True)
-class BufferPart:
+class BufferPart(Lifetime):
     """Part of a buffer: `[lower, upper)` of it alive in steps `[start, end)`; in any one unit."""
 
-    start: int
-    end: int
     lower: int
     upper: int
 
@@ -67,18 +66,14 @@ def _apart(shape: Shape, other: Shape) -> Iterator[tuple[int, int]]:
     """Yield the open intervals of forbidden offset differences, `shape` minus `other`."""
     for one in shape:
         for two in other:
-            if one.start < two.end and two.start < one.end:
+            if one.overlaps(two):
                 yield two.lower - one.upper, two.upper - one.lower
 
 
 def _place(boxes: Sequence[Box], apart: Sequence[Sequence[tuple[int, int, int]]], order: Sequence[int]) -> Placement:
     offsets = [-1] * len(boxes)
     for box in order:
-        taken = sorted((offsets[n] + low, offsets[n] + high) for n, low, high in apart[box] if offsets[n] >= 0)
-        lowest = 0
-        for low, high in taken:
-            if lowest <= low:
-                break
-            lowest = max(lowest, high)
-        offsets[box] = lowest
+        offsets[box] = lowest_free(
+            (offsets[n] + low, offsets[n] + high) for n, low, high in apart[box] if offsets[n] >= 0
+        )
     return Placement(tuple(offsets), max(low + box.size for low, box in zip(offsets, boxes, strict=True)))

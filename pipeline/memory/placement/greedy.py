@@ -11,16 +11,16 @@ No single order wins on every network, so the planner takes the best of several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from ..liveness import Lifetime, sum_alive
 
 
 @dataclass(frozen=True)
-class Box:
+class Box(Lifetime):
     """Buffer to place: alive in steps `[start, end)`, of `size` in any one unit, all > 0."""
 
-    start: int
-    end: int
     size: int
 
     @property
@@ -51,15 +51,17 @@ def neighbours(boxes: Sequence[Box]) -> list[list[int]]:
 
 def loads(boxes: Sequence[Box]) -> list[int]:
     """Sum the sizes of the boxes alive at each step."""
-    change = [0] * (max((box.end for box in boxes), default=0) + 1)
-    for box in boxes:
-        change[box.start] += box.size
-        change[box.end] -= box.size
-    total, totals = 0, []
-    for delta in change[:-1]:
-        total += delta
-        totals.append(total)
-    return totals
+    return sum_alive([box.size for box in boxes], boxes, max((box.end for box in boxes), default=0))
+
+
+def lowest_free(taken: Iterable[tuple[int, int]]) -> int:
+    """Return the lowest offset, from 0 on, that lies in none of the open intervals `taken`."""
+    lowest = 0
+    for low, high in sorted(taken):
+        if lowest <= low:
+            break
+        lowest = max(lowest, high)
+    return lowest
 
 
 def crowding(boxes: Sequence[Box]) -> list[int]:

@@ -24,7 +24,7 @@ from ...program import Program
 from ...targets import Target
 from ...targets.memory import select_kind
 from ..liveness import BufferParts, aligned
-from .greedy import Box, Placement, neighbours, orders, promote
+from .greedy import Box, Placement, lowest_free, neighbours, orders, promote
 from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
 from .traffic import traffic
 
@@ -186,21 +186,9 @@ def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[i
     """Place the boxes in `order`, each in the lowest gap that no wall crosses."""
     offsets = [-1] * len(boxes)
     for box in order:
-        size, lowest, number = boxes[box].size, 0, 0
-        taken = sorted(
-            (offsets[other], offsets[other] + boxes[other].size) for other in near[box] if offsets[other] >= 0
-        )
-        while True:
-            wall = bisect_right(walls, lowest)
-            if wall < len(walls) and walls[wall] < lowest + size:
-                lowest = walls[wall]
-                continue
-            while number < len(taken) and taken[number][1] <= lowest:
-                number += 1
-            if number == len(taken) or taken[number][0] >= lowest + size:
-                break
-            lowest = taken[number][1]
-        offsets[box] = lowest
+        size, others = boxes[box].size, [each for each in near[box] if offsets[each] >= 0]
+        walled = [(wall - size, wall) for wall in walls]
+        offsets[box] = lowest_free([*walled, *((offsets[n] - size, offsets[n] + boxes[n].size) for n in others)])
     return Placement(tuple(offsets), max((low + box.size for low, box in zip(offsets, boxes, strict=True)), default=0))
 
 

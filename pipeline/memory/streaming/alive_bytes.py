@@ -18,8 +18,8 @@ class AliveBytes:
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
-        #: by first step: the bytes around the regions asked for, and those to come
-        self._known_around: dict[int, tuple[list[int], Iterator[int]]] = {}
+        #: by first step: what is known of the regions asked for, and of those to come
+        self._known_around: dict[int, tuple[list[tuple[int, int]], Iterator[tuple[int, int]]]] = {}
 
     def _lives(self) -> tuple[list[int], list[int]]:
         """Return the first step of each buffer, and the one after its last.
@@ -61,6 +61,10 @@ class AliveBytes:
 
         Buffers made and used up inside the region are left out.
         """
+        return self.bounds_around(first, end)[0]
+
+    def bounds_around(self, first: int, end: int) -> tuple[int, int]:
+        """Return the bytes around a region, and the most that it saves by a result in place of an operand."""
         if first not in self._known_around:
             self._known_around[first] = [], self._all_around(first)
         found, more = self._known_around[first]
@@ -68,17 +72,37 @@ class AliveBytes:
             found.append(next(more))
         return found[end - first - 1]
 
-    def _all_around(self, first: int) -> Iterator[int]:
-        """Yield the bytes around each region from `first`, one per end, up to the longest."""
+    def _all_around(self, first: int) -> Iterator[tuple[int, int]]:
+        """Yield the `bounds_around` of each region from `first`, one per end, up to the longest."""
         across = self._across
         outside = across[first]
         older: dict[int, int] = {}
         for size, death in self._crossing[first]:
             older[death] = older.get(death, 0) + size
         kept = outside  # of these, the bytes still alive after the region
+        operand = result = 0  # the largest that dies in the region, and the largest written there
         for end in range(first + 1, min(first + self._longest, self.count) + 1):
             kept -= older.get(end, 0)
-            yield outside + across[end] - kept
+            for size, birth in self._dying[end - 1]:
+                if birth < first and size > operand:
+                    operand = size
+            result = max(result, self._written[end - 1])
+            yield outside + across[end] - kept, min(operand, result)
+
+    @cached_property
+    def _dying(self) -> list[list[tuple[int, int]]]:
+        """Return by step the size and the birth of each buffer that it is the last to read."""
+        reads = [self.program.buffers_of(step.reads) for step in self.program.steps]
+        return [
+            [(self.sizes[each], self.births[each]) for each in buffers if self.deaths[each] == number + 1]
+            for number, buffers in enumerate(reads)
+        ]
+
+    @cached_property
+    def _written(self) -> list[int]:
+        """Return by step the size of the largest buffer it writes, inputs left out."""
+        given, writes = self.program.input_buffers(), [self.program.buffers_of(s.writes) for s in self.program.steps]
+        return [max((self.sizes[each] for each in buffers if each not in given), default=0) for buffers in writes]
 
     @cached_property
     def _crossing(self) -> list[list[tuple[int, int]]]:

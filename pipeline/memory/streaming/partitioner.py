@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ...program import Program, Splits
 from .alive_bytes import AliveBytes
-from .in_place import GROWING, IN_PLACE, Replaceable, last_uses_of
+from .in_place import GROWING, IN_PLACE, last_uses_of
 from .region import best_replacement, region_of
 from .region_builder import BRANCH, RegionBuilder, last_needs
 from .region_forms import KnownForms, RegionForms
@@ -69,7 +69,6 @@ class Partitioner(AliveBytes):
         self._known = KnownForms(alignment) if known is None else known
         #: by first step and axis: the forms of the empty region, of that with one step, and so on
         self._chains: dict[tuple[int, int], list[int]] = {}
-        self._replaceable = Replaceable(program, self.sizes, self.births, self.deaths, LONGEST)
         self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the first step no region can take in
         self._builders: dict[tuple[int, int], RegionBuilder] = {}
@@ -130,8 +129,8 @@ class Partitioner(AliveBytes):
 
     def streamed(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
-        around = self.bytes_around(first, end)
-        bound = around - self._replaceable.most(first, end)
+        around, most_saved = self.bounds_around(first, end)
+        bound = around - most_saved
         if bound > most:
             self.beyond = min(self.beyond, bound)
             return None

@@ -46,7 +46,7 @@ def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tenso
             if not left:
                 break
         else:
-            raise PlanError(f"{who} reads buffer '{name}' before anything wrote tensor {wanted}.")
+            raise PlanError(f"{who} reads buffer '{name}' before anything wrote it: tensor {wanted} is missing.")
 
 
 def _writers_of(program: Program, plan: ArenaPlan, tensor: int, within: tuple[int, int]) -> list[tuple[int, int, int]]:

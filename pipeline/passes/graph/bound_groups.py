@@ -17,6 +17,7 @@ from tvm.ir import GlobalVar, IRModule, Op, Var
 
 from .divide_groups import Computations, parts
 from .expansion_size import Expansion, expansion
+from .rules.dataflow import bindings_of
 
 #: operations of the expanded expressions of a divided kernel; the largest of the models in params.yaml has 47
 MOST_OPERATIONS = 512
@@ -90,7 +91,7 @@ def _group(module: IRModule, function: object, known: dict[GlobalVar, Expansion]
     """Return the group of a function, None unless it is fused of single-result kernel calls."""
     if not isinstance(function, relax.Function) or not function.attrs or "Primitive" not in function.attrs:
         return None
-    bindings = [binding for block in function.body.blocks for binding in block.bindings]
+    bindings = list(bindings_of(function))
     if not all(map(is_plain_call, bindings)) or function.body.body not in [binding.var for binding in bindings]:
         return None
     for binding in bindings:

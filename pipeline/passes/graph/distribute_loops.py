@@ -41,6 +41,7 @@ class DistributeLoops(ModulePass):
 
         from ...frontend.relax.loop_kernel import ITERATIONS
         from ...kernels.rewrite.distribute_loop import distribute_loop
+        from .rules.dataflow import bindings_of
         from .rules.replace_values import replace_values
 
         made = {
@@ -58,8 +59,7 @@ class DistributeLoops(ModulePass):
         callees = {var: builder.add_func(found.kernel, var.name_hint) for var, found in made.items()}
         replaced = {
             binding.var: _call(binding.value, callees[binding.value.args[0]], made[binding.value.args[0]].shapes)
-            for block in module["main"].body.blocks
-            for binding in block.bindings
+            for binding in bindings_of(module["main"])
             if isinstance(binding, relax.VarBinding)
             and isinstance(binding.value, relax.Call)
             and binding.value.args

@@ -17,6 +17,7 @@ from tvm.tirx import PrimFunc, Stmt
 
 from ...tir.mapping_types import is_injective
 from .fusion_barriers import is_kernel_call
+from .rules.dataflow import bindings_of
 
 #: TVM's OpPatternKind: element-wise, a commutative reduction, and a product that element-wise kernels may follow
 ELEMENT_WISE, REDUCTION, PRODUCT = 0, 3, 4
@@ -46,8 +47,7 @@ def mark_fusible_reductions(module: IRModule, *, windows_only: bool) -> IRModule
 def _behind_products(module: IRModule) -> Iterator[GlobalVar]:
     """Yield the kernels called on a product, directly or behind element-wise kernels."""
     products: set[Var] = set()
-    bindings = [binding for block in module["main"].body.blocks for binding in block.bindings]
-    for binding in bindings:
+    for binding in bindings_of(module["main"]):
         if not is_kernel_call(binding.value):
             continue
         kernel, operands = binding.value.args[:2]

@@ -14,6 +14,7 @@ from tvm.ir import GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
 from ...errors import SequenceError
+from .rules.dataflow import bindings_of
 
 #: TVM's OpPatternKind of kernels that are never fused
 OPAQUE = 8
@@ -50,11 +51,10 @@ def kernel_calls(function: relax.Function) -> Iterator[relax.Call]:
 
 def _calls(function: relax.Function) -> Iterator[tuple[relax.Var, relax.Call]]:
     """Yield calls of kernels and of functions, each with its variable."""
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            call = binding.value
-            if isinstance(call, relax.Call) and (is_kernel_call(call) or isinstance(call.op, GlobalVar)):
-                yield binding.var, call
+    for binding in bindings_of(function):
+        call = binding.value
+        if isinstance(call, relax.Call) and (is_kernel_call(call) or isinstance(call.op, GlobalVar)):
+            yield binding.var, call
 
 
 def is_kernel_call(call: relax.Expr) -> bool:

@@ -14,6 +14,8 @@ from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
 from tvm.tirx import PrimFunc
 
+from .rules.dataflow import bindings_of
+
 Rule = Callable[[relax.BlockBuilder, relax.Call], relax.Expr]
 #: prefixes of operators with rules that read values of tensors: never memoised
 _CURIOUS = ("relax.vision.",)
@@ -52,8 +54,7 @@ def memoised_rules(module: IRModule, own: Mapping[str, Rule] = {}) -> dict[str, 
     """Return a memoising rule for each operator called by `main`, for LegalizeOps; `own` go before TVM's."""
     operators = {
         binding.value.op
-        for block in module["main"].body.blocks
-        for binding in block.bindings
+        for binding in bindings_of(module["main"])
         if isinstance(binding.value, relax.Call) and isinstance(binding.value.op, Op)
     }
     rules = {str(each.name): own.get(str(each.name)) or each.get_attr("FLegalize") for each in operators}

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from passfit.memory import ALIGNMENT
 from passfit.memory.streaming.alive_bytes import AliveBytes
-from passfit.memory.streaming.in_place import Replaceable
 from passfit.program import Program
 
 from ...strategies import programs
@@ -27,7 +26,6 @@ def test_the_bytes_around_a_region_are_those_it_does_not_make_and_use_up(program
 @given(programs(), st.integers(1, 12))
 def test_a_result_replaces_at_most_the_largest_operand_that_dies(program: Program, longest: int) -> None:
     alive = AliveBytes(program, ALIGNMENT, longest)
-    replaceable = Replaceable(program, alive.sizes, alive.births, alive.deaths, longest)
     for first in range(alive.count):
         for end in reversed(range(first + 1, min(first + longest, alive.count) + 1)):
             steps = list(enumerate(program.steps))[first:end]
@@ -39,4 +37,4 @@ def test_a_result_replaces_at_most_the_largest_operand_that_dies(program: Progra
             ]
             written = [b for _, step in steps for b in program.buffers_of(step.writes)]
             largest = (max((alive.sizes[b] for b in buffers), default=0) for buffers in (dying, written))
-            assert replaceable.most(first, end) == min(largest)
+            assert alive.bounds_around(first, end)[1] == min(largest)

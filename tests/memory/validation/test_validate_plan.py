@@ -91,5 +91,5 @@ def test_reading_before_writing_is_refused():
 def test_an_output_nobody_writes_is_refused():
     program = chain(64, 64)
     emptied = replace(program, steps=(Step("other", (0,), ()),))
-    with pytest.raises(PlanError, match="Nothing writes output 'y'"):
-        validate_plan(emptied, plan_arena(emptied), 64)
+    with pytest.raises(PlanError, match="Output 'y' reads buffer 'b1' before anything wrote it"):
+        validate_plan(emptied, plan_arena(program), 64)

@@ -80,10 +80,17 @@ def masked(x):
     return _linear(joined, seed=3)
 
 
+def clipped(x):
+    """Build queries within bounds: an operator of single elements that the rules slice, too."""
+    query, key, value = (_by_head(_linear(x, seed=n)) for n in range(3))
+    return _linear(_attend(_emit(_op.clip(query, -1, 1)), key, value), seed=3)
+
+
 X = (1, TOKENS, WIDTH)
 FORMS = {
     "separate": (X, separate), "two at once": ((2, TOKENS, WIDTH), two_at_once), "gathered": (X, gathered),
     "split": (X, split), "tokens first": ((TOKENS, 1, WIDTH), tokens_first), "masked": (X, masked),
+    "clipped": (X, clipped),
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from ....frontend.relax.checked import CHECKED
 from ....tir import HOST
 from ....tir.expressions import dtype_bytes
 from ....tir.memoise import FoldedValues, Tensors, memoise_by_structure
+from ..rules.dataflow import bindings_of
 from .evaluate_kernel import values_of
 
 _FOLDED = FoldedValues()
@@ -43,15 +44,14 @@ def folds_more(module: IRModule) -> bool:
 def _foldable(module: IRModule, may_grow: bool) -> dict[relax.Var, relax.Expr]:
     """Collect foldable bindings in order: kernel calls on constants or folded values, and items of folded tuples."""
     found: dict[relax.Var, relax.Expr] = {}
-    for block in module["main"].body.blocks:
-        for binding in block.bindings:
-            value = binding.value
-            if isinstance(value, relax.TupleGetItem):
-                folds = value.tuple_value in found
-            else:
-                folds = _is_foldable(value, module, found, may_grow)
-            if folds:
-                found[binding.var] = value
+    for binding in bindings_of(module["main"]):
+        value = binding.value
+        if isinstance(value, relax.TupleGetItem):
+            folds = value.tuple_value in found
+        else:
+            folds = _is_foldable(value, module, found, may_grow)
+        if folds:
+            found[binding.var] = value
     return found
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
+from ..rules.dataflow import Dataflow
+from ..rules.layout.slices import Range
 from .late_projection import LateProjection
-from .restrict import AxisRange, Restriction, Whole, common_factors, shape_of
+from .slice_propagation import NotSliceable, SlicePropagation, common_factors, shape_of
 
 #: last heads with late values; the last one has late keys too
 LATE_HEADS = 2
@@ -35,44 +37,41 @@ class _Divider(relax.PyExprMutator):
     def __init__(self, module: IRModule, late: bool):
         super().__init__(module)
         self.late = LateProjection(self.builder_.emit, self.builder_.lookup_binding) if late else None
-        function = module["main"]
-        self.values = {binding.var: binding.value for block in function.body.blocks for binding in block.bindings}
+        self.graph = Dataflow(module["main"])
         self.divided = 0
-        self.restriction = Restriction(self.values, self.builder_.emit, self.visit_expr)
+        self.slices = SlicePropagation(self.graph, self.builder_.emit, self.visit_expr)
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if str(getattr(call.op, "name", "")) == "relax.matmul":
+        if self.graph.operator(call) == "relax.matmul":
             try:
                 return self._sum(call)
-            except Whole:
+            except NotSliceable:
                 pass
         return self.visit_expr_post_order(call)
 
     def _sum(self, call: relax.Call) -> relax.Expr:
         joined, weight = call.args
-        made = self.values.get(joined)
-        if not isinstance(weight, GenericConst) or len(shape_of(weight)) != 2 or not isinstance(made, relax.Call):
-            raise Whole("no product of a reshaped tensor with constants")
-        if str(getattr(made.op, "name", "")) != "relax.reshape":
-            raise Whole("no heads to join")
+        made = self.graph.call(joined, "relax.reshape")
+        if not isinstance(weight, GenericConst) or len(shape_of(weight)) != 2 or made is None:
+            raise NotSliceable("no product of joined heads with constants")
         heads = made.args[0]
         before, after = shape_of(heads), shape_of(joined)
         (group,) = (inner for inner, outer in common_factors(before, after) if len(after) - 1 in outer)
         axes = [axis for axis in group if before[axis] > 1]
         features = shape_of(weight)[0]
         if len(axes) < 2 or features != after[-1] or not self._is_product(heads):
-            raise Whole("nothing is joined")
+            raise NotSliceable("nothing is joined")
         count = before[axes[0]]
         size = features // count
         shape = (*after[:-1], size)
         parts = [
-            self._head(heads, {axes[0]: AxisRange(head, 1, drop=True)}, shape, count - 1 - head)
+            self._head(heads, Range(axes[0], head, head + 1, drop=True), shape, count - 1 - head)
             for head in range(count)
         ]
         # all products come after all heads: until then, a head takes fewer bytes than its product
         products = []
         for head, part in enumerate(parts):
-            share = self.restriction.part(weight, {0: AxisRange(head * size, size)})
+            share = self.slices.part(weight, (Range(0, head * size, (head + 1) * size),))
             products.append(self.builder_.emit(relax.op.matmul(part, share)))
         self.divided += 1
         total = products[0]
@@ -80,9 +79,9 @@ class _Divider(relax.PyExprMutator):
             total = self.builder_.emit(relax.op.add(total, product))
         return relax.op.add(total, products[-1])
 
-    def _head(self, heads: relax.Expr, place: dict[int, AxisRange], shape: tuple[int, ...], left: int) -> relax.Expr:
+    def _head(self, heads: relax.Expr, place: Range, shape: tuple[int, ...], left: int) -> relax.Expr:
         """Emit one head, as features of each token; `left` heads come after it."""
-        part = self.restriction.part(heads, place)
+        part = self.slices.part(heads, (place,))
         if self.late is not None and left < LATE_HEADS:
             later = self.late.head(part, keys=left == 0)
             part = part if later is None else later
@@ -90,8 +89,7 @@ class _Divider(relax.PyExprMutator):
 
     def _is_product(self, expr: relax.Expr) -> bool:
         """Return whether a tensor is a product of two that are computed, in another order of its axes."""
-        value = self.values.get(expr, expr)
-        name = str(getattr(getattr(value, "op", None), "name", ""))
+        value, name = self.graph.value(expr), self.graph.operator(expr)
         if name in ("relax.reshape", "relax.permute_dims"):
             return self._is_product(value.args[0])
         return name == "relax.matmul" and not any(isinstance(each, GenericConst) for each in value.args)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from tvm import relax
 from tvm.ir import GenericConst
 
-from .restrict import RESHAPES, Whole, shape_of
+from ..rules.operators import RESHAPES
+from .slice_propagation import NotSliceable, shape_of
 
 #: operators that keep a number added to a whole row the same for all of it; factors must not vary along the row
 _SCALING = ("relax.multiply", "relax.divide")
@@ -40,7 +41,7 @@ class LateProjection:
         """Emit a head with late values, and late `keys` if asked; None for one of another form."""
         try:
             return self._head(head, keys)
-        except Whole:
+        except NotSliceable:
             return None
 
     def _head(self, head: relax.Expr, keys: bool) -> relax.Expr:
@@ -49,7 +50,7 @@ class LateProjection:
         projection = self._projection(values)
         last = len(shape_of(shares)) - 1
         if int(softmax.attrs.axis) % (last + 1) != last:
-            raise Whole("no shares of rows")
+            raise NotSliceable("no shares of rows")
         if keys:
             scores = self._scores(softmax.args[0])
             shares = self._emit(relax.op.nn.softmax(scores, softmax.attrs.axis))
@@ -69,10 +70,10 @@ class LateProjection:
             if shape_of(each) == shape_of(scores) and not isinstance(each, GenericConst)
         ]
         if len(inner) != 1 or name not in _LINEAR or (inner != [0] and name == "relax.divide"):
-            raise Whole("scores of several products, or not linear in one")
+            raise NotSliceable("scores of several products, or not linear in one")
         factor = call.args[1 - inner[0]]
         if name in _SCALING and any(extent > 1 for extent in shape_of(factor)[-1:]):
-            raise Whole("a factor for each column")
+            raise NotSliceable("a factor for each column")
         args = [self._scores(each) if n == inner[0] else each for n, each in enumerate(call.args)]
         return self._emit(relax.Call(call.op, args, call.attrs, call.ty_args))
 
@@ -85,7 +86,7 @@ class LateProjection:
             else list(range(rank))[::-1]
         )
         if axes != [*range(rank - 2), rank - 1, rank - 2]:
-            raise Whole("keys in another order")
+            raise NotSliceable("keys in another order")
         data, weight, _ = self._projection(flipped.args[0])
         turned = relax.const(weight.value.numpy().T.copy(), str(weight.value.dtype))
         wide = self._emit(relax.op.matmul(queries, turned))
@@ -93,7 +94,7 @@ class LateProjection:
         return self._emit(relax.op.einsum(relax.Tuple([wide, data]), f"{batch}xz,{batch}yz->{batch}xy"))
 
     def _projection(self, expr: relax.Expr) -> Projection:
-        """Return the projection that made rows. Raises Whole."""
+        """Return the projection that made rows. Raises NotSliceable."""
         call, bias = self._call(expr), None
         shape = shape_of(expr)
         while str(call.op.name) in RESHAPES and shape_of(call.args[0])[-1:] == shape[-1:]:  # the rows stay the same
@@ -102,18 +103,18 @@ class LateProjection:
             constants = [each for each in call.args if isinstance(each, GenericConst)]
             others = [each for each in call.args if not isinstance(each, GenericConst)]
             if len(constants) != 1 or shape_of(constants[0]) != shape[-1:]:
-                raise Whole("no bias of features")
+                raise NotSliceable("no bias of features")
             (bias,), call = constants, self._call(others[0])
         if str(call.op.name) != "relax.matmul":
-            raise Whole("no projection")
+            raise NotSliceable("no projection")
         data, weight = call.args
         if not isinstance(weight, GenericConst) or len(shape_of(weight)) != 2:
-            raise Whole("no projection by constants")
+            raise NotSliceable("no projection by constants")
         rows = (*shape[:-1], shape_of(data)[-1])
         return Projection(data if shape_of(data) == rows else self._emit(relax.op.reshape(data, rows)), weight, bias)
 
     def _call(self, expr: relax.Expr, name: str = "") -> relax.Call:
         value = self._value_of(expr) if isinstance(expr, relax.Var) else expr
         if not isinstance(value, relax.Call) or (name and str(getattr(value.op, "name", "")) != name):
-            raise Whole(f"no {name or 'call'}")
+            raise NotSliceable(f"no {name or 'call'}")
         return value

@@ -10,7 +10,7 @@ from tvm import relax
 from tvm.ir import IRModule, Op
 
 from ..rules.convolution.geometry import CONVOLUTIONS, TRANSPOSED, Geometry
-from ..rules.dataflow import dtype_of, operator_of
+from ..rules.dataflow import bindings_of, dtype_of, operator_of
 from ..rules.replace_values import replace_values
 
 #: products take the dtype of their accumulator
@@ -29,13 +29,12 @@ _HALF, _SINGLE = "float16", "float32"
 def sum_halves(module: IRModule) -> IRModule:
     """Return `module` with the float16 sums of `main` in float32; the same object if it has none."""
     replaced = {}
-    for block in module["main"].body.blocks:
-        for binding in block.bindings:
-            call = getattr(binding, "value", None)
-            if isinstance(call, relax.Call) and isinstance(call.op, Op) and dtype_of(call) == _HALF:
-                wide = _wide(call)
-                if wide is not None:
-                    replaced[binding.var] = relax.op.astype(wide, _HALF)
+    for binding in bindings_of(module["main"]):
+        call = getattr(binding, "value", None)
+        if isinstance(call, relax.Call) and isinstance(call.op, Op) and dtype_of(call) == _HALF:
+            wide = _wide(call)
+            if wide is not None:
+                replaced[binding.var] = relax.op.astype(wide, _HALF)
     return replace_values(module, replaced) if replaced else module
 
 

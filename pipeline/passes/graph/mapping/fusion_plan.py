@@ -29,17 +29,6 @@ WIDTH = 96
 NARROW = 8
 
 
-def best_plan(
-    values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, others: Sequence[frozenset[int]] = ()
-) -> Plan:
-    """Find the existing values of least (ram, time), or of least (time, ram) unless `by_peak`.
-
-    A group is legal if its cost, and that of every value in it, is known. The plan is no worse than that in which
-    everything exists, and than those of `others` that are legal.
-    """
-    return PlanSearch(values, cost, by_peak=by_peak, width=width).best(others)
-
-
 #: decisions up to a value: peak, workspace and time so far, and the values that exist, as a linked list
 _Partial = tuple[int, int, float, "tuple | None"]
 #: by pending values: the decisions to compare
@@ -87,7 +76,11 @@ class PlanSearch:
         self._beams = [_Beam(each) for each in ([NARROW] if by_peak and width > NARROW else []) + [width]]
 
     def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
-        """Return the best plan; see `best_plan`."""
+        """Return the existing values of least (ram, time), or of least (time, ram) unless by peak.
+
+        A group is legal if its cost, and that of every value in it, is known. The plan is no worse than that in which
+        everything exists, and than those of `others` that are legal.
+        """
         everything = frozenset(self.sets.computed)
         found = [plan for exist in (everything, *others) if (plan := self._evaluate(exist)) is not None]
         for beam in self._beams:

@@ -15,6 +15,7 @@ from ....program.mapping import KernelAccesses, MappingType
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.mapping_types import accesses_of
 from ..bound_groups import group_function, is_plain_call
+from ..rules.dataflow import bindings_of
 from .group_cost import KernelCalls
 from .plan_account import group_of
 from .value_sets import Values
@@ -41,7 +42,7 @@ def read_calls(module: IRModule) -> CalledKernels | None:
     Those of the latest modules are kept: each is planned for ram and for latency.
     """
     main = module["main"]
-    bindings = [binding for block in main.body.blocks for binding in block.bindings]
+    bindings = list(bindings_of(main))
     if not all(isinstance(binding, relax.VarBinding) for binding in bindings):
         return None
     reader = _Reader(module)

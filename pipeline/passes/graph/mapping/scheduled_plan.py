@@ -18,6 +18,7 @@ from ....kernels.rules.rule import Speed
 from ....program.mapping import MappingType
 from ..fuse_operators import FuseOperators
 from ..fusion_barriers import groups, is_kernel_call
+from ..rules.dataflow import bindings_of
 from .fusion_plan import PlanSearch
 from .group_cost import OPERATION, UNTILED, model_of
 from .group_schedules import group_schedule, speed_alone
@@ -126,12 +127,7 @@ def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]
 @lru_cache(2)
 def _results_by_rules(module: IRModule) -> frozenset[Var]:
     """Return the results of the groups of TVM's rules; a module is planned for several objectives."""
-    variables = [
-        binding.var
-        for block in module["main"].body.blocks
-        for binding in block.bindings
-        if is_kernel_call(binding.value)
-    ]
+    variables = [binding.var for binding in bindings_of(module["main"]) if is_kernel_call(binding.value)]
     return frozenset(variables[max(members)] for members in groups(module, FuseOperators().group))
 
 

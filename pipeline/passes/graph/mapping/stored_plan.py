@@ -11,6 +11,7 @@ from tvm.tirx import PrimFunc
 from ....support.result_store import shared_store
 from ....tir.structural_key import structural_key
 from ..fusion_barriers import is_kernel_call
+from ..rules.dataflow import bindings_of
 from .kernel_calls import CalledKernels
 from .scheduled_plan import scheduled_plan
 
@@ -34,12 +35,11 @@ def plan_key(module: IRModule, called: CalledKernels, *options: object) -> str:
         var.name_hint: structural_key(each) for var, each in module.functions.items() if isinstance(each, PrimFunc)
     }
     calls: list[object] = []
-    for block in main.body.blocks:
-        for binding in block.bindings:
-            calls.append(repr(binding.var.ty))
-            if is_kernel_call(binding.value):
-                callee, operands = binding.value.args[:2]
-                calls.append((callee.name_hint, [isinstance(each, GenericConst) for each in operands.fields]))
+    for binding in bindings_of(main):
+        calls.append(repr(binding.var.ty))
+        if is_kernel_call(binding.value):
+            callee, operands = binding.value.args[:2]
+            calls.append((callee.name_hint, [isinstance(each, GenericConst) for each in operands.fields]))
     values = called.values
     dataflow = values.reads, values.nbytes, sorted(values.exist), sorted(values.outputs), sorted(called.bindings)
     hashed = tvm_ffi.structural_hash(main, map_free_vars=True, skip_tensor_content=True)

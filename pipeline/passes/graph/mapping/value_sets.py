@@ -5,10 +5,11 @@ Sets are the bits of integers. `pending` holds values that do not exist and are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from ....memory.order.step_graph import members
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ class ValueSets:
         self._later = _later(last)
         self.choice = lru_cache(_CHOICES)(self._choice)
         self._operands_of = lru_cache(_CHOICES)(self._all_operands)
-        self._bytes_of = lru_cache(_CHOICES)(lambda group: sum(values.nbytes[each] for each in bits(group)))
+        self._bytes_of = lru_cache(_CHOICES)(lambda group: sum(values.nbytes[each] for each in members(group)))
         self.ends = lru_cache(None)(self._ends)
-        self.members = lru_cache(None)(lambda group: frozenset(bits(group)))
+        self.members = lru_cache(None)(lambda group: frozenset(members(group)))
 
     def _choice(self, value: int, pending: int) -> Choice:
         """Return the consequences of the existence of `value` after earlier decisions."""
@@ -84,7 +85,7 @@ class ValueSets:
 
     def _all_operands(self, group: int) -> int:
         found = 0
-        for each in bits(group):
+        for each in members(group):
             found |= self._operands[each]
         return found
 
@@ -98,7 +99,7 @@ class ValueSets:
 
     def _ends(self, pending: int) -> tuple[int, ...]:
         """Return the groups of the pending values that no pending value reads."""
-        return tuple(self._group(each, pending) for each in bits(pending) if not self._readers[each] & pending)
+        return tuple(self._group(each, pending) for each in members(pending) if not self._readers[each] & pending)
 
 
 def _later(last: list[int]) -> list[int]:
@@ -116,11 +117,3 @@ def _later(last: list[int]) -> list[int]:
 
 #: rounds, objectives and limits of one graph follow each other
 value_sets = lru_cache(2)(ValueSets)
-
-
-def bits(number: int) -> Iterator[int]:
-    """Yield the members of a set, in order."""
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest

@@ -25,6 +25,7 @@ from ....tir.expressions import is_costly
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ..bound_groups import group_function, is_plain_call
+from ..rules.dataflow import bindings_of
 
 #: TVM's OpPatternKind of reductions that take what follows them into their kernel
 OUT_FUSIBLE = 4
@@ -52,20 +53,19 @@ def _bindings_to_repeat(module: IRModule) -> dict[Var, relax.VarBinding]:
     """Collect the bindings to compute again in each reader."""
     found: dict[Var, relax.VarBinding] = {}
     constant: set[Var] = set()
-    for block in module["main"].body.blocks:
-        for binding in block.bindings:
-            if not is_plain_call(binding) or not isinstance(module[binding.value.args[0]], PrimFunc):
-                continue
-            kernel, operands = module[binding.value.args[0]], list(binding.value.args[1].fields)
-            moved = any(each in constant for each in operands) and _is_simple(kernel)
-            whole = all(isinstance(each, GenericConst) or each in constant for each in operands)
-            if not widens(kernel) and not moved and not (whole and unpacks(kernel)):
-                continue
-            if whole:
-                constant.add(binding.var)
-            elif moved and not widens(kernel):
-                continue
-            found[binding.var] = binding
+    for binding in bindings_of(module["main"]):
+        if not is_plain_call(binding) or not isinstance(module[binding.value.args[0]], PrimFunc):
+            continue
+        kernel, operands = module[binding.value.args[0]], list(binding.value.args[1].fields)
+        moved = any(each in constant for each in operands) and _is_simple(kernel)
+        whole = all(isinstance(each, GenericConst) or each in constant for each in operands)
+        if not widens(kernel) and not moved and not (whole and unpacks(kernel)):
+            continue
+        if whole:
+            constant.add(binding.var)
+        elif moved and not widens(kernel):
+            continue
+        found[binding.var] = binding
     return found
 
 

@@ -42,9 +42,8 @@ class Dataflow:
         self._outputs: set[int] = set()
         if not isinstance(function.body, relax.SeqExpr):
             return
-        for block in function.body.blocks:
-            for binding in block.bindings:
-                self._bind(binding)
+        for binding in bindings_of(function):
+            self._bind(binding)
         self._count(function.body.body, None)
 
     def _bind(self, binding: relax.Binding) -> None:
@@ -287,6 +286,11 @@ class Dataflow:
         first = array.flat[0]
         some = array.flat[:_SAMPLE]  # weights differ here already
         return first if (some == first).all() and (array == first).all() else None
+
+
+def bindings_of(function: relax.Function) -> Iterator[relax.Binding]:
+    """Yield the bindings of a function, in order."""
+    return (binding for block in function.body.blocks for binding in block.bindings)
 
 
 def children(expr: relax.Expr) -> list[relax.Expr]:

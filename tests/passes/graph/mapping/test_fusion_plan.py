@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.passes.graph.mapping import fusion_plan
-from passfit.passes.graph.mapping.fusion_plan import PlanSearch, best_plan
+from passfit.passes.graph.mapping.fusion_plan import PlanSearch
 from passfit.passes.graph.mapping.plan_account import GroupCost, evaluate_plan, group_of
 from passfit.passes.graph.mapping.value_sets import Values, value_sets
 
@@ -66,7 +66,7 @@ def _all(values: Values, cost):
 @settings(max_examples=examples(150))
 @given(values=graphs(), cost=costs(), by_peak=st.booleans())
 def test_the_plan_is_the_best_of_all(values: Values, cost, by_peak: bool):
-    found = best_plan(values, cost, by_peak=by_peak, width=1 << 20)
+    found = PlanSearch(values, cost, by_peak=by_peak, width=1 << 20).best()
     best = min(_order(plan, by_peak) for plan in _all(values, cost))
     assert _order(found, by_peak) == best
     # time and peak are those of the plan
@@ -79,28 +79,28 @@ def test_the_plan_is_the_best_of_all(values: Values, cost, by_peak: bool):
 @given(values=graphs(), cost=costs(), by_peak=st.booleans(), width=st.integers(1, 3))
 def test_a_narrow_search_is_no_worse_than_no_fusion_or_another_plan(values: Values, cost, by_peak: bool, width: int):
     others = list(_all(values, cost))[:3]
-    found = best_plan(values, cost, by_peak=by_peak, width=width, others=[each.exist for each in others])
+    found = PlanSearch(values, cost, by_peak=by_peak, width=width).best([each.exist for each in others])
     computed = frozenset(each for each, reads in enumerate(values.reads) if reads is not None)
     unfused = evaluate_plan(values, cost, computed)
     assert unfused is not None
     assert all(_order(found, by_peak) <= _order(each, by_peak) for each in (unfused, *others))
-    assert found == best_plan(values, cost, by_peak=by_peak, width=width, others=[each.exist for each in others])
+    assert found == PlanSearch(values, cost, by_peak=by_peak, width=width).best([each.exist for each in others])
 
 
 @settings(max_examples=examples(150))
 @given(values=graphs(), cost=costs(), width=st.integers(2, 4))
 def test_a_limit_found_by_a_narrower_search_costs_nothing(values: Values, cost, width: int) -> None:
     with patch.object(fusion_plan, "NARROW", width):
-        without = best_plan(values, cost, by_peak=True, width=width)
+        without = PlanSearch(values, cost, by_peak=True, width=width).best()
     with patch.object(fusion_plan, "NARROW", 1):
-        found = best_plan(values, cost, by_peak=True, width=width)
+        found = PlanSearch(values, cost, by_peak=True, width=width).best()
     assert _order(found, True) <= _order(without, True)
 
 
 @settings(max_examples=examples(80))
 @given(values=graphs(), cost=costs(), by_peak=st.booleans())
 def test_groups_read_only_what_exists_and_form_no_circle(values: Values, cost, by_peak: bool):
-    exist = best_plan(values, cost, by_peak=by_peak).exist
+    exist = PlanSearch(values, cost, by_peak=by_peak).best().exist
     assert values.exist | values.outputs <= exist | {each for each, reads in enumerate(values.reads) if reads is None}
     for result in exist:
         group = group_of(values, exist, result)
@@ -115,14 +115,16 @@ def test_groups_read_only_what_exists_and_form_no_circle(values: Values, cost, b
 def test_a_plan_is_the_same_after_plans_by_other_costs(values: Values, cost, width: int) -> None:
     """Answers about sets are kept for a graph: they must not depend on costs or objectives."""
     value_sets.cache_clear()
-    expected = best_plan(values, cost, by_peak=True, width=width)
-    best_plan(values, lambda group: GroupCost(1.0, 0, group) if len(group) < 3 else None, by_peak=False, width=width)
-    assert best_plan(values, cost, by_peak=True, width=width) == expected
+    expected = PlanSearch(values, cost, by_peak=True, width=width).best()
+    PlanSearch(
+        values, lambda group: GroupCost(1.0, 0, group) if len(group) < 3 else None, by_peak=False, width=width
+    ).best()
+    assert PlanSearch(values, cost, by_peak=True, width=width).best() == expected
 
 
 @given(graphs(), costs())
 def test_the_bytes_and_time_of_the_search_are_those_of_its_groups(values: Values, cost) -> None:
-    found = best_plan(values, cost, by_peak=True)
+    found = PlanSearch(values, cost, by_peak=True).best()
     counted = evaluate_plan(values, cost, found.exist)
     assert counted is None or (counted.peak, counted.workspace, counted.time) == (
         found.peak,
@@ -150,8 +152,8 @@ def test_a_search_that_forgets_costs_finds_the_plan_of_a_new_one(
         return found and GroupCost(found.time + 30 * worse, found.workspace + worse, found.in_place)
 
     search = PlanSearch(values, slowed, by_peak=by_peak, width=width)
-    assert search.best() == best_plan(values, cost, by_peak=by_peak, width=width)
+    assert search.best() == PlanSearch(values, cost, by_peak=by_peak, width=width).best()
     for each in culprits:
         slow.append(frozenset(each))
         search.forget(slow[-1:])
-        assert search.best() == best_plan(values, slowed, by_peak=by_peak, width=width)
+        assert search.best() == PlanSearch(values, slowed, by_peak=by_peak, width=width).best()

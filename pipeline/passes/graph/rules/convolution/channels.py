@@ -11,6 +11,7 @@ from tvm import relax
 from ..dataflow import MOVES, Dataflow, dtype_of, operator_of, shape_of
 from ..operators import AVERAGE_POOLS, MAX_POOLS, RESHAPES
 from .constants import FLOATS, constant_of, constant_value
+from .padding import windows_meet_data
 
 
 @dataclass(frozen=True)
@@ -131,13 +132,7 @@ def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
 
 def _meets_data(call: relax.Call) -> bool:
     """Return whether no window of a maximum covers padding alone, whose value does not scale."""
-    if operator_of(call) not in MAX_POOLS:
-        return True
-    attrs = call.attrs
-    padding = [int(each) for each in attrs.padding]
-    reaches = 2 * [int(size) for size in attrs.pool_size]
-    dense = all(int(each) == 1 for each in attrs.dilation)
-    return dense and not attrs.ceil_mode and all(map(int.__lt__, padding, reaches))
+    return operator_of(call) not in MAX_POOLS or windows_meet_data(call, [int(each) for each in call.attrs.padding])
 
 
 def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels | None:

@@ -74,6 +74,8 @@ def _pad(call: Expr, padding: Padding, graph: Dataflow) -> Expr | None:
 def _pad_pooling(call: Call, padding: Padding, graph: Dataflow) -> Expr | None:
     from tvm import relax
 
+    from .padding import windows_meet_data
+
     operator, attrs = graph.operator(call), call.attrs
     layout = str(attrs.layout)
     if not layout.isalpha() or attrs.ceil_mode:
@@ -88,11 +90,8 @@ def _pad_pooling(call: Call, padding: Padding, graph: Dataflow) -> Expr | None:
         if padding.value != 0 or (any(own) and not counted):
             return None
         counted = True
-    else:
-        sizes = 2 * [int(each) for each in attrs.pool_size]
-        meets = all(map(int.__lt__, total, sizes)) and all(int(each) == 1 for each in attrs.dilation)
-        if not meets or not padding.is_below(graph):
-            return None
+    elif not windows_meet_data(call, total) or not padding.is_below(graph):
+        return None
     return getattr(relax.op.nn, operator.removeprefix("relax.nn."))(
         padding.data, pool_size=list(attrs.pool_size), strides=list(attrs.strides), padding=total,
         dilation=list(attrs.dilation), ceil_mode=False, count_include_pad=counted, layout=layout,

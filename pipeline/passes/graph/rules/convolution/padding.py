@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import relax
@@ -33,6 +34,13 @@ class Padding:
     def is_below(self, graph: Dataflow) -> bool:
         """Return whether no element of the data lies under the value around it."""
         return self.value == -math.inf or (self.value <= 0 and _is_never_negative(self.data, graph))
+
+
+def windows_meet_data(pooling: relax.Call, padding: Sequence[int]) -> bool:
+    """Return whether each window of a pooling meets data, next to so much padding."""
+    attrs = pooling.attrs
+    dense = not attrs.ceil_mode and all(int(each) == 1 for each in attrs.dilation)
+    return dense and all(map(int.__lt__, padding, 2 * [int(size) for size in attrs.pool_size]))
 
 
 def padding_of(call: relax.Call, graph: Dataflow) -> Padding | None:

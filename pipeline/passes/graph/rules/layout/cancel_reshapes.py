@@ -64,18 +64,15 @@ class _Reshapes:
     def compose(self, value: Expr, key: Shape, call: Call, graph: Dataflow) -> Expr:
         return value if graph.shape(call) == key else graph.op.reshape(value, graph.shape(call))
 
-    def through(self, call: Call, keys: Mapping[Var, Shape], graph: Dataflow) -> Shape | None:
-        read, shape = operands(call, graph), graph.shape(call)
-        if graph.operator(call) not in ELEMENTWISE or shape is None or not read:
+    def through(self, call: Call, key: Shape, graph: Dataflow) -> Shape | None:
+        shape = graph.static_shape(call)
+        if graph.operator(call) not in ELEMENTWISE or any(graph.shape(each) != shape for each in operands(call, graph)):
             return None
-        if any(each not in keys or graph.shape(each) != shape or keys[each] != keys[read[0]] for each in read):
-            return None
-        key = keys[read[0]]
         arrays = [array for each in graph.tensors(call) if (array := graph.constant(each)) is not None]
         return key if all(_undo_reshape(array, shape, key) is not None for array in arrays) else None
 
-    def compute(self, call: Call, keys: Mapping[Var, Shape], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
-        key, shape = keys[operands(call, graph)[0]], graph.static_shape(call)
+    def compute(self, call: Call, key: Shape, before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+        shape = graph.static_shape(call)
         arrays = [(graph.constant(each), each) for each in graph.tensors(call)]
         return graph.like(
             call,

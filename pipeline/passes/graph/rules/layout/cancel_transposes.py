@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..operators import ELEMENTWISE, REDUCTIONS
 from ..rule import Rule
-from .sink import operands, sink
+from .sink import sink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,14 +75,8 @@ class _Transposes:
     def compose(self, value: Expr, key: Axes, call: Call, graph: Dataflow) -> Expr:
         return _transpose(value, _compose(key, graph.axes(call)), graph)
 
-    def through(self, call: Call, keys: Mapping[Var, Axes], graph: Dataflow) -> Axes | None:
+    def through(self, call: Call, key: Axes, graph: Dataflow) -> Axes | None:
         name = graph.operator(call)
-        read = operands(call, graph)
-        if graph.shape(call) is None or not read or any(each not in keys for each in read):
-            return None
-        key = keys[read[0]]
-        if any(keys[each] != key for each in read):
-            return None
         if name in ELEMENTWISE or name == "relax.concat":
             return key if len(graph.static_shape(call)) == len(key) and _constants_fit(call, len(key), graph) else None
         if name in _SOFTMAX or name in ("relax.nn.pad", "relax.strided_slice"):
@@ -94,8 +88,8 @@ class _Transposes:
             return tuple(sorted(kept).index(axis) for axis in kept)
         return None
 
-    def compute(self, call: Call, keys: Mapping[Var, Axes], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
-        name, op, key = graph.operator(call), graph.op, keys[operands(call, graph)[0]]
+    def compute(self, call: Call, key: Axes, before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+        name, op = graph.operator(call), graph.op
         if name in ELEMENTWISE:
             return graph.like(call, [_undo_transpose(each, key, before, graph) for each in graph.tensors(call)])
         if name == "relax.concat":

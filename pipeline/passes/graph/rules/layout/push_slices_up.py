@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..operators import ELEMENTWISE
 from ..rule import Rule
 from .sliced_operands import slice_call
-from .slices import Range, along, part_of, ranges_of, slice_value
+from .slices import Range, along, part_of, ranges_of, slice_constant, slice_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,7 +211,7 @@ def _compute_slice(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object
             shared.append(expr)
         key = (graph.identity(expr), ranges)
         if key not in memo:
-            constant = _slice_constant(expr, ranges, graph)
+            constant = slice_constant(expr, ranges, graph)
             memo[key] = slice_value(expr, ranges, graph) if constant is None else constant
         return memo[key]
 
@@ -222,14 +222,3 @@ def _compute_slice(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object
             return None
         memo[key] = new
     return memo[key]
-
-
-def _slice_constant(expr: Expr, ranges: Ranges, graph: Dataflow) -> Expr | None:
-    """Return the ranges of a constant as a constant."""
-    array = graph.constant(expr)
-    if array is None:
-        return None
-    index = [slice(None)] * array.ndim
-    for each in ranges:
-        index[each.axis] = slice(each.begin, each.end, each.step)
-    return graph.const(array[tuple(index)])

@@ -29,11 +29,11 @@ class Movement(Protocol):
     def key(self, call: Call, graph: Dataflow) -> Key | None:
         """Return the key of a movement; None for any other call."""
 
-    def through(self, call: Call, keys: Mapping[Var, Key], graph: Dataflow) -> Key | None:
-        """Return the key of a call computed on operands before they are moved; None if that is not the same."""
+    def through(self, call: Call, key: Key, graph: Dataflow) -> Key | None:
+        """Return the key of a call computed on operands before they are moved by `key`; None if that is not the same."""
 
-    def compute(self, call: Call, keys: Mapping[Var, Key], before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
-        """Return the call on its operands as they were before they were moved."""
+    def compute(self, call: Call, key: Key, before: Mapping[Var, Expr], graph: Dataflow) -> Expr:
+        """Return the call on its operands as they were before they were moved by `key`."""
 
     def move(self, value: Expr, key: Key, shape: tuple[int, ...], graph: Dataflow) -> Expr:
         """Return a value of the region as it is read outside, in `shape`."""
@@ -57,7 +57,11 @@ def sink(graph: Dataflow, movement: Movement) -> dict[Var, Expr]:
         key = movement.key(call, graph)
         if key is not None:
             keys[var], sources[var] = key, call.args[0]
-        elif (key := movement.through(call, keys, graph)) is not None:
+            continue
+        moved = [keys.get(each) for each in operands(call, graph)]
+        if graph.shape(call) is None or not moved or None in moved or moved != moved[:1] * len(moved):
+            continue
+        if (key := movement.through(call, moved[0], graph)) is not None:
             keys[var], inside[var] = key, call
     found: dict[Var, Expr] = {}
     touched: set[Var] = set()
@@ -165,7 +169,9 @@ class _Region:
         for var in self.order:
             if var not in self.inside:
                 continue
-            before[var] = movement.compute(self.inside[var], self.keys, before, graph)
+            before[var] = movement.compute(
+                self.inside[var], self.keys[operands(self.inside[var], graph)[0]], before, graph
+            )
             if self._leaves(var):
                 found[var] = movement.move(before[var], self.keys[var], graph.static_shape(var), graph)
             for user in self.graph.users(var):

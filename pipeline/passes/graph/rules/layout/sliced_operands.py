@@ -24,9 +24,11 @@ _SOFTMAX = frozenset({"relax.nn.softmax", "relax.nn.log_softmax"})
 def slice_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     """Return an expression equal to the ranges `taken` of `call`; None if an element of it reads several positions.
 
-    `slice_of` returns ranges of an operand.
+    `slice_of` returns ranges of an operand. Axes are dropped through few operators.
     """
     name = graph.operator(call)
+    if name not in _DROPPING and any(each.drop for each in taken):
+        return None
     if graph.shape(call) is None or any(graph.shape(each) is None for each in graph.tensors(call)):
         return None
     if name in ELEMENTWISE:
@@ -40,14 +42,16 @@ def slice_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> 
 
 
 def _align_ranges(operand: Expr, call: Call, taken: Ranges, graph: Dataflow) -> Ranges:
-    """Return the ranges of an operand that broadcasts to the result: none along axes that it lacks or repeats."""
+    """Return the ranges of an operand that broadcasts to the result: none along axes that it lacks; dropped ones it repeats."""
     shape, whole = graph.static_shape(operand), graph.static_shape(call)
     missing = len(whole) - len(shape)
-    return tuple(
-        replace(each, axis=each.axis - missing)
-        for each in taken
-        if each.axis >= missing and shape[each.axis - missing] == whole[each.axis]
-    )
+    found = []
+    for each in taken:
+        if each.axis >= missing and shape[each.axis - missing] == whole[each.axis]:
+            found.append(replace(each, axis=each.axis - missing))
+        elif each.axis >= missing and each.drop:
+            found.append(Range(each.axis - missing, 0, 1, drop=True))
+    return tuple(found)
 
 
 def _along_other_axes(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
@@ -56,12 +60,28 @@ def _along_other_axes(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slic
     normalised = [attrs.axis] if graph.operator(call) in _SOFTMAX else attrs.axes
     if {int(axis) % rank for axis in normalised} & {each.axis for each in taken}:
         return None
-    return graph.with_arguments(call, [slice_of(call.args[0], taken), *call.args[1:]])
+    left_out = sum(each.drop and each.axis < int(normalised[0]) % rank for each in taken)
+    part = slice_of(call.args[0], taken)
+    if left_out:
+        return getattr(graph.op.nn, graph.operator(call).removeprefix("relax.nn."))(
+            part, int(attrs.axis) % rank - left_out
+        )
+    return graph.with_arguments(call, [part, *call.args[1:]])
 
 
 def _transpose(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
     axes = graph.axes(call)
-    return graph.like(call, [slice_of(call.args[0], tuple(replace(each, axis=axes[each.axis]) for each in taken))])
+    moved = tuple(replace(each, axis=axes[each.axis]) for each in taken)
+    part, dropped = slice_of(call.args[0], moved), {each.axis for each in moved if each.drop}
+    if not dropped:
+        return graph.like(call, [part])
+    left = [axis for axis in axes if axis not in dropped]
+    order = [sorted(left).index(axis) for axis in left]
+    shape = part_shape(graph.static_shape(call.args[0]), moved)
+    turned = [axis for axis in order if shape[axis] > 1]
+    if turned != sorted(turned):
+        return graph.op.permute_dims(part, order)
+    return part if order == sorted(order) else graph.op.reshape(part, [shape[axis] for axis in order])
 
 
 def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
@@ -89,7 +109,7 @@ def _broadcast_to(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) 
 def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     left, right = call.args
     shapes, rank = (graph.static_shape(left), graph.static_shape(right)), len(graph.static_shape(call))
-    if min(map(len, shapes)) < 2:
+    if min(map(len, shapes)) < 2 or any(each.drop and each.axis >= rank - 2 for each in taken):
         return None
     ranges: tuple[list[Range], list[Range]] = ([], [])
     for each in taken:
@@ -98,7 +118,11 @@ def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
             is_row_or_column = each.axis >= rank - 2
             if axis >= 0 and (each.axis == matrix if is_row_or_column else shapes[side][axis] > 1):
                 ranges[side].append(replace(each, axis=axis))
-    return graph.like(call, [slice_of(left, tuple(ranges[0])), slice_of(right, tuple(ranges[1]))])
+            elif axis >= 0 and each.drop:
+                ranges[side].append(Range(axis, 0, 1, drop=True))
+    # each row of the product needs all of the second operand: it is made first, so that the rows may be streamed
+    second = slice_of(right, tuple(ranges[1]))
+    return graph.like(call, [slice_of(left, tuple(ranges[0])), second])
 
 
 def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
@@ -192,6 +216,8 @@ def _reduction(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> 
     return graph.like(call, [slice_of(call.args[0], moved)])
 
 
+#: operators through which axes may be dropped
+_DROPPING = ELEMENTWISE | {"relax.nn.softmax", "relax.nn.log_softmax", "relax.permute_dims", "relax.matmul"}
 _RULES: dict[str, Callable[[Call, Ranges, Dataflow, Slicer], Expr | None]] = {
     "relax.permute_dims": _transpose,
     "relax.concat": _concat,

@@ -16,12 +16,16 @@ _SLICE, _SPLIT = "relax.strided_slice", "relax.split"
 
 @dataclass(frozen=True)
 class Range:
-    """Elements of an axis: from `begin`, `step` apart, `end` excluded; counted from 0, within the axis."""
+    """Elements of an axis: from `begin`, `step` apart, `end` excluded; counted from 0, within the axis.
+
+    `drop` leaves out the axis, of one element.
+    """
 
     axis: int
     begin: int
     end: int
     step: int = 1
+    drop: bool = False
 
     @property
     def extent(self) -> int:
@@ -56,10 +60,9 @@ def ranges_of(call: Call, graph: Dataflow) -> tuple[Range, ...] | None:
 
 def part_shape(shape: Sequence[int], ranges: Iterable[Range]) -> list[int]:
     """Return the shape of the part of a value that ranges take."""
-    found = list(shape)
-    for each in ranges:
-        found[each.axis] = each.extent
-    return found
+    taken = {each.axis: each for each in ranges}
+    found = [taken.get(axis, Range(axis, 0, extent)) for axis, extent in enumerate(shape)]
+    return [each.extent for each in found if not each.drop]
 
 
 def along(ranges: Iterable[Range], axis: int, extent: int) -> Range:
@@ -70,6 +73,17 @@ def along(ranges: Iterable[Range], axis: int, extent: int) -> Range:
 def _int(value: Expr) -> int | None:
     number = getattr(value, "value", None)
     return int(number) if number is not None and hasattr(number, "__int__") else None
+
+
+def slice_constant(expr: Expr, ranges: Iterable[Range], graph: Dataflow) -> Expr | None:
+    """Return the ranges of a constant as a constant; None for any other value."""
+    array = graph.constant(expr)
+    if array is None:
+        return None
+    index: list[slice | int] = [slice(None)] * array.ndim
+    for each in ranges:
+        index[each.axis] = each.begin if each.drop else slice(each.begin, each.end, each.step)
+    return graph.const(array[tuple(index)])
 
 
 def slice_value(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:

@@ -9,38 +9,32 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tvm")
 
-from passfit.passes.graph.heads.restrict import (
-    AxisRange,
-    Whole,
-    _ranges_before_reshape,
-    common_factors,
-    restricted_shape,
-)
+from passfit.passes.graph.heads.slice_propagation import NotSliceable, common_factors, ranges_before_reshape
+from passfit.passes.graph.rules.layout.slices import Range, part_shape
 
 pytestmark = pytest.mark.tvm
 
 _SHAPES = st.lists(st.sampled_from([1, 2, 2, 3, 4]), min_size=1, max_size=4)
 
 
-def cut(array: np.ndarray, ranges: dict[int, AxisRange]) -> np.ndarray:
-    at = tuple(
-        slice(None) if n not in ranges else slice(ranges[n].start, ranges[n].start + ranges[n].size)
-        for n in range(array.ndim)
-    )
-    return array[at].reshape(restricted_shape(array.shape, ranges))
+def cut(array: np.ndarray, ranges: tuple[Range, ...]) -> np.ndarray:
+    at = [slice(None)] * array.ndim
+    for each in ranges:
+        at[each.axis] = slice(each.begin, each.end)
+    return array[tuple(at)].reshape(part_shape(array.shape, ranges))
 
 
 @st.composite
-def reshapes(draw: st.DrawFn) -> tuple[list[int], list[int], dict[int, AxisRange]]:
+def reshapes(draw: st.DrawFn) -> tuple[list[int], list[int], tuple[Range, ...]]:
     """Join some neighbours of a shape's axes, part others: the shapes before and after, and ranges after."""
     common = draw(_SHAPES)
     before, after = (_joined(draw, common) for _ in range(2))
-    ranges = {}
+    ranges = []
     for axis in draw(st.sets(st.integers(0, len(after) - 1), min_size=1, max_size=2)):
         start = draw(st.integers(0, after[axis] - 1))
         count = draw(st.integers(1, after[axis] - start))
-        ranges[axis] = AxisRange(start, count, count == 1 and draw(st.booleans()))
-    return before, after, ranges
+        ranges.append(Range(axis, start, start + count, drop=count == 1 and draw(st.booleans())))
+    return before, after, tuple(ranges)
 
 
 def _joined(draw: st.DrawFn, shape: list[int]) -> list[int]:
@@ -59,8 +53,8 @@ def test_what_is_read_before_a_reshape_is_what_is_wanted_after(case):
     array = np.arange(math.prod(before)).reshape(before)
     wanted = cut(array.reshape(after), ranges)
     try:
-        found = _ranges_before_reshape(before, after, ranges)
-    except Whole:
+        found = ranges_before_reshape(before, after, ranges)
+    except NotSliceable:
         first, *_, last = [*wanted.ravel(), wanted.ravel()[-1]]
         boxes = [cut(array, box).ravel() for box in _boxes(before)]
         assert last - first + 1 != wanted.size or not any(np.array_equal(box, wanted.ravel()) for box in boxes)
@@ -71,12 +65,12 @@ def test_what_is_read_before_a_reshape_is_what_is_wanted_after(case):
 def _boxes(shape: list[int]):
     """Yield all ranges of a shape."""
     if not shape:
-        yield {}
+        yield ()
         return
     for rest in _boxes(shape[:-1]):
         for start in range(shape[-1]):
             for count in range(1, shape[-1] - start + 1):
-                yield rest | {len(shape) - 1: AxisRange(start, count)}
+                yield (*rest, Range(len(shape) - 1, start, start + count))
 
 
 @pytest.mark.parametrize(
