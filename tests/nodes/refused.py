@@ -54,7 +54,7 @@ REFUSED = frozenset(
     test_swiglu test_swiglu_alpha test_swiglu_float16 test_tensorscatter test_tensorscatter_3d
     test_tensorscatter_circular test_tfidfvectorizer_tf_batch_onlybigrams_skip0
     test_tfidfvectorizer_tf_batch_uniandbigrams_skip5 test_tfidfvectorizer_tf_onlybigrams_levelempty
-    test_training_dropout_default_mask test_unique_length_1 test_unique_sorted_with_axis
+    test_training_dropout_default_mask test_unique_sorted_with_axis
     test_unique_sorted_with_negative_axis
     """.split()
 )
