@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, ModelError
+from ..frontend.canonical.ports.apply import port_forms
 from ..memory.measured import NOT_VERIFIED
 from .compare import errors_of
 from .doubles.double_reference import DoubleReference, NoDouble
@@ -190,6 +191,12 @@ def _draw(
     failures: list[NoReference] = []
     units = _units_of(model)
     draws = InputDraws(source)
+    lengths = [form["length"]["output"] for form in port_forms(model)["outputs"].values() if "length" in form]
+
+    def is_bare(case: Case) -> bool:
+        """Return whether the data leave an output without rows, of which nothing is compared."""
+        return not all(case.expected[name].any() for name in lengths if name in case.expected)
+
     for number in chain(range(count * _TRIES), range(GENTLE, GENTLE + count * _TRIES)):
         if number == GENTLE and (certain or others):
             break
@@ -199,12 +206,12 @@ def _draw(
         except NoReference as error:  # values that an operator forbids
             failures.append(error)
             continue
-        sure = case.uncertainty <= _MARGIN * tolerance and not case.has_nan
+        sure = case.uncertainty <= _MARGIN * tolerance and not case.has_nan and not is_bare(case)
         kind = blank if case.blank else certain if sure else others
         kind.append(case)
         if len(certain) == count:
             break
-    others.sort(key=lambda case: (case.has_nan, case.uncertainty))
+    others.sort(key=lambda case: (case.has_nan, is_bare(case), case.uncertainty))
     chosen = [*certain, *others, *blank][:count]
     if not chosen:
         raise failures[0]

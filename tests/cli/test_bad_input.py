@@ -145,6 +145,14 @@ def test_a_malformed_fixed_value(refused: Refused, cnn: Path, fix: str):
     refused("compile", cnn, "--target", "x86-64", "--fix", fix, "--out", "out")
 
 
+@pytest.mark.parametrize("bound", ["boxes", "boxes=", "boxes=0", "=3", "boxes=1.5", "boxes=300"])
+def test_a_malformed_bound_and_one_of_no_result(refused: Refused, cnn: Path, bound: str):
+    said = refused("compile", cnn, "--target", "x86-64", "--bound", bound, "--out", "out")
+    assert (
+        "The data decide no length 'boxes'" if bound == "boxes=300" else "--bound boxes=300"
+    ) in said or bound in said
+
+
 @pytest.mark.parametrize(
     "budget", ["ram", "ram=", "ram=big", "ram=-1", "ram=1XiB", "rom=1MiB", "=1MiB", "ram=1e400MiB", "ram=nan"]
 )

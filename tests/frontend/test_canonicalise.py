@@ -202,9 +202,15 @@ def test_functions_of_the_model_are_inlined(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compiled_is_named_with_its_node(tmp_path: Path) -> None:
-    model = model_of([node("Unique", ["x"], ["y"], name="where")], {"x": [4]}, ["y"], dtype=TensorProto.INT64)
+    body = helper.make_graph(
+        [node("NonZero", ["h"], ["places"], name="where"), node("ReduceSum", ["places"], ["sum"], keepdims=0), node("Add", ["h", "sum"], ["after"])],
+        "body", [helper.make_tensor_value_info(name, TensorProto.INT64, [4]) for name in ("h", "row")],
+        [helper.make_tensor_value_info("after", TensorProto.INT64, [4])],
+    )  # fmt: skip
+    scan = node("Scan", ["x", "rows"], ["y"], body=body, num_scan_inputs=1)
+    model = model_of([scan], {"x": [4], "rows": [4096, 4]}, ["y"], dtype=TensorProto.INT64)
     with pytest.raises(
-        ModelError, match="Unique node 'where'. Cut the model before it: the size of its result depends"
+        ModelError, match="NonZero node 'where'. Cut the model before it: the size of its result depends"
     ):
         import_model(save(model, tmp_path))
 

@@ -40,7 +40,7 @@ REFUSED = frozenset(
     test_stft test_stft_with_window
     test_tfidfvectorizer_tf_batch_onlybigrams_skip0
     test_tfidfvectorizer_tf_batch_uniandbigrams_skip5 test_tfidfvectorizer_tf_onlybigrams_levelempty
-    test_training_dropout_default_mask test_unique_length_1 test_unique_sorted_with_axis
+    test_training_dropout_default_mask test_unique_sorted_with_axis
     test_unique_sorted_with_negative_axis
     """.split()
 )

@@ -16,7 +16,7 @@ from passfit.targets import get_target
 
 FULL = """
 models:
-  first: {source: "pypi:pack==1.0!in/wheel.onnx", shapes: {x: [1, 3, 48, 192], y: 2x5}, fix: {sr: 16000}, outputs: [y, z]}
+  first: {source: "pypi:pack==1.0!in/wheel.onnx", shapes: {x: [1, 3, 48, 192], y: 2x5}, fix: {sr: 16000}, bounds: {boxes: 300}, outputs: [y, z]}
   second: {source: models/second.onnx}
 targets:
   rpi4: {budget: {ram: 1MiB, flash: 4MiB}}
@@ -40,6 +40,7 @@ def load(tmp_path):
 def test_the_whole_form_is_read(load):
     params = load(FULL)
     assert params.models["first"].shapes == {"x": (1, 3, 48, 192), "y": (2, 5)}
+    assert params.models["first"].bounds == {"boxes": 300}
     assert params.models["first"].fix == {"sr": 16000} and params.models["first"].outputs == ("y", "z")
     assert list(params.targets) == ["rpi4", "rpi-zero2", "bare"]
     assert (params.search.evaluations, params.search.seconds, params.search.seed) == (8, 2.0, 1)
@@ -176,6 +177,7 @@ def test_sections_of_the_repos_own_stages_are_left_to_them(load):
         ("models: {a: {source: x, shapes: {x: [1, true]}}}", "models.a.shapes.x: "),
         ("models: {a: {source: x, outputs: y}}", "models.a.outputs: 'y' is not a list of names"),
         ("models: {a: {source: x, fix: {sr: {}}}}", "models.a.fix.sr: no input can be fixed to {}"),
+        ("models: {a: {source: x, bounds: {boxes: 0}}}", "models.a.bounds.boxes should be greater than 0"),
         ("targets: {rpi4: {budget: {ram: 1MX}}}", "targets.rpi4.budget.ram: '1MX' is not a size: the unit"),
         ("targets: {rpi4: {budget: {ram: 1.5}}}", "targets.rpi4.budget.ram: 1.5 is not a size"),
         ("targets: {rpi4: {budget: {ram: true}}}", "targets.rpi4.budget.ram: True is not a size"),

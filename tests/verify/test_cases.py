@@ -3,14 +3,16 @@ import signal
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
+from passfit.frontend.imported_model import load
 from passfit.verify import cases
 from passfit.verify.cases import choose_cases
+from passfit.verify.inputs import make_input
 from passfit.verify.reference import NoReference
 
-from ..models import model_of
+from ..models import model_of, run, save
 
 
 def faint_unless_patchy(limit: float):
@@ -50,6 +52,17 @@ def test_draws_without_nan_come_first():
     ]
     assert any(each.has_nan for each in everywhere)
     assert not any(each.has_nan for each in choose_cases(model, 0, 3, 1e-4))
+
+
+def test_draws_with_rows_come_first(tmp_path):
+    """Of outputs whose length the data decide, one without rows is compared in nothing."""
+    nodes = [helper.make_node("Greater", ["x", "most"], ["many"]), helper.make_node("NonZero", ["many"], ["y"])]
+    model = model_of(nodes, {"x": [3]}, ["y"], {"most": np.float32(0.8)}, dtypes={"y": TensorProto.INT64})
+    loaded = load(save(model, tmp_path))
+    drawn = [run(model, make_input(loaded.drawn_for, 0, number))[0] for number in range(8)]
+    assert any(not each.size for each in drawn[:3])
+    chosen = choose_cases(loaded.onnx, 0, 3, 1e-4, loaded.given)
+    assert all(case.expected["y_length"].item() > 0 and case.expected["y"].shape == (1, 3) for case in chosen)
 
 
 def test_a_model_that_onnx_runtimes_optimisations_break_is_compared_with_the_plain_one(monkeypatch):

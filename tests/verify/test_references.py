@@ -130,6 +130,20 @@ def test_the_first_value_that_an_import_changed_is_named(tmp_path: Path) -> None
     assert blame_import(canonical, None, 0) == ""
 
 
+def test_values_as_long_as_their_bound_are_not_blamed(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Neg", ["places"], ["inside"]),
+        helper.make_node("Abs", ["inside"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [9]}, ["y"], dtypes={"y": TensorProto.INT64})
+    imported = load(save(model, tmp_path), bounds={"places": 6})
+    assert any("inside" in node.output for node in imported.onnx.graph.node)
+    assert blame_import(imported.onnx, imported.given, 0) == ""
+    next(node for node in imported.onnx.graph.node if "inside" in node.output).op_type = "Sign"
+    assert "it changes the value 'y" in blame_import(imported.onnx, imported.given, 0)
+
+
 @pytest.mark.parametrize(
     "node, shape, opset",
     [

@@ -21,17 +21,18 @@ from ..ports.apply import Forms
 from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
 from ..shapes import static_shape
-from .choose import Chosen, choose_places, compress, non_zero
+from .choose import Chosen, choose_places, non_zero
 from .needed_rows import needed_rows
 from .open_graph import OpenGraph, Reader, mask, opened
-from .readers import READERS
+from .readers import READERS, filling
 from .suppress import Detections, Limits, suppress
+from .unique import unique
 
 if TYPE_CHECKING:
     import onnx
 
-#: operators whose data decide the length of their result
-CHOOSES = frozenset({"Compress", "NonMaxSuppression", "NonZero"})
+#: operators whose data decide the length of their result; TopK is one if its number is an input
+CHOOSES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 _LENGTH = "_length"
 
 
@@ -41,7 +42,8 @@ def bound_lengths(model: onnx.ModelProto, bounds: Mapping[str, int], forms: dict
     `bounds` lowers the bound of results by name. Outputs of such a length get another output beside them, int64 [1], called
     NAME_length, and `forms` of the ports say so. Raises ModelError for a node that cannot work on a bound.
     """
-    if not any(node.op_type in CHOOSES for node in model.graph.node):
+    graph = OpenGraph(context_of(model))
+    if not any(_chooses(node, graph) for node in model.graph.node):
         _refuse_unknown(bounds, [])
         return model
     result = deepcopy(model)
@@ -61,6 +63,12 @@ def _refuse_unknown(bounds: Mapping[str, int], known: list[str]) -> None:
             raise ModelError(f"The data decide no length '{name}'; they decide {has}.", did_you_mean(name, known))
 
 
+def _chooses(node: onnx.NodeProto, graph: OpenGraph) -> bool:
+    if node.op_type == "TopK":
+        return len(node.input) > 1 and graph.sizes_of(node.input[1]) is None
+    return node.op_type in CHOOSES
+
+
 class _Walk:
     """Nodes made so far, and what is known of their values."""
 
@@ -70,13 +78,13 @@ class _Walk:
         self.nodes: list[onnx.NodeProto] = []
         self.chosen: list[str] = []
         #: results of nodes that choose, by what they choose: exporters write x[mask], y[mask] with one NonZero each
-        self._made: dict[tuple[object, ...], str] = {}
+        self._made: dict[tuple[object, ...], list[str]] = {}
 
     def add(self, node: onnx.NodeProto, index: int) -> None:
         """Add a node, or those in its place, and the types of its results."""
         build = NodeBuilder(stem_of(node, index), self.graph.context.names)
         reader = Reader(node, self.graph, build)
-        if node.op_type in CHOOSES:
+        if _chooses(node, self.graph):
             self._choose(reader)
             return
         if any(reader.opens) or reader.has_open_shape:
@@ -144,26 +152,32 @@ class _Walk:
         for name in node.input:
             if name and self.graph.context.shape(name) is None:
                 reader.refuse(f"the shape of '{name}' is not known")
-        key = (node.op_type, *node.input, *sorted(reader.attributes.items()))
+        key = (node.op_type, *node.input, *sorted(reader.attributes.items()), tuple(map(bool, node.output)))
         if key in self._made:
-            twin = self._made[key]
-            reader.build.node("Identity", twin, result=result)
-            self.graph.extents[result] = self.graph.extents[twin]
+            for name, twin in zip(node.output, self._made[key]):
+                if name and twin:
+                    reader.build.node("Identity", twin, result=name)
+                    if twin in self.graph.extents:
+                        self.graph.extents[name] = self.graph.extents[twin]
             self._emit(reader.build, again=True)
             return
         made = _CHOICES[node.op_type](reader, self._bound)
-        if made is None:
+        if not made:
             self._emit(reader.build)
             return
         self.chosen.append(result)
-        self._made[key] = result
-        reader.build.node("Identity", made.name, result=result)
-        dtype = np.dtype(np.int64) if node.op_type != "Compress" else reader.dtype(0)
-        shape = _shape_of(reader, made)
-        types = self.graph.context.types
-        types[result] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)
-        types[made.length] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)), [1])
-        self.graph.extents[result] = opened(made)
+        self._made[key] = list(node.output)
+        types, whole = self.graph.context.types, np.dtype(np.int64)
+        for name, each in zip(node.output, made):
+            if not name:
+                continue
+            reader.build.node("Identity", each.name, result=name)
+            shapes = {name: (each.dtype, each.shape)}
+            if each.length:
+                self.graph.extents[name] = opened(each)
+                shapes[each.length] = (whole, (1,))
+            for value, (dtype, shape) in shapes.items():
+                types[value] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)
         self._emit(reader.build, typed=True)
 
     def _bound(self, reader: Reader, most: int) -> int:
@@ -179,27 +193,16 @@ class _Walk:
         return bound
 
 
-def _shape_of(reader: Reader, made: Chosen) -> list[int]:
-    """Return the shape of a choice, with its bound."""
-    if reader.node.op_type == "NonMaxSuppression":
-        return [made.bound, 3]
-    if reader.node.op_type == "NonZero":
-        return [len(reader.shape(0)), made.bound]
-    shape = list(reader.shape(0)) if "axis" in reader.attributes else [0]
-    shape[made.axis] = made.bound
-    return shape
-
-
-def _non_zero(reader: Reader, bound_of: BoundOf) -> Chosen:
+def _non_zero(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     shape = reader.shape(0)
     if not shape:
         reader.refuse("a scalar has no axes")
     data = reader.node.input[0] if reader.open(0) is None else reader.masked(0, 0)
     bound = bound_of(reader, int(np.prod(shape)))
-    return non_zero(reader.build, data, shape, reader.dtype(0), bound)
+    return [non_zero(reader.build, data, shape, reader.dtype(0), bound)]
 
 
-def _compress(reader: Reader, bound_of: BoundOf) -> Chosen | None:
+def _compress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     """Build the choice; or, of flags that are constant, the slices, whose number is known."""
     shape, flags, count = reader.shape(0), reader.node.input[1], reader.shape(1)[0]
     axis = int(reader.attributes["axis"]) % len(shape) if "axis" in reader.attributes else None
@@ -211,7 +214,7 @@ def _compress(reader: Reader, bound_of: BoundOf) -> Chosen | None:
             rows = reader.build.node("Reshape", rows, reader.build.integers(-1))
         places = reader.build.integers(*np.flatnonzero(told[:extent]).tolist())
         reader.build.node("Gather", rows, places, result=reader.node.output[0], axis=axis or 0)
-        return None
+        return []
     if data is not None and (axis != data.axis or reader.open(1) is None):
         reader.refuse("its flags are not those of the rows")
     _ = reader.open(1) is not None and reader.only
@@ -223,10 +226,14 @@ def _compress(reader: Reader, bound_of: BoundOf) -> Chosen | None:
         if count > extent:
             flags = build.node("Slice", flags, build.integers(0), build.integers(extent), build.integers(0))
         chosen[key] = choose_places(build, flags, read, bound)
-    return compress(build, reader.node.input[0], *chosen[key], axis, bound)
+    places, length = chosen[key]
+    rows = reader.node.input[0] if axis is not None else build.node("Reshape", reader.node.input[0], build.integers(-1))
+    kept = build.node("Gather", rows, places, axis=axis or 0)
+    sizes = (bound,) if axis is None else (*shape[:axis], bound, *shape[axis + 1 :])
+    return [Chosen(kept, axis or 0, length, sizes, reader.dtype(0), zero=False)]
 
 
-def _suppress(reader: Reader, bound_of: BoundOf) -> Chosen:
+def _suppress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     (batches, count, _), (_, classes, _) = reader.shape(0), reader.shape(1)
     build, names = reader.build, reader.node.input
     length = ""
@@ -250,18 +257,43 @@ def _suppress(reader: Reader, bound_of: BoundOf) -> Chosen:
     bound = bound_of(reader, most * batches * classes)
     overlap = scalar(3) or build.constant(np.zeros((), np.float32))
     centered = bool(reader.attributes.get("center_point_box", 0))
-    return suppress(
-        build,
-        Detections(names[0], names[1], batches, classes, count, centered, length),
-        Limits(overlap, scalar(4), most, value),
-        bound,
-    )
+    given = Detections(names[0], names[1], batches, classes, count, centered, length)
+    return [suppress(build, given, Limits(overlap, scalar(4), most, value), bound)]
+
+
+def _unique(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
+    shape, build, extent = reader.shape(0), reader.build, reader.open(0)
+    if len(shape) != 1 and ("axis" in reader.attributes or extent is not None):
+        reader.refuse("only whole tensors and vectors have unique elements that compile")
+    count = int(np.prod(shape, dtype=np.int64))
+    bound = bound_of(reader, count)
+    data = build.node("Reshape", reader.node.input[0], build.integers(-1))
+    if extent is not None:
+        data = reader.masked(0, filling("highest", reader.dtype(0)))
+    ordered = bool(reader.attributes.get("sorted", 1))
+    return unique(build, data, count, reader.dtype(0), bound, ordered, "" if extent is None else extent.length)
+
+
+def _top(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
+    """Build the largest along an axis, as many as an input says: no more than there are."""
+    if any(reader.opens):
+        reader.refuse("the data decide how many it selects")
+    shape, build = reader.shape(0), reader.build
+    axis = int(reader.attributes.get("axis", -1)) % len(shape)
+    bound = bound_of(reader, shape[axis])
+    copied = build.copy(reader.node)
+    copied.input[1] = build.integers(bound)
+    copied.output[:] = [build.names.new(f"{build.stem}/top_{place}") for place in range(2)]
+    length = build.node("Min", build.node("Reshape", reader.node.input[1], build.integers(1)), build.integers(bound))
+    sizes = (*shape[:axis], bound, *shape[axis + 1 :])
+    kinds = reader.dtype(0), np.dtype(np.int64)
+    return [Chosen(name, axis, length, sizes, kind, zero=False) for name, kind in zip(copied.output, kinds)]
 
 
 #: returns the bound of a node whose result has at most so many rows
 BoundOf = Callable[[Reader, int], int]
-_CHOICES: dict[str, Callable[[Reader, BoundOf], Chosen | None]] = {
-    "Compress": _compress, "NonMaxSuppression": _suppress, "NonZero": _non_zero,
+_CHOICES: dict[str, Callable[[Reader, BoundOf], list[Chosen]]] = {
+    "Compress": _compress, "NonMaxSuppression": _suppress, "NonZero": _non_zero, "TopK": _top, "Unique": _unique,
 }  # fmt: skip
 
 

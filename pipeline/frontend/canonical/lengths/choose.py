@@ -13,12 +13,16 @@ from ..node_builder import NodeBuilder
 
 
 class Chosen(NamedTuple):
-    """Result by name, with zeros behind its `length`, int64 [1]; its extent along `axis` is `bound`."""
+    """Result by name, open along `axis`: its `length`, int64 [1], is at most that of its `shape`; empty for a fixed one.
+
+    With `zero` the elements behind it are 0.
+    """
 
     name: str
     axis: int
     length: str
-    bound: int
+    shape: tuple[int, ...]
+    dtype: np.dtype = np.dtype(np.int64)
     zero: bool = True
 
 
@@ -68,11 +72,4 @@ def non_zero(build: NodeBuilder, data: str, shape: tuple[int, ...], dtype: np.dt
     count = int(np.prod(shape, dtype=np.int64))
     places, length = choose_places(build, build.node("Reshape", flags, build.integers(-1)), count, bound)
     rows = [build.node("Unsqueeze", each, build.integers(0)) for each in coordinates(build, places, shape)]
-    return Chosen(build.node("Concat", *rows, axis=0) if len(rows) > 1 else rows[0], 1, length, bound)
-
-
-def compress(build: NodeBuilder, data: str, places: str, length: str, axis: int | None, bound: int) -> Chosen:
-    """Build the slices of `data` along `axis` at the places chosen, or of its elements, flattened, without an axis."""
-    if axis is None:
-        data, axis = build.node("Reshape", data, build.integers(-1)), 0
-    return Chosen(build.node("Gather", data, places, axis=axis), axis, length, bound, zero=False)
+    return Chosen(build.node("Concat", *rows, axis=0) if len(rows) > 1 else rows[0], 1, length, (len(shape), bound))

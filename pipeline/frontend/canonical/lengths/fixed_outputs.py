@@ -27,12 +27,13 @@ _SLICED = 10
 def fix_outputs(given: onnx.ModelProto, canonical: onnx.ModelProto) -> onnx.ModelProto:
     """Return `given` with the outputs of `canonical`, its import; `given` itself where the data decide no length."""
     forms = port_forms(canonical)
-    lengths = {name: form["length"] for name, form in forms["outputs"].items() if "length" in form}
+    outputs = {value.name: value for value in canonical.graph.output}
+    lengths = {name: forms["outputs"][name]["length"] for name in outputs if "length" in forms["outputs"].get(name, {})}
     present = {value.name for value in given.graph.output}
     if all(length["output"] in present for length in lengths.values()):
         return given
     fixed = deepcopy(given)
-    names, outputs = Names(fixed.graph), {value.name: value for value in canonical.graph.output}
+    names = Names(fixed.graph)
     for name, length in lengths.items():
         shape = static_shape(outputs[name].type) or ()
         build = NodeBuilder(name, names)

@@ -189,8 +189,9 @@ class Reader:
     def refuse(self, why: str) -> NoReturn:
         """Raise the ModelError of a node that cannot read a value of open length."""
         read = [name for name in self.node.input if name in self.graph.extents or name in self.graph.sizes]
+        what = f"reads '{', '.join(read)}'" if read else "makes a result"
         raise ModelError(
-            f"The {node_title(self.node)} reads '{', '.join(read)}', whose length the data decide: {why}.",
+            f"The {node_title(self.node)} {what}, whose length the data decide: {why}.",
             "Cut the model before it (--output), and compute the rest on the host.",
         )
 
@@ -212,4 +213,4 @@ def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtyp
 
 def opened(chosen: Chosen) -> Open:
     """Return the open extent of what a choice makes."""
-    return Open(chosen.axis, chosen.length, chosen.bound, chosen.zero)
+    return Open(chosen.axis, chosen.length, chosen.shape[chosen.axis], chosen.zero)

@@ -136,7 +136,7 @@ def _reduce(fill: str = "") -> Rule:
         if extent.axis in axes:
             if not fill:
                 reader.refuse("it reduces the axis of the length")
-            reader.keep(_0=reader.masked(0, _filling(fill, reader.dtype(0))))
+            reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
             return [None]
         reader.keep()
         gone = 0 if reader.attributes.get("keepdims", 1) else sum(axis < extent.axis for axis in axes)
@@ -145,7 +145,8 @@ def _reduce(fill: str = "") -> Rule:
     return rule
 
 
-def _filling(fill: str, dtype: np.dtype) -> float:
+def filling(fill: str, dtype: np.dtype) -> float:
+    """Return 0, 1, or the lowest or highest number of a dtype."""
     if fill in "01":
         return int(fill)
     sign = -1 if fill == "lowest" else 1
@@ -215,16 +216,20 @@ def _move_axes(reader: Reader) -> list[Open | None]:
 
 
 def _best(reader: Reader) -> list[Open | None]:
-    """Select the largest along another axis, or as many of the rows as there are."""
-    extent = reader.open(0)
-    axis = int(reader.attributes.get("axis", -1)) % len(reader.shape(0))
-    if extent is None or extent.axis == axis:
-        reader.refuse("it sorts the axis of the length")
-    sizes = reader.sizes(1)
-    if any(isinstance(each, Extent) for each in sizes.flat):
-        reader.refuse("the data decide how many it selects")
-    reader.keep()
-    return [extent.along(extent.axis)] * 2
+    """Select the largest along another axis, or so many along the open one as there are at most."""
+    extent, shape, (size,) = reader.open(0), reader.shape(0), reader.sizes(1).flat
+    axis = int(reader.attributes.get("axis", -1)) % len(shape)
+    if not isinstance(size, Extent):
+        if extent is None or extent.axis == axis:
+            reader.refuse("it selects a fixed number of rows, and there may be fewer")
+        reader.keep()
+        return [extent.along(extent.axis)] * 2
+    if size.scale < 1 or size.largest > shape[axis] or (extent is not None and extent.axis != axis):
+        reader.refuse("it may select more than there are")
+    length = reader.graph.length_of(reader.build, size)
+    behind = filling("lowest" if reader.attributes.get("largest", 1) else "highest", reader.dtype(0))
+    reader.keep(**({} if extent is None else {"_0": reader.masked(0, behind)}))
+    return [Open(axis, length, size.largest)] * 2
 
 
 _OF_ELEMENTS = """

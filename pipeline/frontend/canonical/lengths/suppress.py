@@ -65,7 +65,7 @@ def suppress(build: NodeBuilder, given: Detections, limits: Limits, bound: int) 
         boxes = build.node("Where", build.node("Less", row, length), boxes, build.constant(np.asarray(0, np.int64)))
         rows = [*coordinates(build, places, shape)[:2], boxes]
     columns = [build.node("Unsqueeze", each, build.integers(1)) for each in rows]
-    return Chosen(build.node("Concat", *columns, axis=1), 0, length, min(bound, count))
+    return Chosen(build.node("Concat", *columns, axis=1), 0, length, (min(bound, count), 3))
 
 
 def _select(build: NodeBuilder, given: Detections, limits: Limits, trips: int) -> tuple[str, str]:
