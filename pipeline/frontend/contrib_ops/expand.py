@@ -58,8 +58,19 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     if next(foreign_still, None) is not None:
         return model  # refused next, and the cause of what is not known behind it
     for node, why in refused:
-        raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", advice_on(node.domain))
+        raise ModelError(
+            f"The {node_title(node)} cannot be compiled: {why}.", advice_on(node.domain, _others(model.graph, node))
+        )
     return model
+
+
+def _others(graph: onnx.GraphProto, node: onnx.NodeProto) -> list[str]:
+    """List the outputs of a sorted graph that do not need the first result of a node: of a classifier, the class."""
+    touched = {node.output[0]}
+    for each in graph.node:
+        if not touched.isdisjoint(reads(each)):
+            touched.update(each.output)
+    return [value.name for value in graph.output if value.name not in touched]
 
 
 def _known(node: onnx.NodeProto) -> bool:
