@@ -31,7 +31,9 @@ class PreparedModel(onnx.backend.base.BackendRep):
     def __init__(self, model: onnx.ModelProto):
         self._content = model.SerializeToString()
         inputs = free_inputs(model)
-        self._names = [value.name for value in inputs]
+        self.inputs = tuple(value.name for value in inputs)
+        #: the inputs whose values the latest run had to take for constants
+        self.frozen: tuple[str, ...] = ()
         #: outputs, and the dtypes of those that libraries return in wider ones
         self._results = {value.name: _narrow_dtype(value) for value in model.graph.output}
         self._libraries: dict[tuple, Built | PassfitError] = {}
@@ -56,6 +58,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
             except PassfitError as error:
                 refusals.append(error)
                 continue
+            self.frozen = frozen
             given = {name: _wide(value) for name, value in values.items() if name not in frozen}
             results = shared_worker().ask(outputs_of, built, given)
             return tuple(
@@ -66,12 +69,12 @@ class PreparedModel(onnx.backend.base.BackendRep):
     def _name_inputs(self, inputs: Any) -> dict[str, np.ndarray]:
         if isinstance(inputs, np.ndarray):
             inputs = [inputs]
-        values = inputs if isinstance(inputs, Mapping) else dict(zip(self._names, inputs, strict=False))
-        if set(values) != set(self._names) or any(
+        values = inputs if isinstance(inputs, Mapping) else dict(zip(self.inputs, inputs, strict=False))
+        if set(values) != set(self.inputs) or any(
             isinstance(value, list) or value is None for value in values.values()
         ):
             raise Unsupported("An input is missing, or is not a tensor.", "Give every input of the model.")
-        return {name: np.asarray(values[name]) for name in self._names}
+        return {name: np.asarray(values[name]) for name in self.inputs}
 
     def _library(self, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, np.ndarray]) -> Built:
         frozen = tuple((name, value.dtype.name, value.shape, value.tobytes()) for name, value in fix.items())

@@ -8,7 +8,9 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
+import onnx
 import onnx.backend.test
 import pytest
 from onnx import helper
@@ -99,3 +101,25 @@ def test_a_process_that_dies_ends_one_request_only() -> None:
         assert worker.ask(os.path.basename) == "files"
     finally:
         worker.end()
+
+
+def test_inputs_that_had_to_be_frozen_are_named() -> None:
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [3]}, ["y"])
+    prepared = backend.prepare(model)
+    prepared.run([np.ones(3, np.float32)])
+    assert (prepared.inputs, prepared.frozen) == (("x",), ())
+    told = model_of(
+        [helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": [4], "s": [2]}, {"y": [2, 2]}, dtypes={"s": 7}
+    )
+    prepared = backend.prepare(told)
+    prepared.run([np.ones(4, np.float32), np.asarray([2, 2])])
+    assert prepared.frozen == ("s",)
+
+
+def test_numbers_of_few_bits_come_and_go_in_their_dtype() -> None:
+    narrow = onnx.TensorProto.BFLOAT16
+    model = model_of([helper.make_node("Add", ["x", "x"], ["y"])], {"x": [3]}, {"y": [3]}, dtype=narrow, opset=22)
+    x = np.asarray([1.5, -2, 0.1], ml_dtypes.bfloat16)
+    (y,) = backend.run_model(model, [x])
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y.astype(np.float32), (x + x).astype(np.float32))

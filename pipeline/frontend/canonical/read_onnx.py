@@ -224,12 +224,13 @@ def add_metadata(model: onnx.ModelProto, entries: Mapping[str, str]) -> None:
     helper.set_model_props(model, metadata_of(model) | dict(entries))
 
 
-def advice_on(domain: str) -> str:
-    """Return the next step for a node of a foreign domain that cannot be compiled."""
+def advice_on(domain: str, others: Iterable[str] = ()) -> str:
+    """Return the next step for a node of a foreign domain that cannot be compiled; `others` are outputs without it."""
+    names = " --output ".join(others) or "NAME"
     if domain == CLASSICAL:
         return (
             "Choose an estimator of another kind: scalers, linear models, support vectors, neural networks, trees and forests, "
-            "boosted or not, with numbers as categories and classes, or keep the probabilities alone by --output."
+            f"boosted or not, with numbers as categories and classes, or keep the probabilities alone: --output {names}."
         )
     return "Export the model with ONNX's own operators only."
 

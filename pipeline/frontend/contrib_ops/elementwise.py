@@ -78,14 +78,14 @@ def _pool(operator: str) -> Rule:
     return rule
 
 
-def _own(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def own(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build ONNX's operator of the same name, inputs and attributes."""
     build.node(node.op_type, *node.input, result=node.output[0], **attributes)
     return None
 
 
 RULES: dict[str, Rule] = {
-    "DequantizeLinear": _own,
+    "DequantizeLinear": own,
     "QLinearAdd": _binary("Add"),
     "QLinearAveragePool": _pool("AveragePool"),
     "QLinearConcat": _concat,
@@ -95,5 +95,5 @@ RULES: dict[str, Rule] = {
     "QLinearSigmoid": _unary("Sigmoid"),
     "QLinearSoftmax": _softmax,
     "QLinearWhere": _where,
-    "QuantizeLinear": _own,
+    "QuantizeLinear": own,
 }

@@ -12,14 +12,20 @@ from ..canonical.opset import OLDEST, declare_sets, raise_opset
 from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
 from ..source.keep_outputs import reads
-from . import activations, attention, classical, elementwise, encoders, fused, products, recurrent, svm, trees
+from . import activations, attention, classical, decoders, elementwise, encoders, fused, products, recurrent, svm, trees
 from .context import Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
 
 _RULES: dict[str, dict[str, Rule]] = {
-    CONTRIB: activations.RULES | attention.RULES | elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES,
+    CONTRIB: activations.RULES
+    | attention.RULES
+    | decoders.RULES
+    | elementwise.RULES
+    | fused.RULES
+    | products.RULES
+    | recurrent.RULES,
     CLASSICAL: classical.RULES | encoders.RULES | svm.RULES | trees.RULES,
 }
 #: written by ONNX Runtime's tools in ONNX's own domain, up to the set that has an operator of that name
@@ -27,7 +33,7 @@ _UNMARKED = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 31}
 #: the operator set of DequantizeLinear by blocks, and of integers other than those of 8 bits
 _OF_BLOCKS = 21
 _NEEDS_BLOCKS = frozenset({"DequantizeLinear", "MatMulNBits", "QuantizeLinear"})
-#: the operator set of LayerNormalization, and of means and norms along an input's axes
+#: the operator set of LayerNormalization and Trilu, and of means and norms along an input's axes
 _OF_NORMS = 18
 
 
@@ -44,7 +50,7 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     foreign = {node.op_type for node in all_nodes(model.graph) if _known(node)}
     if not foreign:
         return model
-    norms = any(operator.endswith(("LayerNormalization", "Normalizer")) for operator in foreign)
+    norms = any(operator.endswith(("LayerNormalization", "Normalizer", "Trilu")) for operator in foreign)
     least = _OF_BLOCKS if foreign & _NEEDS_BLOCKS else _OF_NORMS if norms else OLDEST
     if version < least:  # what vendors' operators make decides how their readers are raised
         declare_types(model)
@@ -58,8 +64,19 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     if next(foreign_still, None) is not None:
         return model  # refused next, and the cause of what is not known behind it
     for node, why in refused:
-        raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", advice_on(node.domain))
+        raise ModelError(
+            f"The {node_title(node)} cannot be compiled: {why}.", advice_on(node.domain, _others(model.graph, node))
+        )
     return model
+
+
+def _others(graph: onnx.GraphProto, node: onnx.NodeProto) -> list[str]:
+    """List the outputs of a sorted graph that do not need the first result of a node: of a classifier, the class."""
+    touched = {node.output[0]}
+    for each in graph.node:
+        if not touched.isdisjoint(reads(each)):
+            touched.update(each.output)
+    return [value.name for value in graph.output if value.name not in touched]
 
 
 def _known(node: onnx.NodeProto) -> bool:

@@ -78,6 +78,8 @@ def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     The weights come as channels × blocks × bytes, the lowest bits first; here they are length × channels of uint4 or
     uint8, so that no transposition stands between weights and product.
     """
+    from onnx import TensorProto
+
     a, packed_name, scale_name, zero_name, order, bias = inputs_of(node, 6)
     packed, scale = around.constant(packed_name), around.constant(scale_name)
     length, channels, bits, block = (int(attributes.get(key, 4)) for key in ("K", "N", "bits", "block_size"))
@@ -96,11 +98,15 @@ def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     if zeros is not None:
         numbers = _unpacked(zeros.reshape(channels, -1), bits)[:, :blocks]
     tensors = [_constant(build, np.ascontiguousarray(each.T), bits) for each in (weights, numbers)]
-    steps = build.constant(np.ascontiguousarray(scale.reshape(channels, blocks).T))
+    steps = build.constant(np.ascontiguousarray(scale.reshape(channels, blocks).T.astype(np.float32)))
     value = dequantised(build, tensors[0], steps, tensors[1], axis=0, block_size=block)
-    product = build.node("MatMul", a, value, result="" if bias else node.output[0])
+    half = around.dtype(a) == np.float16  # summed in float32, as in ONNX Runtime
+    operands = [build.node("Cast", each, to=TensorProto.FLOAT) if each and half else each for each in (a, bias)]
+    product = build.node("MatMul", operands[0], value, result="" if bias or half else node.output[0])
     if bias:
-        build.node("Add", product, bias, result=node.output[0])
+        product = build.node("Add", product, operands[1], result="" if half else node.output[0])
+    if half:
+        build.node("Cast", product, to=TensorProto.FLOAT16, result=node.output[0])
     return None
 
 

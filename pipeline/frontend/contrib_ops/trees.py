@@ -180,10 +180,9 @@ def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     used = sorted(set(attributes["class_ids"]))
     label, probabilities = node.output
     if len(labels) == 2:
-        if used != [0]:
-            return "it weighs the second of two classes, of which ONNX Runtime makes the first one's probability"
-        weights = _weights("class", [0], trees, number, attributes)
-        return _two_classes(labels, how, trees, weights, node, attributes, around, build)
+        weights = _weights("class", [0, 1] if 1 in used else [0], trees, number, attributes)
+        rule = _weighed_second if 1 in used else _two_classes
+        return rule(labels, how, trees, weights, node, attributes, around, build)
     weights = _weights("class", list(range(len(labels))), trees, number, attributes)
     base = numbers_of(attributes, "base_values")
     scores = _narrowed(_aggregated(weights, "SUM", base, trees, node.input[0], around, build), node, around, build)
@@ -214,6 +213,29 @@ def _two_classes(
         return None
     both = build.node("Concat", build.node("Neg", score), score, axis=1)
     return f"its post_transform is {how}" if how == "SOFTMAX" else transform(both, how, node.output[1], build)
+
+
+def _weighed_second(
+    labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: onnx.NodeProto, attributes: Attributes,
+    around: Surroundings, build: NodeBuilder,
+) -> str | None:  # fmt: skip
+    """Build the scores of two classes of which the second one is weighed, and chosen by its score alone.
+
+    As in ONNX Runtime, a base value is the first one's if both are weighed, and the classes are then 0 and 1, whatever their labels.
+    """
+    from onnx import TensorProto
+
+    alone, base = not weights[:, 0].any() and 0 not in attributes["class_ids"], numbers_of(attributes, "base_values")
+    if base is not None and len(base) > 1:
+        return "it has two base values beside weights of the second of two classes"
+    first = None if base is None or alone else np.array([*base, 0], base.dtype)
+    scores = _narrowed(_aggregated(weights, "SUM", first, trees, node.input[0], around, build), node, around, build)
+    second = build.node("Slice", scores, *(build.integers(each) for each in (1, 2, 1)))
+    middle = build.constant(np.asarray(0.5 if alone and weights.min() >= 0 else 0.0, np.float32))
+    above = build.node("Squeeze", build.node("Greater", second, middle), build.integers(1))
+    above = build.node("Cast", above, to=TensorProto.INT64)
+    chosen_class(above, labels if alone else [0, 1], node.output[0], build)
+    return transform(scores, how, node.output[1], build)
 
 
 RULES: dict[str, Rule] = {

@@ -42,9 +42,9 @@ def _multi_head(node: NodeView) -> Mapping[int, Constraint]:
 
 
 def _grouped(node: NodeView) -> Mapping[int, Constraint]:
-    """Take sequences as full: one length is given twice."""
-    length, past = node.size(0, 1), node.size(3, 2) or 0
-    total = float((length or 1) + (past if (length or 1) == 1 else 0))
+    """Take sequences as full: one length is given twice. A cache has the room of its input where no constant says more."""
+    known = node.constant(6)
+    total = float(known.item() if known is not None else node.size(3, 2) or node.size(0, 1) or 1)
     exact = {5: total - 1, 6: total}
     return {at: Constraint(value, value, Strength.FAILS, form=Form("exact", (value,))) for at, value in exact.items()}
 

@@ -130,6 +130,9 @@ def test_others_are_refused_with_the_estimators_there_are(tmp_path: Path, estima
 def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
     model = to_onnx(estimator.fit(X, np.array(["a", "b", "ü"])[Y]), X[:1])
     path, (_, chosen) = save(model, tmp_path), (value.name for value in model.graph.output)
+    with pytest.raises(ModelError) as refused:
+        import_model(path, ImportOptions({"X": X.shape}))
+    assert refused.value.hint.endswith(f"or keep the probabilities alone: --output {chosen}.")
     (found,) = run(import_model(path, ImportOptions({"X": X.shape}, outputs=[chosen])), {"X": X})
     expected = np.asarray([list(each.values()) for each in run(model, {"X": X})[1]], np.float32)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
@@ -165,16 +168,18 @@ def grow_trees(random: np.random.Generator, tests: list[str]) -> tuple[dict[str,
     return rows, leaves
 
 
-def ensemble(seed: int, tests: list[str], dtype: type, positive: bool, classes: int) -> onnx.ModelProto:
+def ensemble(
+    seed: int, tests: list[str], dtype: type, positive: bool, classes: int, used: tuple[int, ...] = (0,)
+) -> onnx.ModelProto:
     """Build a classifier of random trees; that of doubles has numbers that no float32 is."""
     random = np.random.default_rng(seed)
     rows, leaves = grow_trees(random, tests)
-    columns = range(classes) if classes > 2 else [0]
+    columns = range(classes) if classes > 2 else used
     given = [(tree, leaf, column, random.integers(0 if positive else -8, 9) / 8) for tree, leaf in leaves for column in columns]  # fmt: skip
     attributes = {f"nodes_{key}": values for key, values in rows.items()}
     attributes |= {f"class_{key}": values for key, values in zip(("treeids", "nodeids", "ids", "weights"), zip(*given))}
     if seed % 5 == 0:
-        attributes["base_values"] = random.integers(-2, 3, len(columns)) / 4.0
+        attributes["base_values"] = random.integers(-2, 3, len(columns) if classes > 2 else 1) / 4.0
     for name in ("nodes_values", "class_weights", "base_values"):
         if name in attributes:
             values = np.asarray(attributes.pop(name), np.float64)
@@ -199,14 +204,15 @@ def ensemble(seed: int, tests: list[str], dtype: type, positive: bool, classes: 
     st.sampled_from([np.float32, np.float64, np.int64]),
     st.booleans(),
     st.integers(2, 4),
+    st.sampled_from([(0,), (1,), (0, 1)]),
 )
-def test_random_trees_take_the_same_branches(tmp_path_factory, seed, tests, dtype, positive, classes) -> None:
+def test_random_trees_take_the_same_branches(tmp_path_factory, seed, tests, dtype, positive, classes, used) -> None:
     rows = np.random.default_rng(seed).integers(-2, 3, (20, 3)).astype(dtype)
     if dtype == np.float64:
         rows *= 1.1
     if dtype != np.int64:
         rows[::3, 1] = np.nan
-    same(ensemble(seed, tests, dtype, positive, classes), tmp_path_factory.mktemp("trees"), rows)
+    same(ensemble(seed, tests, dtype, positive, classes, used), tmp_path_factory.mktemp("trees"), rows)
 
 
 @pytest.mark.parametrize(

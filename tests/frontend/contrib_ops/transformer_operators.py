@@ -120,3 +120,51 @@ CASES |= {
     "LayerNormalization of an old set": (
         _node("LayerNormalization", "x", "g", "b", domain="", outputs=("y", "m", "i"), axis=1), {"g": _floats(3, 8), "b": _floats(3, 8)}, {"x": _floats(2, 3, 8)}),
 }  # fmt: skip
+
+
+_ROTARY = {
+    "c": np.cos(_ANGLES := np.outer(np.arange(12), [1.0, 0.3])).astype(np.float32),
+    "s": np.sin(_ANGLES).astype(np.float32),
+}
+_PLACES = np.asarray([[3, 1, 2], [0, 5, 4]])
+
+
+def _shared(
+    tokens: int,
+    past: int = 0,
+    lengths: tuple[int, ...] = (),
+    total: int | None = None,
+    packed: bool = False,
+    **attributes: Any,
+) -> Case:
+    """Return a GroupQueryAttention of four heads and two of the cache, which has room for `past` tokens; `lengths` are of all."""
+    batch = 1 if past and tokens > 1 else 2
+    lengths = lengths or (past + tokens,) * batch
+    given = {"x": _floats(batch, tokens, 128 if packed else 64)}
+    if not packed:
+        given |= {name: _floats(batch, tokens, 32) for name in "kv"}
+    if past:
+        given |= {name: _floats(batch, 2, past, 16) for name in ("pk", "pv")}
+    names = ["x", *(["", ""] if packed else "kv"), *(["pk", "pv"] if past else ["", ""]), "l", "t"]
+    constants = {"l": np.int32(lengths) - 1, "t": np.int32(total or max(lengths))}
+    if attributes.get("do_rotary"):
+        names, constants = [*names, "c", "s"], constants | {name: np.tile(table, 4) for name, table in _ROTARY.items()}
+    node = _node("GroupQueryAttention", *names, outputs=("y", "pk2", "pv2"), num_heads=4, kv_num_heads=2, **attributes)
+    return node, constants, given
+
+
+CASES |= {
+    "RotaryEmbedding": (_node("RotaryEmbedding", "x", "p", "c", "s"), {"p": _PLACES, **_ROTARY}, {"x": _floats(2, 3, 8)}),
+    "RotaryEmbedding of pairs": (_node("RotaryEmbedding", "x", "p", "c", "s", interleaved=1), {"p": _PLACES, **_ROTARY}, {"x": _floats(2, 2, 3, 4)}),
+    "RotaryEmbedding of a part, from a position on": (
+        _node("RotaryEmbedding", "x", "p", "c", "s", num_heads=2, rotary_embedding_dim=4), {"p": np.asarray([7]), **_ROTARY}, {"x": _floats(2, 3, 12)}),
+    "Inverse": (_node("Inverse", "x"), {}, {"x": _floats(3, 4, 4)}),
+    "Trilu": (_node("Trilu", "x", upper=0), {}, {"x": _floats(3, 4)}),
+    "GroupQueryAttention": _shared(5),
+    "GroupQueryAttention, packed and turned": _shared(5, packed=True, do_rotary=1),
+    "GroupQueryAttention, turned by pairs, within a cap and a window": _shared(6, do_rotary=1, rotary_interleaved=1, softcap=2.0, local_window_size=3),
+    "GroupQueryAttention with a cache that grows": _shared(1, past=5, do_rotary=1, scale=0.3),
+    "GroupQueryAttention of some tokens with a cache that grows": _shared(3, past=4),
+    "GroupQueryAttention of rows of other lengths": _shared(1, past=6, lengths=(4, 6), do_rotary=1, rotary_interleaved=1),
+    "GroupQueryAttention with a cache that is full": _shared(1, past=6, lengths=(6, 6), do_rotary=1),
+}  # fmt: skip
