@@ -31,10 +31,11 @@ SAID = {
     "weights of a negative size": "", "Tile by [4611686018427387904, 2]": "", "a long range": "Range", "names that are nothing": "",
     "two dtypes in an addition": "Add", "Softmax with axis 99": "", "Cast with dtype 99": "",
     "Gather with index 99": "from -1 to 0", "Resize by [1, 1, nan, 1]": "Resize",
+    "Conv with group of 0": "group=0, not 1 or more",
     "Softmax with a text for an axis": "'axis' of type STRING, not INT",
 }  # fmt: skip
 #: refused by TVM's importer, which takes a second to import
-BY_TVM = {"Reshape by [7, 7]": "Reshape", "Conv with group of 0": "group=0", "LRN with size 0": "LRN"}
+BY_TVM = {"Reshape by [7, 7]": "Reshape", "LRN with size 0": "LRN"}
 
 
 def refusal(refused: Callable[..., str], folder: Path, name: str) -> str:
