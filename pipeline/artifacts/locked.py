@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,14 @@ def is_recorded(place: Path, made: Mapping[str, Any]) -> bool:
         return _md5(place.read_bytes()) == made.get("md5")
     files = {path.relative_to(place).as_posix(): _md5(path.read_bytes()) for path in place.rglob("*") if path.is_file()}
     if "files" in made:  # of a remote that keeps versions
-        return files == {each.get("relpath"): each.get("md5") for each in made["files"]}
+        return files == {str(each.get("relpath")): each.get("md5") for each in map(_plain, _list(made["files"]))}
     listing = [{"md5": digest, "relpath": name} for name, digest in sorted(files.items())]
     return f"{_md5(json.dumps(listing).encode())}.dir" == made.get("md5")
 
 
 def _files(stage: object, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    listed = _plain(stage).get(kind) or ()
-    yield from ((str(each["path"]), each) for each in listed if isinstance(each, dict) and "path" in each)
+    listed = map(_plain, _list(_plain(stage).get(kind)))
+    yield from ((str(each["path"]), each) for each in listed if "path" in each)
 
 
 def _md5(content: bytes) -> str:
@@ -106,6 +106,11 @@ def _yaml(path: Path) -> object:
 
 def _table(data: object, key: str) -> Mapping[str, Any]:
     return _plain(_plain(data).get(key))
+
+
+def _list(data: object) -> Sequence[object]:
+    """Return a parsed list; an empty one for anything else."""
+    return data if isinstance(data, list) else []
 
 
 def _plain(data: object) -> Mapping[str, Any]:

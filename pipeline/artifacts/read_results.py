@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from ..data.accuracy import AccuracyReport
 from ..errors import ConfigError, PassfitError
 from ..memory import read_plan, read_report
+from ..memory.files.manifest_file import read_manifest
 from ..params.params import Params, check_targets, declared
 from ..report.fit import shorten
-from ..report.levers import read_levers
+from ..report.levers import read_levers, read_search
 from ..report.results import Capacity, Json, Pair, Result, Results
 from ..support.text_files import decode, read_text
 from ..verify.measure.run_cycles import read_cycles
@@ -72,7 +73,7 @@ def read_folder(folder: Path) -> Result:
         passes=_passes(folder / "sequence.json"),
         saved=saved,
         before=read_plan(folder / PLAN_BEFORE) if (folder / PLAN_BEFORE).is_file() else None,
-        search=_object(search),
+        search=read_search(search) if search.is_file() else None,
         front=_object(search.with_name("front.json")),
         kernels=_object(folder / KERNELS),
         cycles=read_cycles(folder),
@@ -209,8 +210,8 @@ def _passes(path: Path) -> tuple[str, ...] | None:
 
 
 def _versions(folder: Path) -> Mapping[str, str]:
-    manifest = _object(folder / "manifest.json") or {}
-    return dict(manifest.get("versions", {}))
+    file = folder / "manifest.json"
+    return dict(read_manifest(file, REMAKE).get("versions", {})) if file.is_file() else {}
 
 
 def _object(path: Path) -> Json | None:

@@ -111,7 +111,7 @@ def _recorded(out: Path) -> dict[str, str]:
     """Return the digests by name of the files in `out` that its manifest records; none without a manifest."""
     try:
         files = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["files"].items()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
     return {name: digest for name, digest in files if Path(name).name == name}
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..codegen.source.files import SOURCES
 from ..data.accuracy import AccuracyReport
 from ..frontend.source.provenance import LICENCE_FILE
+from ..memory.files.manifest_file import read_manifest
 from ..memory.footprint import FootprintReport
 from ..support.text_files import decode, read_text
 from ..targets import Target
@@ -72,6 +73,6 @@ class Facts:
 def read_facts(folder: Path, report: FootprintReport, target: Target, evaluated: AccuracyReport | None = None) -> Facts:
     """Read the facts of the result in `folder`; `report` is its footprint as it is judged. Raises ConfigError."""
     manifest, golden = folder / "manifest.json", folder / GOLDEN
-    kept = decode(dict, read_text(manifest, _REMAKE), str(manifest), _REMAKE) if manifest.is_file() else {}
+    kept = read_manifest(manifest, _REMAKE) if manifest.is_file() else {}
     vectors = decode(dict, read_text(golden, _REMAKE), str(golden), _REMAKE) if golden.is_file() else {}
     return Facts(report, target, kept, vectors, evaluated)

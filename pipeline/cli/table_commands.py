@@ -41,8 +41,8 @@ def explain(
     from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
     from ..report.front_table import remedy_lines, tradeoff_table
-    from ..report.levers import read_levers
-    from ..support.text_files import decode, json_lines, read_text
+    from ..report.levers import read_levers, read_search
+    from ..support.text_files import json_lines
     from ..verify.measure.run_cycles import read_cycles
 
     saved = read_plan(folder / "plan.json")
@@ -52,7 +52,7 @@ def explain(
         saved = read_minimalloc(saved, solution)
     place = search_file(folder)
     levers = read_levers(place, saved.plan.arena)
-    search = decode(dict, read_text(place, ""), str(place), "") if levers is not None else {}
+    search = read_search(place) if levers is not None else {}
     explained, bodies = explain_plan(saved.program, saved.plan, saved.alignment, levers), explain_bodies(saved.program)
     file = folder / "footprint.json"
     report = read_report(file) if file.is_file() else None

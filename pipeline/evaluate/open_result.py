@@ -9,9 +9,9 @@ from typing import Any
 from ..codegen.elf import archive_members, sections_of
 from ..codegen.library import Library
 from ..errors import ConfigError
+from ..memory.files.manifest_file import read_manifest
 from ..memory.files.plan_file import read_plan
 from ..program import Program
-from ..support.text_files import decode, read_text
 
 #: what to do about a folder that is none of a result
 REMAKE = "Give the folder that `passfit compile` wrote, or compile the model again."
@@ -30,8 +30,7 @@ class OpenedResult:
 
 def open_result(folder: Path) -> OpenedResult:
     """Open the library that `passfit compile` wrote to a folder. Raises ConfigError."""
-    file = folder / "manifest.json"
-    manifest = decode(dict, read_text(file, REMAKE), str(file), REMAKE)
+    manifest = read_manifest(folder / "manifest.json", REMAKE)
     name = manifest.get("io", {}).get("name")
     archive, header = folder / f"lib{name}.a", folder / f"{name}.h"
     if missing := [each for each in (archive, header) if not each.is_file()]:

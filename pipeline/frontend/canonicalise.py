@@ -26,7 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..errors import ModelError
+from ..errors import ModelError, PassfitError
 from .canonical.clean_names import (
     detach_outputs,
     name_nodes,
@@ -67,6 +67,9 @@ from .source.import_options import ImportOptions
 if TYPE_CHECKING:
     import onnx
 
+#: characters at most of what ONNX says
+_REASON = 300
+
 
 def import_model(
     path: Path,
@@ -75,9 +78,31 @@ def import_model(
     """Import the model in the file `path` in canonical form; equal arguments give equal bytes.
 
     Inputs and outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
-    next step.
+    next step. A file that is not valid ONNX is the cause of any other error.
     """
-    model = read_model(path, options)
+    try:
+        return _import_read(read_model(path, options), options)
+    except PassfitError:
+        raise
+    except Exception as error:
+        if reason := _why_invalid(read_model(path, options)):
+            raise ModelError(f"The model '{path}' is not valid ONNX: {reason}", "Export the model again.") from error
+        raise
+
+
+def _why_invalid(model: onnx.ModelProto) -> str:
+    """Return why ONNX's own checker and strict inference refuse a model, in one line; empty if they do not."""
+    import onnx.checker
+
+    del model.graph.output[:]  # the checker wants their shapes, which ONNX Runtime does without
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, RuntimeError, TypeError) as error:
+        return " ".join(str(error).split()).rstrip(".")[:_REASON] + "."
+    return ""
+
+
+def _import_read(model: onnx.ModelProto, options: ImportOptions) -> onnx.ModelProto:
     declare_sets(model)
     refuse_wrong_attributes(model)
     name_unnamed(model)

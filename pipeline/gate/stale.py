@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,13 +29,12 @@ from ..artifacts.places import (
     tuning_file,
 )
 from ..artifacts.sample_files import quantize_stage_name, settings_file
-from ..errors import ConfigError
 from ..frontend.source.import_options import ImportOptions
 from ..frontend.source.side_files import model_digest
 from ..frontend.source.source import is_package
 from ..params.params import ModelParams, Params
 from ..scaffold import check_watched
-from ..support.text_files import sorted_json
+from ..support.text_files import decode, read_text, sorted_json
 from ..targets import Target
 from ..tuning.database import read_tuning
 
@@ -167,15 +165,7 @@ def _list(section: str, changed: list[str]) -> str:
 
 def _read(file: Path) -> Table | None:
     """Read the object in a JSON file; None if there is no file. Raises ConfigError."""
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file}: not readable as JSON: {error}.", REMAKE) from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{file}: not an object.", REMAKE)
-    return data
+    return decode(dict, read_text(file, REMAKE), str(file), REMAKE) if file.exists() else None
 
 
 def _table(data: Table | None, key: str) -> Table | None:

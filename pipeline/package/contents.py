@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..frontend.source.provenance import LICENCE_FILE
 from ..image import BOARD_FILES
 from ..memory.files.footprint_file import parse_report
+from ..memory.files.manifest_file import read_manifest
 from ..memory.footprint import FootprintReport
 from ..params.params import load_params
 from ..support.digests import digest_of
@@ -78,7 +79,7 @@ def read_contents(folder: Path, repo: Path) -> Contents:
 
     Raises ConfigError for a missing, altered or malformed file, TargetError for an unknown target.
     """
-    manifest = decode(dict, read_text(folder / "manifest.json", _REMAKE), str(folder / "manifest.json"), _REMAKE)
+    manifest = read_manifest(folder / "manifest.json", _REMAKE)
     if missing := [key for key in ("model", "target", "io", "files") if key not in manifest]:
         raise ConfigError(f"'{folder / 'manifest.json'}' lacks {', '.join(missing)}.", _REMAKE)
     m = manifest["io"]["name"]

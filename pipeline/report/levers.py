@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
+from ..errors import ConfigError
 from ..search.refine.lever import Lever
+from ..search.tradeoff import Tradeoff
 from ..support.sizes import format_bytes
 from ..support.text_files import decode, read_text
 from .fit import Name, table
@@ -25,6 +28,45 @@ WORDS = {
     "chosen": "another plan, for its time or flash",
 }
 _HINT = "Run the search that writes it again."
+
+
+@dataclass(frozen=True)
+class _Worth:
+    """Types of a row of `ablation`: see `search/refine/minimise.py`."""
+
+    spec: str
+    ram: int | None
+    weights: int | None
+    kernels: int | None
+    sum: int | None
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Types of the values of search.json that readers rely on; each may be missing, and others be there."""
+
+    strategy: str = ""
+    evaluations: int = 0
+    closed: bool = False
+    ablation: tuple[_Worth, ...] = ()
+    levers: tuple[Lever, ...] = ()
+    next: str = ""
+    failures: dict[str, str] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
+    family: str = ""
+    ended_by: str = ""
+    objective: str = ""
+    tradeoff: Tradeoff | None = None
+    made_from: dict[str, Any] = field(default_factory=dict)
+
+
+def read_search(path: Path) -> dict[str, Any]:
+    """Read search.json as an object of JSON. Raises ConfigError for a malformed file."""
+    text = read_text(path, _HINT)
+    checked = decode(_Search, text, str(path), _HINT)
+    if checked.tradeoff is not None and not 0 <= checked.tradeoff.chosen < len(checked.tradeoff.points):
+        raise ConfigError(f"'{path}': tradeoff.chosen is not the number of a point.", _HINT)
+    return decode(dict, text, str(path), _HINT)
 
 
 @dataclass(frozen=True)

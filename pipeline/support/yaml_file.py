@@ -44,8 +44,8 @@ def parse_yaml(text: str, path: Path | str) -> Any:
         raise ConfigError(f"{path}:{_line(error)} {what}.", "Keep one of them.") from None
     except MarkedYAMLError as error:
         raise ConfigError(f"{path}:{_line(error)} malformed YAML: {error.problem}.", "Correct that line.") from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        # ValueError: a date or number that looks like one and is none, such as 2020-13-45
+    except (YAMLError, AssertionError, LookupError, TypeError, ValueError, RecursionError) as error:
+        # AssertionError, LookupError: a version that is none; TypeError: a list as a key; ValueError: a date or number that looks like one and is none, such as 2020-13-45
         raise ConfigError(f"{path}: malformed YAML: {error}.", "Correct it.") from None
 
 

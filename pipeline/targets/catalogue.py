@@ -119,7 +119,7 @@ def get_target(name: str, repo: Path | None = None) -> Target:
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomli.loads(path.read_text(encoding="utf-8"))
-    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomli.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TargetError(f"{path} is not valid TOML: {error}.", "Correct the file.") from error
     except OSError as error:
         raise TargetError(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error

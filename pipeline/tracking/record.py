@@ -27,6 +27,7 @@ from ..errors import PassfitError
 from ..memory.files.footprint_file import report_text
 from ..memory.footprint import FootprintReport
 from ..params.params import Params
+from ..support.text_files import decode, read_text
 from ..targets import Target
 from ..targets.catalogue import get_target
 from .metrics import MetricValue, TimedFront, figures, sample_figures
@@ -253,10 +254,7 @@ def _is_numpy_dtype(name: str) -> bool:
 
 
 def _read_json(path: Path, place: Path) -> object:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise PassfitError(f"{place}: not JSON: {error}.", REMAKE) from None
+    return decode(object, read_text(path, REMAKE), str(place), REMAKE)
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.artifacts.locked import changed_inputs, read_lock
+from passfit.artifacts.locked import altered_output, changed_inputs, read_lock
 
 DVC_YAML = """
 stages:
@@ -64,3 +64,15 @@ def test_a_repo_whose_stages_dvc_cannot_read_is_compared_by_content(repo: Path):
     assert changed(repo) == []
     (repo / "data" / "1.bin").write_bytes(b"two")
     assert changed(repo) == ["data"]
+
+
+@pytest.mark.parametrize("found", ["3", "text", "[3, {md5: a}, [b]]", "{path: 4}", "[{path: [a], files: 3}]"])
+def test_records_of_another_form_count_as_none(tmp_path: Path, found: str):
+    (tmp_path / "dvc.yaml").write_text("stages: {compile: {cmd: make}}")
+    (tmp_path / "dvc.lock").write_text(f"stages: {{compile: {{deps: {found}, outs: {found}}}, b: {found}}}")
+    lock = read_lock(tmp_path)
+    assert lock is not None and set(lock.outputs) <= {"['a']"} and set(lock.inputs) == {"compile", "b"}
+    assert altered_output(tmp_path, [Path()], lock.outputs) in (
+        None,
+        "['a'] is missing, which dvc.lock records; `dvc pull` fetches it.",
+    )

@@ -103,12 +103,40 @@ def test_a_damaged_model_is_imported_or_refused(tmp_path: Path, damage: list[tup
         import_model(path)
 
 
+@pytest.mark.parametrize("valid", [True, False])
+def test_an_error_inside_is_the_files_fault_only_if_that_is_not_valid(tmp_path: Path, monkeypatch, valid: bool) -> None:
+    def fail(_: object) -> None:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("passfit.frontend.canonicalise.rewrite", fail)
+    made = node("Relu", ["x"], ["y"]) if valid else node("Concat", ["x"], ["y"], axis=0, later=1)
+    path = save(model_of([made], {"x": [4]}, ["y"]), tmp_path)
+    with pytest.raises(IndexError if valid else ModelError, match="index" if valid else "not valid ONNX: .*later"):
+        import_model(path)
+
+
+@pytest.mark.parametrize("version", [-1, 0, 1 << 31, (1 << 63) - 1])
+def test_an_operator_set_that_cannot_exist_is_refused(tmp_path: Path, version: int) -> None:
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y"])
+    model.opset_import[0].version = version
+    with pytest.raises(ModelError, match=f"operator set {version}, which does not exist"):
+        import_model(save(model, tmp_path))
+
+
 def test_a_cycle_and_a_missing_value_are_refused(tmp_path: Path) -> None:
     cycle = [node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]), node("Neg", ["b"], ["y"])]
     with pytest.raises(ModelError, match="order"):
         import_model(save(model_of(cycle, {"x": [4]}, ["y"]), tmp_path))
     with pytest.raises(ModelError, match="Neg_0.*'nowhere'"):
         import_model(save(model_of([node("Neg", ["nowhere"], ["y"], name="Neg_0")], {"x": [4]}, ["y"]), tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 15, b"\0" * 12, b"\0" * 20])
+def test_a_constant_of_other_bytes_than_its_shape_is_refused(tmp_path: Path, content: bytes) -> None:
+    w = TensorProto(name="w", dims=[4], data_type=FLOAT, raw_data=content)
+    path = save(model_of([node("Add", ["x", "w"], ["y"])], {"x": [4]}, ["y"], [w]), tmp_path)
+    with pytest.raises(ModelError, match="a constant 'w' whose numbers are not those of its shape 4"):
+        import_model(path)
 
 
 def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def side_files() -> Iterator[Odd]:
     """Keep tensors in a file that is missing, outside, too short, or no file."""
     for said, location, offset, length in (
         ("missing", "none.bin", 0, 16), ("outside", "../outside.bin", 0, 16), ("absolute", "/etc/passwd", 0, 16), ("too short", "short.bin", 0, 16),
-        ("begun past its end", "side.bin", 999, 16), ("begun before its start", "side.bin", -8, 16), ("of 2^62 bytes", "side.bin", 0, 2**62),
+        ("begun past its end", "side.bin", 999, 16), ("begun before its start", "side.bin", -8, 16), ("of 2^62 bytes", "side.bin", 0, 2**62), ("begun at 10^20", "side.bin", 10**20, 16),
         ("a folder", ".", 0, 16), ("in order", "side.bin", 0, 16), ("without a name", "", 0, 16), ("a link outside", "link.bin", 0, 16),
     ):  # fmt: skip
         tensor = declared("w", (4,))

@@ -108,9 +108,12 @@ def dtypes() -> Iterator[Odd]:
 
 def sizes() -> Iterator[Odd]:
     big = 2**62
-    for shape in ((0,), (0, 4), (-1, 4), (4, -1), (2**31, 2), (2**40,), (big, 4), (big, 4, 4), (2**63 - 1,), (2**32, 2**32),
+    for shape in ((0,), (0, 4), (-1, 4), (4, -1), (2**31, 2), (2**40,), (big, 4), (big, 4, 4), (2**63 - 1,), (2**62,) * 18, (2**32, 2**32),
                   (2**32, 2**32, 0), (2**20, 2**10), (), (1,) * 8, (1,) * 40):  # fmt: skip
-        said = "x".join(map(str, shape if len(shape) < 9 else (len(shape), "ones"))) or "scalar"
+        said = (
+            "x".join(map(str, shape if len(shape) < 9 else (len(shape), "ones" if shape[0] == 1 else "huge")))
+            or "scalar"
+        )
         yield Odd(f"an input of {said}", saved(model([node("Relu", ["x"], ["y"])], [x(*shape)], [y()])))
     for name, dims, data in (
         ("no data", (4,), b""), ("data of another size", (4,), b"\0" * 12), ("a negative size", (-4,), b"\0" * 16),

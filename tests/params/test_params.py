@@ -223,6 +223,9 @@ def test_a_wrong_value_is_named_with_its_place(load, text, said):
         ("!!python/object/apply:os.getcwd []", "params.yaml:1: malformed YAML"),
         ("\x01", "malformed YAML"),
         ("search: 2020-13-45", "malformed YAML: month must be"),
+        ("? [[a]]\n: c", "malformed YAML: unhashable"),
+        ("%YAML 1.3\n---\nmodels: {}", "malformed YAML: version"),
+        ("models:\n%YAML 9.9\n    - a: 1\n", "malformed YAML: "),
     ],
 )
 def test_malformed_yaml_is_named_with_its_line(load, text, said):

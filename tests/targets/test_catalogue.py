@@ -279,3 +279,9 @@ def test_tvm_warns_of_no_target(capfd):
     width = tvm.get_global_func("target.llvm_get_vector_width")
     assert all(width(tvm.target.Target(target.tvm_config())) >= 128 for target in load_catalogue().values())
     assert capfd.readouterr().err == ""
+
+
+def test_tables_within_tables_without_end_are_refused(tmp_path):
+    (tmp_path / "pyproject.toml").write_text(f"a = {'[' * 5000}{']' * 5000}")
+    with pytest.raises(TargetError, match="not valid TOML"):
+        load_catalogue(tmp_path)

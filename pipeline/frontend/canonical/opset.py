@@ -130,7 +130,7 @@ def declare_sets(model: onnx.ModelProto) -> None:
     if CONTRIB in used - declared:
         model.opset_import.add(domain=CONTRIB, version=1)
     version = operator_set(model.opset_import)
-    if version < 1:
+    if not 1 <= version < 1 << 31:
         raise ModelError(
             f"The model declares ONNX's operator set {version}, which does not exist.", "Export the model again."
         )
@@ -150,7 +150,7 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
     version = operator_set(model.opset_import)
     if version >= least:
         return model
-    if version < 1:
+    if not 1 <= version < 1 << 31:
         raise ModelError(f"The model uses operator set {version}, which does not exist.", "Export the model again.")
     foreign = any(node.domain not in ONNX_DOMAINS for node in all_nodes(model.graph))
     raise_nodes((infer_what_is_open if foreign else infer_shapes)(model).graph, version, least)

@@ -131,9 +131,10 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
     """
     from onnx import TensorProto, numpy_helper
 
+    numeric = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProto.STRING}
     whole = {getattr(TensorProto, name.upper()): np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16")}
     for tensor in tensors_of(model):
-        if tensor.HasField("raw_data") or tensor.data_type in (tensor.UNDEFINED, tensor.STRING):
+        if tensor.data_type not in numeric:
             continue
         limits = whole.get(tensor.data_type)
         outside = [each for each in tensor.int32_data if limits and not limits.min <= each <= limits.max]
@@ -143,7 +144,9 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
                 _AGAIN,
             )
         try:
-            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+            numbers = numpy_helper.to_array(tensor)
+            if not tensor.HasField("raw_data"):
+                tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
         except (TypeError, ValueError) as error:
             shape = "x".join(map(str, tensor.dims)) or "scalar"
             raise ModelError(

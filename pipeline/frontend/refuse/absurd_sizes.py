@@ -90,4 +90,5 @@ def _bytes(kind: onnx.TypeProto) -> int:
 
 
 def _gibibytes(nbytes: int) -> str:
-    return f"{nbytes / (1 << 30):.3g} GiB"
+    gibibytes = nbytes >> 30
+    return f"{nbytes / (1 << 30):.3g} GiB" if gibibytes < 1 << 62 else "more than 2^62 GiB"

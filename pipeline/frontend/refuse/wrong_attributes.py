@@ -1,4 +1,4 @@
-"""Refuse attributes of another type than ONNX's: whoever reads them would take a text for a number."""
+"""Refuse attributes of another type than ONNX's, or no groups: whoever reads them would take a text for a number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
-    """Check the types of all attributes against their operators. Raises ModelError for the first that differs."""
+    """Check the types of all attributes against their operators, and numbers of groups. Raises ModelError for the first."""
     from onnx import AttributeProto, defs
 
     version, names = operator_set(model.opset_import), AttributeProto.AttributeType.Name
@@ -27,4 +27,8 @@ def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
                     f"The {node_title(node)} has the attribute '{attribute.name}' of type {names(attribute.type)}, "
                     f"not {names(wanted)}.",
                     "Export the model again.",
+                )
+            if attribute.name == "group" and attribute.i < 1:
+                raise ModelError(
+                    f"The {node_title(node)} has group={attribute.i}, not 1 or more.", "Export the model again."
                 )

@@ -139,7 +139,7 @@ def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]
         offset, length = int(said.get("offset") or 0), int(said["length"]) if said.get("length") else None
     except ValueError:
         offset, length = -1, None
-    if offset < 0 or (length is not None and length < 0):
+    if not 0 <= offset < 1 << 63 or (length is not None and length < 0):
         raise ModelError(
             f"The model '{model}' keeps '{tensor.name}' at no place of '{name}'.", "Export the model again."
         )

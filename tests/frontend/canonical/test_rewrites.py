@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
+from passfit.frontend.canonical.rewrites import rewrite
 from passfit.frontend.canonicalise import import_model
 
 from ...models import model_of, run, save
@@ -214,3 +215,9 @@ def test_a_line_of_slopes_is_of_channels_before_set_7(shape: tuple[int, ...], tm
     x = RNG.standard_normal(shape).astype(np.float32)
     (result,) = run(import_model(save(model, tmp_path)), {"x": x, "s": slopes})
     np.testing.assert_allclose(result, np.where(x < 0, x * slopes.reshape(-1, *[1] * (len(shape) - 2)), x))
+
+
+@pytest.mark.parametrize("axis", [1, -2, 3])
+def test_a_softmax_along_no_axis_of_its_operand_stays(axis: int) -> None:
+    model = model_of([node("Softmax", ["x"], ["y"], axis=axis)], {"x": [1]}, {"y": [1]})
+    assert [each.op_type for each in rewrite(model).graph.node] == ["Softmax"]

@@ -9,7 +9,7 @@ from passfit.memory import plan_arena
 from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.report.arena.explain import explain
 from passfit.report.arena.explanation_table import explanation_table
-from passfit.report.levers import LeversFound, read_levers
+from passfit.report.levers import LeversFound, read_levers, read_search
 from passfit.search.refine.lever import Lever
 
 from ...strategies import chain, programs
@@ -145,6 +145,24 @@ def test_levers_are_those_of_the_plan_or_none(tmp_path):
     path.write_text('{"levers": [1]}')
     with pytest.raises(ConfigError, match="search.json"):
         read_levers(path, 1280)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ablation": [{"spec": "x"}]}, "ablation.0.ram is missing"),
+        ({"tradeoff": {"points": "many"}}, "tradeoff"),
+        (
+            {"tradeoff": {"objective": "ram", "ram": 1, "flash": 1, "points": [], "chosen": 4, "within": True}},
+            "tradeoff.chosen",
+        ),
+        ({"closed": 1}, "closed should be a valid boolean"),
+    ],
+)
+def test_a_malformed_search_is_refused_by_its_field(tmp_path, change, said):
+    (path := tmp_path / "search.json").write_text(json.dumps({"levers": [], "next": "", "later": 3} | change))
+    with pytest.raises(ConfigError, match=said):
+        read_search(path)
 
 
 def test_names_are_shown_as_they_are():

@@ -86,8 +86,8 @@ def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], contex
 
 def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace a softmax along one element by 1, its logarithm by 0; of infinity it is NaN."""
-    x, shape = node.input[0], context.shape(node.input[0])
-    if shape and shape[int(attributes.get("axis", -1))] == 1:
+    x, shape, axis = node.input[0], context.shape(node.input[0]) or (), int(attributes.get("axis", -1))
+    if -len(shape) <= axis < len(shape) and shape[axis] == 1:
         _finite_or_nan(x, int(node.op_type == "Softmax"), context.dtype(x), build, node.output[0])
 
 
