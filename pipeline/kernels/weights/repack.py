@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...program import Loop, Program
+from ...program.bodies import loops_of
 from ...tir.tensor_values import array_digest
 from .deferred_weights import DeferredWeights
 
@@ -189,12 +190,9 @@ def _reshaped(program: Program, chosen: Mapping[int, Repack]) -> Program:
     return replace(program, tensors=tensors, steps=steps)
 
 
-def _programs(program: Program) -> Iterator[Program]:
-    """Yield a program, and the bodies of its loops."""
-    yield program
-    for step in program.steps:
-        if isinstance(step, Loop):
-            yield from _programs(step.body)
+def _programs(program: Program) -> list[Program]:
+    """List a program, and the bodies of its loops."""
+    return [program, *(loop.body for _, loop in loops_of(program))]
 
 
 def _packed(arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]) -> tuple[np.ndarray, ...]:

@@ -48,8 +48,8 @@ class QuadProducts(QuadWindows):
         half = self.chunk // 2
         order = "r k/4 f k%4" if machine.dots else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
         halves = 0 if machine.dots else self.chunk
-        self.repack = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
-        self.pack(self.repack)
+        plain = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
+        self.repack = self.pack(plain)
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
         self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]

@@ -52,9 +52,6 @@ class DotRuns(ByteLines, RunProducts):
     def _repacked(self, in_run: list[Var]) -> RepackSums:
         return replace(super()._repacked(in_run), zero=self.zero if isinstance(self.zero, int) else 1)
 
-    def values_of(self, columns: int) -> int:
-        return RunProducts.values_of(self, columns)
-
     def start(self, block: Expr, lane: Expr) -> Expr:
         ends = self.repack.shape(self.repack.extents)[1] - 1
         held = load_neighbours(self.packed, [block, int64(ends)], lane * START, START)
