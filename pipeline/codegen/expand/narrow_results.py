@@ -27,6 +27,7 @@ from .shuffle import concat, split, take
 #: 1.5 × 2**23 and its bits: see requantize.py
 _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
 _LANES = 4
+_SADD = "llvm.sadd.sat.v{}i16"
 _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
@@ -93,11 +94,7 @@ def _narrow_by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
     parts = []
     for number in range(0, len(halves), 2):
         pair = halves[number : number + 2]
-        both = take([pair[0], pair[-1]], range(2 * _LANES))
-        if zero:
-            both = tirx.call_llvm_pure_intrin(
-                "int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES)
-            )
+        both = _add_zero(take([pair[0], pair[-1]], range(2 * _LANES)), zero, "llvm.aarch64.neon.sqadd.v8i16")
         parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
     return concat(parts, bounded.ty.dtype.lanes)
 
@@ -112,25 +109,26 @@ def _narrow_by_avx2(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
         pair = eights[number : number + 2]
         if len(pair) == 1:
             halves = split(pair[0], _LANES)
-            both = _add_zero(tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero)
+            both = _add_zero(
+                tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero, _SADD.format(8)
+            )
             parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", both, both))
             continue
         # halves of both vectors in turns: fours of the results are put in order at the end
-        both = _add_zero(tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero)
+        both = _add_zero(
+            tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero, _SADD.format(16)
+        )
         halves = split(both, 2 * _LANES)
         turns = tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", *halves)
         parts.append(take([turns], [four * _LANES + n for four in (0, 2, 1, 3) for n in range(_LANES)]))
     return concat(parts, bounded.ty.dtype.lanes)
 
 
-def _add_zero(numbers: Expr, zero: int) -> Expr:
+def _add_zero(numbers: Expr, zero: int, name: str) -> Expr:
     """Add the zero point to vectors of int16, saturated."""
     lanes = numbers.ty.dtype.lanes
-    if not zero:
-        return numbers
-    return tirx.call_llvm_pure_intrin(
-        f"int16x{lanes}", f"llvm.sadd.sat.v{lanes}i16", numbers, Broadcast(tirx.const(zero, "int16"), lanes)
-    )
+    zeros = Broadcast(tirx.const(zero, "int16"), lanes)
+    return tirx.call_llvm_pure_intrin(f"int16x{lanes}", name, numbers, zeros) if zero else numbers
 
 
 def _narrow_by_mve(bounded: tirx.Min, zero: int, dtype: str) -> Expr:

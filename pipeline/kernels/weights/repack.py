@@ -161,14 +161,12 @@ def repack_by_number(
     """
     if not chosen:
         return program, arrays
-    digests: dict[int, str] = {}
-    packed: Sequence[np.ndarray]
-    if isinstance(arrays, DeferredWeights):
-        packed = DeferredWeights(lambda: _packed(arrays, chosen), len(arrays))
-        digests |= {n: _renamed(program.weights[n].digest, repack) for n, repack in chosen.items()}
-    else:
-        packed = _packed(arrays, chosen)
-        digests |= {n: array_digest(packed[n]) for n in chosen}
+    deferred = isinstance(arrays, DeferredWeights)
+    packed = DeferredWeights(lambda: _packed(arrays, chosen), len(arrays)) if deferred else _packed(arrays, chosen)
+    digests = {
+        n: _renamed(program.weights[n].digest, repack) if deferred else array_digest(packed[n])
+        for n, repack in chosen.items()
+    }
     weights = list(program.weights)
     program = _reshaped(program, chosen)
     for tensor in (tensor for each in _programs(program) for tensor in each.tensors):

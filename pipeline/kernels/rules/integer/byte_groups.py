@@ -62,9 +62,7 @@ class ByteGroups(ByteColumns):
             raise Unknown("a tile has four places")
         self.rows, self.within, self.runs, self.width = self._shape(machine.register_bytes)
         #: axes that are loops around a unit
-        self.around = [
-            var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)
-        ]
+        self.around = [var for var in self.others if self.axes[var] > 1 and var not in self.within]
         self.repack = self.pack(self._repacked())
         self.groupings = groupings(2 * self.repack.size)
         self.acc = buffer_of("acc", [self.width, SUMS], "uint32")
@@ -175,10 +173,8 @@ class ByteGroups(ByteColumns):
             )
 
         def total(lane: Expr) -> BufferStore:
-            parts = [
-                tirx.BufferLoad(self.parts, [int64(min(row, rows - 1)), lane]).astype("int32") for row in range(SUMS)
-            ]
-            sums: Expr = across(*parts)
+            places = (int64(min(row, rows - 1)) for row in range(SUMS))
+            sums: Expr = across(*(tirx.BufferLoad(self.parts, [row, lane]).astype("int32") for row in places))
             if not self._single:
                 sums = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + sums
             return BufferStore(self.acc, sums.astype("uint32"), [filter_, lane])

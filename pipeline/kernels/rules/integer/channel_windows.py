@@ -201,10 +201,8 @@ class ChannelWindows(SumBuilder):
 
         def columns(first: int, end: int, checked: bool = False, empty: bool = False) -> list[Stmt]:
             at = Var("column", "int64")
-            made = [
-                vector(self.lanes, partial(column, number, at + first, checked, empty))
-                for number in range(len(self.joined))
-            ]
+            lines = range(len(self.joined))
+            made = [vector(self.lanes, partial(column, line, at + first, checked, empty)) for line in lines]
             return [loop_of(at, end - first, sequence(made))] if first < end else []
 
         edges = [*columns(0, inside[0], empty=True), *columns(inside[1], span, empty=True)]

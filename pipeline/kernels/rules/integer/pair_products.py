@@ -25,7 +25,6 @@ from ....targets import Machine
 from ....tir.expressions import replaced, with_loads
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
@@ -137,10 +136,10 @@ class PairProducts(RunProducts):
     def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
         return tirx.BufferLoad(self.lines, [*(values[var] for var in self.others), at + group * self.step])
 
-    def added(self, sum_: Expr, block: Expr, axes: Axes, group: Expr, lane: Expr, values: Expr) -> Expr:
+    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
         weights = []
         for number in (0, 1):
             own = {**self._channel(axes, number), **self.at_tap(group)}
             rest = [replaced(each, own) for n, each in enumerate(self.weight.indices) if n != self.filters]
             weights.append(tirx.BufferLoad(self.packed, [block, *rest, lane]))
-        return sum_ + pairs(couple(*weights), values)
+        return couple(*weights)

@@ -63,18 +63,15 @@ class QuadWindows(QuadForm):
         #: the dimension of neighbours in memory
         self.line = max((place for place, extent in enumerate(extents) if extent > 1), default=len(extents) - 1)
         last = raw.indices[self.line]
-        if any(uses(last, param) for param in self.original.params) or not uses(
-            last, channel if self.adjacent else column
-        ):
+        neighbour = channel if self.adjacent else column
+        if not uses(last, neighbour) or any(uses(last, param) for param in self.original.params):
             raise Unknown("neighbours may be rows of a ring buffer")
         self.low, self.high = self.columns(read=False)
         #: conditions not to be padding that depend on the channel, and the others
         self.by_channel = self._conditions_of_channels()
         self.by_row = [each for each in self.row_conditions() if not any(each.same_as(one) for one in self.by_channel)]
         if self.by_channel and (self.adjacent or self.halves > 1):
-            raise Unknown(
-                "padding along channels: the conditions cost more than is gained, unless a product is a dot product"
-            )
+            raise Unknown("padding along channels costs more than is gained, unless products are dot products")
 
     def _conditions_of_channels(self) -> list[Expr]:
         axes = [] if self.padding is None else zip(self.padding.iter_vars, self.indices)

@@ -60,9 +60,8 @@ class SumBuilder(IntegerSum):
 
     def outer(self) -> dict[Var, Expr]:
         """Return loop variables of the axes around the places and the filters, 0 for an axis of one."""
-        spatial = [
-            var for var in self.axes if var not in self.summed and not var.same_as(self.f) and not var.same_as(self.x)
-        ]
+        others = (*self.summed, self.f, self.x)
+        spatial = [var for var in self.axes if var not in others]
         return {var: Var(var.name, "int64") if self.axes[var] > 1 else int64(0) for var in spatial}
 
     def loops_over(self, axes: Iterable[Var]) -> dict[Var, Expr]:

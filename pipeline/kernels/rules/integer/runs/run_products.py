@@ -71,9 +71,7 @@ class RunProducts(SumBuilder):
         in_run += [self.c] if self.c is not None else []
         self.run = prod(self.axes[var] for var in in_run)
         self._check_run()
-        self.others = [
-            var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1
-        ]
+        self.others = [var for var in self.summed if self.axes[var] > 1 and var not in in_run]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
         gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
@@ -232,7 +230,8 @@ class RunProducts(SumBuilder):
             first = ((offset + row) * self.stride + gap) * self.channels
             values = self.group({**outer, **loops}, start, row, first, group)
             sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
-            return BufferStore(self.acc, self.added(sum_, block, axes, group, lane, values), [int64(row), lane])
+            total = self.added(sum_, self.weights_at(block, axes, group, lane), values)
+            return BufferStore(self.acc, total, [int64(row), lane])
 
         moved, sums = self._moved_sums()
 
@@ -283,8 +282,11 @@ class RunProducts(SumBuilder):
         weights = [replaced(index, axes) for index in self.weight.indices]
         return (int64(0) + self.repack.linear(weights, self.repack.rest)) * self.repack.steps + group
 
-    def added(self, sum_: Expr, block: Expr, axes: Axes, group: Expr, lane: Expr, values: Expr) -> Expr:
-        """Return the sum with the products of a group of values."""
+    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
+        """Load the weights of a group."""
+        return load_neighbours(self.packed, [block, self.row_of(axes, group)], lane * self.grouped, self.grouped)
+
+    def added(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
+        """Return the sum with the products of a group."""
         assert self.row.multiply is not None
-        weights = load_neighbours(self.packed, [block, self.row_of(axes, group)], lane * self.grouped, self.grouped)
         return self.row.multiply(sum_, weights, values)

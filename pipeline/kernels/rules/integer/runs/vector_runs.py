@@ -25,7 +25,6 @@ from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64
-from .....tir.operators.quads import dots
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
 from ..loops import overlapped
@@ -89,8 +88,7 @@ class VectorRuns(WordRuns):
         first = super().value_at(values, column, int64(0))  # TVM sees a vector where the last index alone grows
         return tirx.BufferLoad(first.source, [*first.indices[:-1], first.indices[-1] + at])
 
-    def added(self, sum_: Expr, block: Expr, axes: Axes, group: Expr, lane: Expr, values: Expr) -> Expr:
+    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
         place, row = lane * self.grouped, self.row_of(axes, group)
         line = row * (self.grouped // _FOUR) + tirx.floordiv(place, _FOUR * self.width)
-        weights = self.neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))
-        return dots(sum_, weights, values)
+        return self.neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))
