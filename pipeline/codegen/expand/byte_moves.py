@@ -5,7 +5,7 @@ from __future__ import annotations
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
-from tvm.tirx import Broadcast, Ramp
+from tvm.tirx import Broadcast, IntImm, Ramp
 
 from ...tir.operators.runs import SUMS
 from .shuffle import take
@@ -18,18 +18,14 @@ def couple(_has: object, call: Call) -> Expr:
     low, high = call.args
     lanes, bits = low.ty.dtype.lanes, low.ty.dtype.bits
     if lanes > 1:
-        joined = _interleave(low, high)
-        if joined is not None:
-            return tirx.reinterpret(call.ty.dtype, joined)
-        if lanes == _FOUR and bits == 8:  # LLVM knows no vectors of four bytes
-            low, high = (
-                tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high)
-            )
-            places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
-            joined = take([low, high], places)
-            return tirx.reinterpret(call.ty.dtype, joined)
-        places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
-        return tirx.reinterpret(call.ty.dtype, take([low, high], places))
+        joined, gap = _interleave(low, high), lanes
+        if joined is None:
+            if lanes == _FOUR and bits == 8:  # LLVM knows no vectors of four bytes
+                twice = (Broadcast(tirx.reinterpret("int32", each), 2) for each in (low, high))
+                low, high = (tirx.reinterpret("int8x8", each) for each in twice)
+                gap = 2 * lanes
+            joined = take([low, high], [place for lane in range(lanes) for place in (lane, gap + lane)])
+        return tirx.reinterpret(call.ty.dtype, joined)
     wide = call.ty.dtype
     mask, shift = tirx.const((1 << bits) - 1, wide), tirx.const(bits, wide)
     return tirx.bitwise_or(tirx.bitwise_and(low.astype(wide), mask), tirx.shift_left(high.astype(wide), shift))
@@ -39,11 +35,10 @@ def _interleave(low: Expr, high: Expr) -> Expr | None:
     """Join the values of even and odd elements into one expression; return None for other pairs."""
     if isinstance(low, TensorLoad) and isinstance(high, TensorLoad) and low.source.same_as(high.source):
         one, other = low.indices[-1], high.indices[-1]
-        if not isinstance(one, Ramp) or not isinstance(other, Ramp) or int(one.stride) != 2 or int(other.stride) != 2:
+        if not all(isinstance(each, Ramp) and int(each.stride) == 2 for each in (one, other)):
             return None
-        if not tvm_ffi.structural_equal(
-            sym.Analyzer().simplify(other.base - one.base), tirx.const(1, one.base.ty.dtype)
-        ):
+        apart = sym.Analyzer().simplify(other.base - one.base)
+        if not isinstance(apart, IntImm) or int(apart) != 1:
             return None
         return tirx.BufferLoad(low.source, [*low.indices[:-1], Ramp(one.base, one.stride // 2, 2 * int(one.lanes))])
     if isinstance(low, Broadcast) and isinstance(high, Broadcast) and tvm_ffi.structural_equal(low, high):

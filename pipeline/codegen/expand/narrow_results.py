@@ -22,11 +22,12 @@ from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 from ...tir.switches import switchable
 from ..bare.helium import has_vectors
 from .neon import intrinsics_of
-from .shuffle import take
+from .shuffle import concat, split, take
 
 #: 1.5 × 2**23 and its bits: see requantize.py
 _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
 _LANES = 4
+_SADD = "llvm.sadd.sat.v{}i16"
 _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
@@ -85,68 +86,60 @@ def _number(expr: Expr) -> float | None:
 
 
 def _narrow_by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
-    value, lanes = bounded.a, bounded.ty.dtype.lanes
     halves = []
-    for first in range(0, lanes, _LANES):
-        part = value if lanes == _LANES else take([value], range(first, first + _LANES))
+    for part in split(bounded.a, _LANES):
         whole = tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.fcvtns.v4i32.v4f32", part)
         halves.append(tirx.call_llvm_pure_intrin("int16x4", "llvm.aarch64.neon.sqxtn.v4i16", whole))
     narrow = "sqxtun" if dtype == "uint8" else "sqxtn"
     parts = []
     for number in range(0, len(halves), 2):
         pair = halves[number : number + 2]
-        both = take([pair[0], pair[-1]], range(2 * _LANES))
-        if zero:
-            both = tirx.call_llvm_pure_intrin(
-                "int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES)
-            )
+        both = _add_zero(take([pair[0], pair[-1]], range(2 * _LANES)), zero, "llvm.aarch64.neon.sqadd.v8i16")
         parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
-    return parts[0] if lanes == 2 * _LANES else take(parts, range(lanes))
+    return concat(parts, bounded.ty.dtype.lanes)
 
 
 def _narrow_by_avx2(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
-    lanes, narrow = bounded.ty.dtype.lanes, "packuswb" if dtype == "uint8" else "packsswb"
-    eights = []
-    for first in range(0, lanes, 2 * _LANES):
-        part = bounded if lanes == 2 * _LANES else take([bounded], range(first, first + 2 * _LANES))
-        eights.append(tirx.call_llvm_pure_intrin("int32x8", "llvm.x86.avx.cvt.ps2dq.256", part))
+    narrow = "packuswb" if dtype == "uint8" else "packsswb"
+    eights = [
+        tirx.call_llvm_pure_intrin("int32x8", "llvm.x86.avx.cvt.ps2dq.256", part) for part in split(bounded, 2 * _LANES)
+    ]
     parts = []
     for number in range(0, len(eights), 2):
         pair = eights[number : number + 2]
         if len(pair) == 1:
-            halves = [take(pair, range(half, half + _LANES)) for half in (0, _LANES)]
-            both = _add_zero(tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero)
+            halves = split(pair[0], _LANES)
+            both = _add_zero(
+                tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero, _SADD.format(8)
+            )
             parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", both, both))
             continue
         # halves of both vectors in turns: fours of the results are put in order at the end
-        both = _add_zero(tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero)
-        halves = [take([both], range(half, half + 2 * _LANES)) for half in (0, 2 * _LANES)]
+        both = _add_zero(
+            tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero, _SADD.format(16)
+        )
+        halves = split(both, 2 * _LANES)
         turns = tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", *halves)
         parts.append(take([turns], [four * _LANES + n for four in (0, 2, 1, 3) for n in range(_LANES)]))
-    return parts[0] if lanes == 4 * _LANES else take(parts, range(lanes))
+    return concat(parts, bounded.ty.dtype.lanes)
 
 
-def _add_zero(numbers: Expr, zero: int) -> Expr:
+def _add_zero(numbers: Expr, zero: int, name: str) -> Expr:
     """Add the zero point to vectors of int16, saturated."""
     lanes = numbers.ty.dtype.lanes
-    if not zero:
-        return numbers
-    return tirx.call_llvm_pure_intrin(
-        f"int16x{lanes}", f"llvm.sadd.sat.v{lanes}i16", numbers, Broadcast(tirx.const(zero, "int16"), lanes)
-    )
+    zeros = Broadcast(tirx.const(zero, "int16"), lanes)
+    return tirx.call_llvm_pure_intrin(f"int16x{lanes}", name, numbers, zeros) if zero else numbers
 
 
 def _narrow_by_mve(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
-    lanes = bounded.ty.dtype.lanes
     parts = []
-    for first in range(0, lanes, _LANES):
-        part = bounded.a if lanes == _LANES else take([bounded.a], range(first, first + _LANES))
+    for part in split(bounded.a, _LANES):
         nearest = tirx.const(0, "int32")  # of signed numbers
         whole = tirx.call_llvm_pure_intrin("int32x4", "llvm.arm.mve.vcvtn.v4i32.v4f32", nearest, part)
         least, most = (Broadcast(tirx.const(bound - zero, "int32"), _LANES) for bound in _BOUNDS[dtype])
         whole = tirx.min(tirx.max(whole, least), most) + Broadcast(tirx.const(zero, "int32"), _LANES)
         parts.append(whole.astype(f"{dtype}x{_LANES}"))
-    return parts[0] if len(parts) == 1 else take(parts, range(lanes))
+    return concat(parts, bounded.ty.dtype.lanes)
 
 
 #: lanes of the vectors that each set of instructions takes, and how

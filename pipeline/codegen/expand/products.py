@@ -35,7 +35,7 @@ from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 from ..bare.helium import has_vectors
 from .byte_moves import byte, couple, load_near, neighbours, number, picked, turn
 from .neon import add_neighbours, intrinsics_of, neighbour_sums, product
-from .shuffle import expand_operators, take
+from .shuffle import concat, expand_operators, split, take
 
 #: vpmaddwd by its lanes, and the features that have it
 _PMADDWD = {8: ("llvm.x86.avx2.pmadd.wd", ("avx2",)), 16: ("llvm.x86.avx512.pmaddw.d.512", ("avx512bw",))}
@@ -142,11 +142,10 @@ def _dots(has: Instructions, call: Call) -> Expr:
     if has.neon != "aarch64" or lanes % _LANES:
         return sum_of_parts(total, weights, values, 8)
     parts = []
-    for first in range(0, lanes, _LANES):
-        factors = [tirx.reinterpret("int8x16", _part(each, first)) for each in (weights, values)]
-        name = "llvm.aarch64.neon.sdot.v4i32.v16i8"
-        parts.append(tirx.call_llvm_pure_intrin("int32x4", name, _part(total, first), *factors))
-    return _concat(parts)
+    for sums, *factors in zip(*(split(each, _LANES) for each in (total, weights, values))):
+        both = [tirx.reinterpret("int8x16", each) for each in factors]
+        parts.append(tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.sdot.v4i32.v16i8", sums, *both))
+    return concat(parts, lanes)
 
 
 def _quads(has: Instructions, call: Call) -> Expr:
@@ -157,14 +156,15 @@ def _quads(has: Instructions, call: Call) -> Expr:
             w, x_, v, y_ = (_bits(each.astype(_vector("int32", lanes)), first, 8) for each in (one, x, other, y))
             total = total + w * x_ - v * y_
         return total
-    parts = []
+    products = []
     for first in range(0, lanes, _LANES):
         w, x_, v, y_ = (_bytes_of(each, first) for each in (one, x, other, y))
-        parts.append((_part(total, first), product(w, x_, has.neon) - product(v, y_, has.neon)))
+        products.append(product(w, x_, has.neon) - product(v, y_, has.neon))
     if has.neon == "arm":
-        return _concat([add_neighbours(*each, has.neon) for each in parts])
+        sums = split(total, _LANES)
+        return concat([add_neighbours(*each, has.neon) for each in zip(sums, products)], lanes)
     # added at once: else LLVM spills more
-    return total + _concat([neighbour_sums(products, has.neon) for _, products in parts])
+    return total + concat([neighbour_sums(each, has.neon) for each in products], lanes)
 
 
 def _runs(has: Instructions, call: Call) -> Expr:
@@ -197,7 +197,8 @@ def _totals(has: Instructions, call: Call) -> Expr:
     def sums(number_: int) -> Expr:
         return tirx.reinterpret("int32x4", load_near(first, number_ * SUMS, SUMS, SUMS))
 
-    return _concat([_sum_each([sums(filter_ + n) for n in range(SUMS)], has.neon) for filter_ in range(0, lanes, SUMS)])
+    parts = [_sum_each([sums(filter_ + n) for n in range(SUMS)], has.neon) for filter_ in range(0, lanes, SUMS)]
+    return concat(parts, lanes)
 
 
 def _sum_each(vectors: Sequence[Expr], neon: str | None) -> Expr:
@@ -231,18 +232,6 @@ def _run(load: Expr, number_: int) -> Expr:
     """Load a run by its number, relative to the run of a load."""
     lanes = RUN * 8 // load.ty.dtype.bits
     return load_near(load, number_ * lanes, lanes)
-
-
-def _part(total: Expr, first: int) -> Expr:
-    if total.ty.dtype.lanes == _LANES:
-        return total
-    if isinstance(total, Broadcast):
-        return Broadcast(total.value, _LANES)
-    return take([total], range(first, first + _LANES))
-
-
-def _concat(parts: list[Expr]) -> Expr:
-    return parts[0] if len(parts) == 1 else take(parts, range(_LANES * len(parts)))
 
 
 def _bytes_of(each: Expr, first: int) -> Expr:

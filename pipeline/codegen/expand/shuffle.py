@@ -25,6 +25,19 @@ def take_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
     return take([vector, zero], (vector.ty.dtype.lanes if place is None else place for place in places))
 
 
+def split(vector: Expr, lanes: int) -> list[Expr]:
+    """Return a vector as vectors of so many lanes."""
+    count = vector.ty.dtype.lanes
+    if isinstance(vector, tirx.Broadcast):
+        return [tirx.Broadcast(vector.value, lanes)] * (count // lanes)
+    return [vector] if count == lanes else [take([vector], range(n, n + lanes)) for n in range(0, count, lanes)]
+
+
+def concat(vectors: Sequence[Expr], lanes: int) -> Expr:
+    """Return the first lanes of vectors, one after the other."""
+    return vectors[0] if vectors[0].ty.dtype.lanes == lanes else take(vectors, range(lanes))
+
+
 def expand_operators(kernel: PrimFunc, writers: Mapping[str, Callable[[Call], Expr]]) -> PrimFunc:
     """Replace the calls of operators by the results of their writers, which are given by name; return the same kernel without any."""
 

@@ -17,35 +17,17 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.switches import switchable
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
-from ..rules.integer.rows import (
-    byte_runs,
-    channel_lines,
-    channel_taps,
-    channel_windows,
-    dot_runs,
-    long_runs,
-    quad_products,
-    run_products,
-    vector_runs,
-    word_runs,
-)
+from ..rules.integer.micro_kernel import MicroKernel
+from ..rules.integer.rows import byte_groups, pair_products
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
+from ..schedule.candidates import RULES
 from .channels_last import CHANNELS, follow_tensors, move_results, with_channels_last
 
 _DTYPES = ("int8", "uint8")
-#: rules for products of integers
-_PRODUCTS: tuple[Rule, ...] = (
-    channel_windows,
-    channel_lines,
-    channel_taps,
-    vector_runs,
-    word_runs,
-    dot_runs,
-    long_runs,
-    run_products,
-    byte_runs,
-    quad_products,
+#: rules for products of integers with channels last
+_PRODUCTS: tuple[Rule, ...] = tuple(
+    rule for rule in RULES if isinstance(rule, MicroKernel) and rule not in (byte_groups, pair_products)
 )
 
 

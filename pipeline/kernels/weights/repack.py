@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...program import Loop, Program
+from ...program.bodies import loops_of
 from ...tir.tensor_values import array_digest
 from .deferred_weights import DeferredWeights
 
@@ -160,14 +161,12 @@ def repack_by_number(
     """
     if not chosen:
         return program, arrays
-    digests: dict[int, str] = {}
-    packed: Sequence[np.ndarray]
-    if isinstance(arrays, DeferredWeights):
-        packed = DeferredWeights(lambda: _packed(arrays, chosen), len(arrays))
-        digests |= {n: _renamed(program.weights[n].digest, repack) for n, repack in chosen.items()}
-    else:
-        packed = _packed(arrays, chosen)
-        digests |= {n: array_digest(packed[n]) for n in chosen}
+    deferred = isinstance(arrays, DeferredWeights)
+    packed = DeferredWeights(lambda: _packed(arrays, chosen), len(arrays)) if deferred else _packed(arrays, chosen)
+    digests = {
+        n: _renamed(program.weights[n].digest, repack) if deferred else array_digest(packed[n])
+        for n, repack in chosen.items()
+    }
     weights = list(program.weights)
     program = _reshaped(program, chosen)
     for tensor in (tensor for each in _programs(program) for tensor in each.tensors):
@@ -189,12 +188,9 @@ def _reshaped(program: Program, chosen: Mapping[int, Repack]) -> Program:
     return replace(program, tensors=tensors, steps=steps)
 
 
-def _programs(program: Program) -> Iterator[Program]:
-    """Yield a program, and the bodies of its loops."""
-    yield program
-    for step in program.steps:
-        if isinstance(step, Loop):
-            yield from _programs(step.body)
+def _programs(program: Program) -> list[Program]:
+    """List a program, and the bodies of its loops."""
+    return [program, *(loop.body for _, loop in loops_of(program))]
 
 
 def _packed(arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]) -> tuple[np.ndarray, ...]:

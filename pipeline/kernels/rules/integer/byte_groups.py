@@ -62,11 +62,8 @@ class ByteGroups(ByteColumns):
             raise Unknown("a tile has four places")
         self.rows, self.within, self.runs, self.width = self._shape(machine.register_bytes)
         #: axes that are loops around a unit
-        self.around = [
-            var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)
-        ]
-        self.repack = self._repacked()
-        self.pack(self.repack)
+        self.around = [var for var in self.others if self.axes[var] > 1 and var not in self.within]
+        self.repack = self.pack(self._repacked())
         self.groupings = groupings(2 * self.repack.size)
         self.acc = buffer_of("acc", [self.width, SUMS], "uint32")
         self.parts = buffer_of("parts", [SUMS, SUMS], "uint32")
@@ -99,21 +96,15 @@ class ByteGroups(ByteColumns):
         """Estimate the instructions of a filter and a row, by units of `size` runs; `values` are read for each filter."""
         units = runs // size
         around = _AROUND + size / 2 + (2 + 1.5 * values if units > 1 else 0)
-        whole, rest = divmod(self.axes[self.x], rows)
-        return units * sum(_PRODUCT * 2 * size * n + around for n in [rows] * whole + [rest] * (rest > 0))
+        return units * self.row_cost(lambda places: _PRODUCT * 2 * size * places + around, rows)
 
     def _repacked(self) -> RepackGroups:
         """Return the layout of the weight."""
         taps = [self.tap] if self.tap is not None and self.taps > 1 else []
-        found = []
-        for var in (*self.within, *taps):
-            places = [place for place, index in enumerate(self.weight.indices) if index.same_as(var)]
-            if len(places) != 1:
-                raise Unknown("the weight is not indexed by axes")
-            found.append(places[0])
+        unrolled = tuple(self.weight_places([*self.within, *taps]))
         unit = RUN * self.runs
         order = f"r k/{unit} f u k%{unit}/16 k%16"
-        plain = self.sums_repack(self.width, order, [self.inner], unit, zero=self.zero, unrolled=tuple(found))
+        plain = self.sums_repack(self.width, order, [self.inner], unit, zero=self.zero, unrolled=unrolled)
         return RepackGroups(**vars(plain))
 
     def kernel(self) -> PrimFunc:
@@ -145,34 +136,24 @@ class ByteGroups(ByteColumns):
         zeros = [vector(SUMS, partial(self.zero_at, number)) for number in range(self.width)]
         return sequence([*zeros, self.nest(loops, inner), *stored])
 
-    def _points(self) -> list[dict[Var, Expr]]:
-        """List the values of the axes within a unit, but the tap."""
-        found: list[dict[Var, Expr]] = [{}]
-        for var in self.within:
-            found = [{**each, var: int64(n)} for each in found for n in range(self.axes[var])]
-        return found
-
     def _read_unit(self, tile: Tile) -> Stmt:
         columns, parts = self.columns_of(tile.rows), []
-        for n, point in enumerate(self._points()):
-            for run in range(self.runs):
-                own = replace(tile, axes={**tile.axes, **point}, number=tile.number + run)
-                parts.append(self.read(own, columns, (n * self.runs + run) * len(columns)))
+        extents = (range(self.axes[var]) for var in self.within)
+        for n, (*point, run) in enumerate(product(*extents, range(self.runs))):
+            axes = {**tile.axes, **dict(zip(self.within, map(int64, point)))}
+            own = replace(tile, axes=axes, number=tile.number + run)
+            parts.append(self.read(own, columns, n * len(columns)))
         return sequence(parts)
 
     def _products(self, unit: Expr, filter_: Expr, rows: int) -> Stmt:
         """Sum the products of a unit and a filter, by the grouping whose number the weights hold."""
         columns, size = self.columns_of(rows), self.repack.size
-        places = [
-            (point, run, tap)
-            for point in range(size // self.taps // self.runs)
-            for tap in range(self.taps)
-            for run in range(self.runs)
-        ]
+        points = size // self.taps // self.runs
+        places = list(product(range(points), range(self.taps), range(self.runs)))
 
         def factors(half: int, row: int) -> tuple[int, int]:
             """Return the half of weights, and the run of values."""
-            point, run, tap = places[half // 2]
+            point, tap, run = places[half // 2]
             return half, (point * self.runs + run) * len(columns) + columns.index(row * self.stride + tap * self.step)
 
         def added(products: list[tuple[int, int]], row: int, first: bool, lane: Expr) -> BufferStore:
@@ -187,23 +168,19 @@ class ByteGroups(ByteColumns):
             return sequence(
                 [
                     vector(SUMS, partial(added, [factors(half, row) for half in each], row, n == 0))
-                    for n, each in enumerate(groups)
-                    for row in range(rows)
+                    for (n, each), row in product(enumerate(groups), range(rows))
                 ]
             )
 
         def total(lane: Expr) -> BufferStore:
-            parts = [
-                tirx.BufferLoad(self.parts, [int64(min(row, rows - 1)), lane]).astype("int32") for row in range(SUMS)
-            ]
-            sums: Expr = across(*parts)
+            places = (int64(min(row, rows - 1)) for row in range(SUMS))
+            sums: Expr = across(*(tirx.BufferLoad(self.parts, [row, lane]).astype("int32") for row in places))
             if not self._single:
                 sums = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + sums
             return BufferStore(self.acc, sums.astype("uint32"), [filter_, lane])
 
-        chosen = tirx.BufferLoad(self.packed, [self.block, unit * self.width + filter_ + self.repack.numbers]).astype(
-            "int32"
-        )
+        held = [self.block, unit * self.width + filter_ + self.repack.numbers]
+        chosen = tirx.BufferLoad(self.packed, held).astype("int32")
         *others, last = [summed(groups) for groups in self.groupings]
         found = by_value(chosen, reversed(list(enumerate(others))), last)
         return sequence([found, vector(SUMS, total)])

@@ -8,7 +8,9 @@ others off (smull, smlsl), then adds int16 to int32 (saddw): see tir/operators/q
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from tvm import tirx
 from tvm.ir import Expr
@@ -17,13 +19,18 @@ from tvm.ir import Expr
 _SIGN, _ALL = 0x80, 0xFF
 
 
+def sum_of(values: Iterable[Expr]) -> Expr:
+    """Add up expressions, from the first one on."""
+    return reduce(operator.add, values)
+
+
 def sum_of_bytes(terms: Sequence[tuple[Expr, Expr]], zero: int) -> Expr:
     """Return the int32 sum of weights, int8, times values, int8 or uint8, less their zero point: at most 256 terms."""
     shift, flipped = (128, _SIGN) if str(terms[0][1].ty.dtype) == "uint8" else (0, 0)
     weights = [weight.astype("int16") for weight, _ in terms]
-    start = _added(weights).astype("int32") * tirx.const(shift - zero, "int32")
+    start = sum_of(weights).astype("int32") * tirx.const(shift - zero, "int32")
     if len(terms) > 1:
-        start = start - _added(weights[1::2]).astype("int32")
+        start = start - sum_of(weights[1::2]).astype("int32")
     total = start
     for n in range(0, len(terms), 2):
         pair = weights[n] * _flipped(terms[n][1], flipped)
@@ -35,7 +42,7 @@ def sum_of_bytes(terms: Sequence[tuple[Expr, Expr]], zero: int) -> Expr:
 
 def sum_of_products(terms: Sequence[tuple[Expr, Expr]]) -> Expr:
     """Return the int32 sum of weights, int8, times values, int16."""
-    return _added([value.astype("int32") * weight.astype("int16").astype("int32") for weight, value in terms])
+    return sum_of([value.astype("int32") * weight.astype("int16").astype("int32") for weight, value in terms])
 
 
 def _flipped(value: Expr, bits: int) -> Expr:
@@ -43,10 +50,3 @@ def _flipped(value: Expr, bits: int) -> Expr:
     signed = value if str(value.ty.dtype) == "int8" else value.astype("int8")
     mask = bits - 256 if bits & _SIGN else bits
     return (tirx.bitwise_xor(signed, tirx.const(mask, "int8")) if bits else signed).astype("int16")
-
-
-def _added(values: Sequence[Expr]) -> Expr:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total

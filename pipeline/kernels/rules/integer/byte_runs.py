@@ -16,6 +16,7 @@ copied to all lanes, and columns are read once for all taps. Sums and values sta
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product as combinations
 from math import prod
 
 from tvm import tirx
@@ -54,8 +55,8 @@ class ByteRuns(ByteColumns):
         if self.taps > _MOST_TAPS:
             raise Unknown("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
-        self.repack = self.sums_repack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
-        self.pack(self.repack)
+        plain = self.sums_repack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
+        self.repack = self.pack(plain)
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
         self.alone = (
@@ -72,29 +73,19 @@ class ByteRuns(ByteColumns):
 
     def _shape(self, registers: int) -> tuple[int, int]:
         """Choose filters and places of a tile with the fewest instructions."""
-        places, steps = self.axes[self.x], prod(self.axes[var] for var in self.summed) // (self.taps * RUN)
+        steps = prod(self.axes[var] for var in self.summed) // (self.taps * RUN)
         around = 8 if self.border is not None else 3
 
         def cost(width: int, rows: int) -> float:
             step = self.taps * width * (3 * rows + 0.6) + 2 * len(self.columns_of(rows)) + around
             return steps * step + 3 * rows * width
 
-        def total(width: int, rows: int) -> float:
-            whole, rest = divmod(places, rows)
-            return (whole * cost(width, rows) + (cost(width, rest) if rest else 0)) / width
-
-        def fits(sums: int, columns: int) -> bool:
+        def fits(width: int, rows: int) -> bool:
+            sums, columns = rows * width, len(self.columns_of(rows))
             most = registers * 3 // 4 if self.taps > 1 else min(registers - _EARLY, _ALONE)
             return sums <= most and columns <= registers // 4 and sums + columns + _OTHERS <= registers
 
-        found = [
-            (total(width, rows), width, rows)
-            for width in _WIDTHS if self.axes[self.f] % width == 0
-            for rows in _ROWS if rows <= places and fits(rows * width, len(self.columns_of(rows)))
-        ]  # fmt: skip
-        if not found:
-            raise Unknown("the filters are not whole vectors")
-        return min(found)[1:]
+        return self.cheapest_tile(_WIDTHS, _ROWS, cost, fits)
 
     def kernel(self) -> PrimFunc:
         """Build blocks of filters, with tiles of places in each, or the other way around."""
@@ -134,12 +125,8 @@ class ByteRuns(ByteColumns):
             ]  # fmt: skip
             return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
         zeros = over_tile(rows, self.width * SUMS, SUMS, self.zero_at)
-        products = [
-            product(run, tap, row, filter_)
-            for tap in range(self.taps)
-            for filter_ in range(self.width)
-            for row in range(rows)
-        ]
+        every = combinations(range(self.taps), range(self.width), range(rows))
+        products = [product(run, tap, row, filter_) for tap, filter_, row in every]
         inner = loop_of(run, count, sequence([self.read(tile, columns), *products]))
         return sequence([*zeros, self.nest(loops, inner), *self.stored(outer, start, self.block, rows)])
 

@@ -14,8 +14,6 @@ A column is read once for all windows of a tile. Columns of padding are the zero
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, PrimFunc, Stmt
@@ -31,6 +29,7 @@ from .channel_windows import ChannelWindows
 from .integer_sum import IntegerSum
 from .loops import overlapped
 from .micro_kernel import MicroKernel
+from .sum_builder import Axes
 
 #: sums of a tile at most
 _SUMS = 6
@@ -85,12 +84,8 @@ class ChannelTaps(ChannelWindows):
                 made.append(BufferStore(self.held, word, [int64(place)]))
                 total = _added(total, self._word(place), tirx.const(0x10001 if len(rows) > 1 else 1, "int32"), rows)
         assert self.zero is not None
-        return [
-            *made,
-            BufferStore(
-                self.held, total * tirx.const(-self.zero, "int32") if self.zero else nothing, [int64(self.start_at)]
-            ),
-        ]
+        start = total * tirx.const(-self.zero, "int32") if self.zero else nothing
+        return [*made, BufferStore(self.held, start, [int64(self.start_at)])]
 
     def _line(self, own: dict[Var, Expr]) -> list[Stmt]:
         """Compute a line: tiles of whole windows in a loop, those at its edges alone, short lines at once."""
@@ -99,18 +94,10 @@ class ChannelTaps(ChannelWindows):
             return self._tile(own, int64(0), places, first=0)
         first = self.whole.start
         loop = overlapped(
-            "tile",
-            len(self.whole),
-            self.high,
-            lambda start: sequence(self._tile(own, start + first, self.high)),
+            "tile", len(self.whole), self.high, lambda start: sequence(self._tile(own, start + first, self.high))
         )
-        alone = [
-            stmt
-            for place in range(places)
-            if place not in self.whole
-            for stmt in self._tile(own, int64(place), 1, first=place)
-        ]
-        return [loop, *alone]
+        edges = [place for place in range(places) if place not in self.whole]
+        return [loop, *(stmt for place in edges for stmt in self._tile(own, int64(place), 1, first=place))]
 
     def _tile(self, own: dict[Var, Expr], start: Expr, high: int, first: int | None = None) -> list[Stmt]:
         """Compute so many results side by side; `first` is their start if columns may be padding."""
@@ -141,7 +128,7 @@ class ChannelTaps(ChannelWindows):
             [self._element({**own, **row}, column) if inside else tirx.const(self.zero, "int16") for row in rows]
         )
 
-    def _element(self, values: Mapping[Var, Expr], column: Expr) -> Expr:
+    def _element(self, values: Axes, column: Expr) -> Expr:
         """Return an element as it is in memory: of any row if its own is padding, where weights are 0."""
         moved = Var("column", "int64")
         load = loads(self.element(values, moved))[0]

@@ -139,7 +139,6 @@ class ChannelWindows(SumBuilder):
         """Compute a block of channels from the data itself, without the products of padding: rows are checked where one is missing."""
         whole, inside = self._whole_windows(), self.columns()
         conditions = [self.row_inside({**outer, self.f: channel, **row}) for row in self.rows]
-        present = [each for each in conditions if each is not None]
 
         def stored(place: Expr, taps: Sequence[int], checked: bool, lane: Expr) -> BufferStore:
             terms = []
@@ -171,7 +170,7 @@ class ChannelWindows(SumBuilder):
             parts += [window(int64(whole.stop - 1), range(self.taps), checked)] if rest else []
             return sequence(parts)
 
-        return IfThenElse(tirx.all(*present), line(False), line(True)) if present else line(False)
+        return _checked(conditions, line)
 
     def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
         """Compute a band of `count` places, by blocks of channels."""
@@ -187,7 +186,6 @@ class ChannelWindows(SumBuilder):
         """Fill the lines of a block of channels: `values` are those of the axes, of its first channel."""
         channel = values[self.f]
         conditions = [self.row_inside({**values, **row}) for row in self.rows]
-        present = [each for each in conditions if each is not None]
         nothing = tirx.const(0, "int16")
 
         def column(number: int, at: Expr, checked: bool, empty: bool, lane: Expr) -> BufferStore:
@@ -203,21 +201,14 @@ class ChannelWindows(SumBuilder):
 
         def columns(first: int, end: int, checked: bool = False, empty: bool = False) -> list[Stmt]:
             at = Var("column", "int64")
-            made = [
-                vector(self.lanes, partial(column, number, at + first, checked, empty))
-                for number in range(len(self.joined))
-            ]
+            lines = range(len(self.joined))
+            made = [vector(self.lanes, partial(column, line, at + first, checked, empty)) for line in lines]
             return [loop_of(at, end - first, sequence(made))] if first < end else []
 
         edges = [*columns(0, inside[0], empty=True), *columns(inside[1], span, empty=True)]
-        if not present:
-            return [*edges, *columns(*inside)]
         if inside[0] >= inside[1]:
             return edges
-        return [
-            *edges,
-            IfThenElse(tirx.all(*present), sequence(columns(*inside)), sequence(columns(*inside, checked=True))),
-        ]
+        return [*edges, _checked(conditions, lambda checked: sequence(columns(*inside, checked)))]
 
     def _stored(self, outer: dict[Var, Expr], start: Expr, place: Expr, channel: Expr) -> Stmt:
         """Store the results of a block of channels at a place."""
@@ -237,3 +228,9 @@ class ChannelWindows(SumBuilder):
     def _weight(self, row: dict[Var, Expr], tap: int, outer: dict[Var, Expr], channel: Expr) -> Expr:
         values = {**self.units, **outer, **row, **self.at_tap(tap), self.f: channel}
         return tirx.BufferLoad(self.weight.source, [replaced(index, values) for index in self.weight.indices])
+
+
+def _checked(conditions: Sequence[Expr | None], build: Callable[[bool], Stmt]) -> Stmt:
+    """Build a statement that checks rows for one that is padding, and one for where none is."""
+    present = [each for each in conditions if each is not None]
+    return IfThenElse(tirx.all(*present), build(False), build(True)) if present else build(False)

@@ -61,9 +61,8 @@ class IntegerSum:
     def _factors(self, repackable: frozenset[int], depthwise: bool) -> tuple[TensorLoad, Expr]:
         """Return the load of the weight, and the other factor in int16."""
         value, own = self.total.body.value, self.total.body.buffer
-        if str(value.ty.dtype) != "int32" or not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
-            raise Unknown("no sum of integer products")
-        if not isinstance(value.a, TensorLoad) or not value.a.source.same_as(own):
+        products = isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul) and str(value.ty.dtype) == "int32"
+        if not products or not isinstance(value.a, TensorLoad) or not value.a.source.same_as(own):
             raise Unknown("no sum of integer products")
         spatial = [var for var in self.axes if var not in self.summed and self.axes[var] > 1]
         weights = [self.original.params[number] for number in sorted(repackable)]

@@ -13,7 +13,7 @@ Weights are repacked, filters last. Sums of integers are exact in any order.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from math import prod
 
 from tvm import tirx
@@ -25,14 +25,13 @@ from ....targets import Machine
 from ....tir.expressions import replaced, with_loads
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
 from .integer_sum import IntegerSum
-from .loops import over_tile
 from .micro_kernel import MicroKernel
-from .sum_builder import SumBuilder
+from .runs.run_products import RunProducts
+from .sum_builder import Axes, SumBuilder
 
 _SERIAL = 0
 #: candidate widths of a block of filters; lanes of its vectors
@@ -45,18 +44,19 @@ _LINES = 3072
 _MOST_TILES = 64
 
 
-class PairProducts(SumBuilder):
+class PairProducts(RunProducts):
     """Build the kernel; `c` is the longest summed axis in pairs. Raises Unknown for other forms."""
 
+    anywhere = False
+
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
-        super().__init__(form, machine, row)
+        SumBuilder.__init__(self, form, machine, row)
         if self.axes[self.x] == 1:
             raise Unknown("a single place: no line to widen")
         self.width = next((width for width in _WIDTHS if self.axes[self.f] % width == 0), 0)
         if not self.width:
             raise Unknown("the filters are not whole vectors")
-        self.repack = Repack(self.number, self.filters, self.width)
-        self.pack(self.repack)
+        self.pack(Repack(self.number, self.filters, self.width))
         if self.padding is not None and not all(
             index.same_as(axis.var) for index, axis in zip(self.padding.body.indices, self.padding.iter_vars)
         ):
@@ -67,30 +67,25 @@ class PairProducts(SumBuilder):
         self.c = max(even, key=lambda var: self.axes[var])
         self.others = [self.c, *(var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c))]
         most = max(1, (machine.registers_of(_LANES) - _OPERANDS) * _LANES // self.width)
-        self.rows = self._rows(most)
+        self.lanes, self.high = _LANES, self._rows(most)
         self.tiles = max(
-            n for n in divisors(self.axes[self.x] // self.rows, _MOST_TILES) if self._bytes(n * self.rows) <= _LINES
+            n for n in divisors(self.axes[self.x] // self.high, _MOST_TILES) if self._bytes(n * self.high) <= _LINES
         )
-        span = self.span(self.tiles * self.rows)
+        span = self.span(self.tiles * self.high)
         #: extents of loops over channels in pairs
         self.halved = {self.c: self.axes[self.c] // 2}
         extents = [self.axes[self.c] // 2, *(self.axes[var] for var in self.others[1:])]
         self.lines = buffer_of("lines", [*extents, span], "int32")
-        self.acc = buffer_of("acc", [self.rows, self.width], "int32")
+        self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
     def kernel(self) -> PrimFunc:
         """Build bands of tiles."""
-        whole, rest = divmod(self.axes[self.x], self.rows)
-        loops = self.outer()
-        band = Var("band", "int64")
-        parts = [
-            loop_of(
-                band, whole // self.tiles, self._band(loops, band * (self.tiles * self.rows), self.tiles, self.rows)
-            )
-        ]
-        if rest:
-            parts.append(self._band(loops, int64(whole * self.rows), 1, rest))
-        return self.in_rows(sequence(parts), loops, [self.lines, self.acc])
+        outer, size, band = self.outer(), self.tiles * self.high, Var("band", "int64")
+        count = self.axes[self.x] // size
+        parts = [loop_of(band, count, self._band(outer, band * size, size, (0, 0)))]
+        if rest := self.axes[self.x] - count * size:
+            parts.append(self._band(outer, int64(count * size), rest, (0, 0)))
+        return self.in_rows(sequence(parts), outer, self.buffers())
 
     def _rows(self, most: int) -> int:
         """Return the places of a tile: at most `most`, as many in each tile, with lines that fit."""
@@ -104,26 +99,25 @@ class PairProducts(SumBuilder):
     def _bytes(self, places: int) -> int:
         return 2 * prod(self.axes[var] for var in self.others) * self.span(places)
 
-    def _band(self, outer: dict[Var, Expr], start: Expr, tiles: int, rows: int) -> Stmt:
-        """Fill the lines of a band from place `start` on, then compute its tiles of `rows` places."""
-        block, tile = Var("block", "int64"), Var("tile", "int64")
-        made = loop_of(tile, tiles, self._tile(outer, start, tile, block, rows))
-        blocks = For(block, int64(0), int64(self.axes[self.f] // self.width), _SERIAL, made)
-        return sequence([self._filled(outer, start, self.span(tiles * rows)), blocks])
+    def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
+        block, tile, rows = Var("block", "int64"), Var("tile", "int64"), min(self.high, count)
+        tiles = loop_of(tile, count // rows, self._tile(outer, start, tile * rows, block, rows))
+        blocks = For(block, int64(0), int64(self.axes[self.f] // self.width), _SERIAL, tiles)
+        return sequence([*self._filled(outer, start, self.span(count), inside), blocks])
 
-    def _filled(self, outer: dict[Var, Expr], start: Expr, count: int) -> Stmt:
+    def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, _inside: tuple[int, int]) -> list[Stmt]:
         place, loops = Var("place", "int64"), self.loops_over(self.others)
-        low, high = (self._element(self._channel(outer, loops, number), start, place) for number in (0, 1))
+        low, high = (self._element(self._channel({**outer, **loops}, number), start, place) for number in (0, 1))
         pair = tirx.bitwise_or(
             tirx.bitwise_and(low.astype("int32"), tirx.const(0xFFFF, "int32")),
             tirx.shift_left(high.astype("int32"), tirx.const(16, "int32")),
         )
         stmt: Stmt = BufferStore(self.lines, pair, [*loops.values(), place])
-        return self.nest(loops, For(place, int64(0), int64(count), _SERIAL, stmt), own=self.halved)
+        return [self.nest(loops, For(place, int64(0), int64(span), _SERIAL, stmt), own=self.halved)]
 
-    def _channel(self, outer: dict[Var, Expr], loops: dict[Var, Expr], number: int) -> dict[Var, Expr]:
+    def _channel(self, axes: Axes, number: int) -> dict[Var, Expr]:
         """Return the axes of channel 2 c + `number`."""
-        return {**outer, **loops, self.c: loops[self.c] * 2 + number}
+        return {**axes, self.c: axes[self.c] * 2 + number}
 
     def _element(self, values: dict[Var, Expr], start: Expr, place: Expr) -> Expr:
         """Return the data of a place of a band less its zero point, in int16, or the padding."""
@@ -133,31 +127,19 @@ class PairProducts(SumBuilder):
             return replaced(self.padding.body.value, self.padding_axes(indices))
         return replaced(with_loads(self.value, self.data.source, tirx.BufferLoad(self.data.source, indices)), values)
 
-    def _tile(self, outer: dict[Var, Expr], start: Expr, tile: Expr, block: Expr, rows: int) -> Stmt:
-        lines, acc = self.lines, self.acc
-        loops = self.loops_over(self.others)
-        each = partial(over_tile, rows, self.width, _LANES)
+    def _together(self) -> int:
+        return self.lanes
 
-        def zero(row: int, lane: Expr) -> Stmt:
-            return BufferStore(acc, tirx.const(0, "int32"), [int64(row), lane])
+    def in_parts(self, build: Callable[[Expr], Stmt], _outer: dict[Var, Expr], _start: Expr, _rows: int) -> Stmt:
+        return sequence([build(int64(tap)) for tap in range(self.taps)])
 
-        def product(tap: int, row: int, lane: Expr) -> Stmt:
-            weights = []
-            for number in (0, 1):
-                values = {**self._channel(outer, loops, number), **self.at_tap(tap)}
-                rest = [
-                    replaced(each, values) for n, each in enumerate(self.weight.indices) if n != self.repack.dimension
-                ]
-                weights.append(tirx.BufferLoad(self.packed, [block, *rest, lane]))
-            at = (tile * rows + row) * self.stride + tap * self.step
-            halves = tirx.BufferLoad(lines, [*loops.values(), at])
-            sum_ = tirx.BufferLoad(acc, [int64(row), lane])
-            return BufferStore(acc, sum_ + pairs(couple(weights[0], weights[1]), halves), [int64(row), lane])
+    def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
+        return tirx.BufferLoad(self.lines, [*(values[var] for var in self.others), at + group * self.step])
 
-        def stored(row: int, lane: Expr) -> Stmt:
-            own = {**outer, self.x: start + tile * rows + row, self.f: block * self.width + lane}
-            sum_ = tirx.BufferLoad(acc, [int64(row), lane])
-            return BufferStore(*self.result(sum_, own))
-
-        body = sequence([stmt for tap in range(self.taps) for stmt in each(partial(product, tap))])
-        return sequence([*each(zero), self.nest(loops, body, own=self.halved), *each(stored)])
+    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
+        weights = []
+        for number in (0, 1):
+            own = {**self._channel(axes, number), **self.at_tap(group)}
+            rest = [replaced(each, own) for n, each in enumerate(self.weight.indices) if n != self.filters]
+            weights.append(tirx.BufferLoad(self.packed, [block, *rest, lane]))
+        return couple(*weights)

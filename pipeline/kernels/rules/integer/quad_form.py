@@ -74,7 +74,7 @@ class QuadForm(SumBuilder):
             raise Unknown("no summed axis in fours")
         # the least padding to fours, then the longest: rows of a window, if there are one or two channels
         c = min(fit, key=lambda var: (ceil(self.axes[var] / 4) / self.axes[var], -self.axes[var]))
-        return c, next(place for place, index in enumerate(self.weight.indices) if c.same_as(index))
+        return c, self.weight_places([c])[0]
 
     def _stores(self) -> tuple[bool, bool]:
         """Return whether neighbouring places are neighbours in the result, and whether it holds bytes."""
@@ -87,11 +87,7 @@ class QuadForm(SumBuilder):
 
     def tile_shape(self, registers: int, dots: bool) -> tuple[int, int]:
         """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
-        places, terms = (
-            self.axes[self.x],
-            self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c)),
-        )
-
+        terms = self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
         windows = self.border is not None or self.tap is not None
 
         def cost(width: int, rows: int) -> float:
@@ -102,18 +98,8 @@ class QuadForm(SumBuilder):
             multiplied = rows * width / 4 if dots else rows * width * 3 / 4 + 2 * rows
             return terms * (multiplied + width / 8 + read + 3) + 2 * stored
 
-        def total(width: int, rows: int) -> float:
-            whole, rest = divmod(places, rows)
-            return (whole * cost(width, rows) + (cost(width, rest) if rest else 0)) / width
-
-        found = [
-            (total(width, rows), width, rows)
-            for width in _WIDTHS if self.axes[self.f] % width == 0
-            for rows in (_DENSE_ROWS if self.dense else _ROWS) if rows <= places and rows * width // 4 <= registers
-        ]  # fmt: skip
-        if not found:
-            raise Unknown("the filters are not whole vectors")
-        return min(found)[1:]
+        rows = _DENSE_ROWS if self.dense else _ROWS
+        return self.cheapest_tile(_WIDTHS, rows, cost, lambda width, high: high * width // 4 <= registers)
 
     def sum_at(self, row: int, lane: Expr) -> Expr:
         """Return the int32 sum of a place of the tile and a filter of its block, in a vectorised loop."""

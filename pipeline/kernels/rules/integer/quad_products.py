@@ -48,8 +48,8 @@ class QuadProducts(QuadWindows):
         half = self.chunk // 2
         order = "r k/4 f k%4" if machine.dots else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
         halves = 0 if machine.dots else self.chunk
-        self.repack = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
-        self.pack(self.repack)
+        plain = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
+        self.repack = self.pack(plain)
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
         self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
@@ -76,14 +76,9 @@ class QuadProducts(QuadWindows):
             linear = self.repack.linear([replaced(index, values) for index in self.weight.indices], self.repack.rest)
             at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width)
             at = at + first // LANES * (4 * LANES) + first % LANES * size
-            weights = [
-                load_neighbours(self.packed, [block], lane * size, size, at + 16 * half) for half in range(self.halves)
-            ]
-            place = self._place(row, rows, step)
-            x = [
-                tirx.BufferLoad(self.values, [int64(half), *place]).astype(f"int{8 * size}")
-                for half in range(self.halves)
-            ]
+            place, halves = self._place(row, rows, step), range(self.halves)
+            weights = [load_neighbours(self.packed, [block], lane * size, size, at + 16 * half) for half in halves]
+            x = [tirx.BufferLoad(self.values, [int64(half), *place]).astype(f"int{8 * size}") for half in halves]
             sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first]).astype("int32")
             one = self.halves == 1
             total = dots(sum_, weights[0], x[0]) if one else quads(sum_, (weights[0], weights[1]), (x[0], x[1]))
@@ -115,9 +110,8 @@ class QuadProducts(QuadWindows):
         """Return the indices of a row in `values`."""
         if self.dense:
             return [int64(row), int64(step)]
-        vectors = vectors_of(rows)
-        vector = row // PLACES
-        return [int64(vector), int64(row - vectors[vector])]
+        vector_ = row // PLACES
+        return [int64(vector_), int64(row - vectors_of(rows)[vector_])]
 
     def _neighbours(self, tile: Tile) -> list[Stmt]:
         """Read the values of a tile whose channels are neighbours, for four steps of its sums."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from tvm import sym, tirx
 from tvm.ir import Expr, Var
@@ -62,29 +63,20 @@ class QuadWindows(QuadForm):
         #: the dimension of neighbours in memory
         self.line = max((place for place, extent in enumerate(extents) if extent > 1), default=len(extents) - 1)
         last = raw.indices[self.line]
-        if any(uses(last, param) for param in self.original.params) or not uses(
-            last, channel if self.adjacent else column
-        ):
+        neighbour = channel if self.adjacent else column
+        if not uses(last, neighbour) or any(uses(last, param) for param in self.original.params):
             raise Unknown("neighbours may be rows of a ring buffer")
         self.low, self.high = self.columns(read=False)
-        self.by_row, self.by_channel = self._conditions()
+        #: conditions not to be padding that depend on the channel, and the others
+        self.by_channel = self._conditions_of_channels()
+        self.by_row = [each for each in self.row_conditions() if not any(each.same_as(one) for one in self.by_channel)]
         if self.by_channel and (self.adjacent or self.halves > 1):
-            raise Unknown(
-                "padding along channels: the conditions cost more than is gained, unless a product is a dot product"
-            )
+            raise Unknown("padding along channels costs more than is gained, unless products are dot products")
 
-    def _conditions(self) -> tuple[list[Expr], list[Expr]]:
-        """Return the conditions not to be padding that depend on rows alone, and those that depend on the channel."""
-        found = self.row_conditions()
-        if self.padding is None:
-            return found, []
-        channels = [
-            each.var
-            for each, index in zip(self.padding.iter_vars, self.indices)
-            if uses(index, self.c) and int(each.dom.extent) > 1
-        ]
-        by_channel = [each for each in found if any(uses(each, var) for var in channels)]
-        return [each for each in found if not any(each.same_as(other) for other in by_channel)], by_channel
+    def _conditions_of_channels(self) -> list[Expr]:
+        axes = [] if self.padding is None else zip(self.padding.iter_vars, self.indices)
+        channels = [axis.var for axis, index in axes if uses(index, self.c) and int(axis.dom.extent) > 1]
+        return [each for each in self.row_conditions() if any(uses(each, var) for var in channels)]
 
     def loaded(self, tile: Tile, tap: Var, taps: int, channels: int, values: Var) -> list[Stmt]:
         """Read the values of a tile for a tap, and `channels` of four channels."""
@@ -93,13 +85,8 @@ class QuadWindows(QuadForm):
             def part(half: int, number: int, first: int, lane: Expr) -> BufferStore:
                 return BufferStore(values, _unsigned(value(half, first, lane)), [int64(half), int64(number), lane])
 
-            return sequence(
-                [
-                    vector(PLACES, partial(part, half, number, first))
-                    for half in range(self.halves)
-                    for number, first in enumerate(vectors_of(tile.rows))
-                ]
-            )
+            parts = product(range(self.halves), enumerate(vectors_of(tile.rows)))
+            return sequence([vector(PLACES, partial(part, half, *vector_)) for half, vector_ in parts])
 
         first = tile.start * self.stride + tap * self.step
         across = (tile.rows - 1) * self.stride + 1
@@ -185,19 +172,17 @@ class QuadWindows(QuadForm):
     def _fill(self) -> Expr:
         """Return a word of zero points as they are in memory."""
         byte = (self.zero & 0xFF) ^ (0x80 if self.dtype == "uint8" else 0)
-        return tirx.const(_signed(byte * 0x01010101, 32), "int32")
+        return _constant(byte * 0x01010101, 32)
 
     def mask(self, half: int) -> Expr:
         """Return the bits to flip: of bytes without sign their highest, of the second half all."""
-        bits = 32 // self.halves
         flipped = (0x80808080 if self.dtype == "uint8" else 0) ^ (0xFFFFFFFF if half else 0)
-        return tirx.const(_signed(flipped & ((1 << bits) - 1), bits), f"int{bits}")
+        return _constant(flipped, 32 // self.halves)
 
     def _nothing(self, half: int) -> Expr:
         """Return the value of zero points: the padding."""
-        bits = 32 // self.halves
         word = ((self.zero & 0xFF) * 0x01010101) ^ (0xFFFFFFFF if half else 0)
-        return tirx.const(_signed(word & ((1 << bits) - 1), bits), f"int{bits}")
+        return _constant(word, 32 // self.halves)
 
 
 def _covering(asked: Sequence[tuple[int, int]], low: int, end: int) -> list[tuple[int, int, int]]:
@@ -210,8 +195,10 @@ def _covering(asked: Sequence[tuple[int, int]], low: int, end: int) -> list[tupl
     return found
 
 
-def _signed(bits: int, size: int) -> int:
-    return bits - (1 << size) if bits >> (size - 1) else bits
+def _constant(word: int, size: int) -> Expr:
+    """Return the lowest bits of a number as an integer of this size."""
+    low = word & ((1 << size) - 1)
+    return tirx.const(low - (1 << size) if low >> (size - 1) else low, f"int{size}")
 
 
 def _unsigned(value: Expr) -> Expr:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from tvm.ir import Expr
+
 from ....targets import Machine
 from ....tir.operators.pairs import fours, pairs
+from ....tir.operators.quads import dots
 from ....tir.operators.runs import SUMS
 from .byte_groups import ByteGroups
 from .byte_runs import ByteRuns
@@ -27,6 +30,10 @@ def _pmaddwd(machine: Machine) -> bool:
     return machine.pairs and not machine.compact
 
 
+def _vpdpbusd(machine: Machine) -> bool:
+    return machine.dots and _pmaddwd(machine)
+
+
 def _smull(machine: Machine) -> bool:
     return machine.quads and not machine.dots and not machine.compact
 
@@ -35,7 +42,7 @@ def _smlad(machine: Machine) -> bool:
     return machine.dots and machine.lanes == 1
 
 
-def _add_pairs(sum_, weights, values):
+def _add_pairs(sum_: Expr, weights: Expr, values: Expr) -> Expr:
     return sum_ + pairs(weights, values)
 
 
@@ -47,18 +54,15 @@ channel_lines = MicroKernel(
 )
 channel_taps = MicroKernel("channel_taps", _smlad, ChannelTaps, depthwise=True)
 vector_runs = MicroKernel(
-    "vector_runs", lambda machine: machine.vmlava, VectorRuns, group=16, values="int8", vectors=True
+    "vector_runs", lambda machine: machine.vmlava, VectorRuns, multiply=dots, group=16, values="int8", vectors=True
 )
 word_runs = MicroKernel("word_runs", _smlad, WordRuns, group=4)
-dot_runs = MicroKernel(
-    "dot_runs", lambda machine: machine.dots and _pmaddwd(machine), DotRuns,
-    multiply=fours, group=4, values="uint8", lanes=32,
-)  # fmt: skip
+dot_runs = MicroKernel("dot_runs", _vpdpbusd, DotRuns, multiply=fours, group=4, values="uint8", lanes=32)
 long_runs = MicroKernel("long_runs", _pmaddwd, LongRuns, multiply=_add_pairs, group=2, values="int16", others=2)
 run_products = MicroKernel(
     "run_products", _pmaddwd, RunProducts, multiply=_add_pairs, group=2, values="int16", others=2
 )
-pair_products = MicroKernel("pair_products", _pmaddwd, PairProducts)
+pair_products = MicroKernel("pair_products", _pmaddwd, PairProducts, multiply=_add_pairs, group=2, values="int16")
 byte_groups = MicroKernel(
     "byte_groups",
     lambda machine: _smull(machine) and machine.registers * machine.lanes // SUMS >= _REGISTERS,

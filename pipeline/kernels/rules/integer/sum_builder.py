@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 from tvm import tirx
@@ -20,6 +22,9 @@ from ..line_buffer import loop_of
 from .integer_sum import IntegerSum, less
 from .micro_kernel import MicroKernel
 
+#: values of axes
+Axes = Mapping[Var, Expr]
+_Repack = TypeVar("_Repack", bound=Repack)
 _SERIAL = 0
 
 
@@ -55,18 +60,15 @@ class SumBuilder(IntegerSum):
 
     def outer(self) -> dict[Var, Expr]:
         """Return loop variables of the axes around the places and the filters, 0 for an axis of one."""
-        spatial = [
-            var for var in self.axes if var not in self.summed and not var.same_as(self.f) and not var.same_as(self.x)
-        ]
+        others = (*self.summed, self.f, self.x)
+        spatial = [var for var in self.axes if var not in others]
         return {var: Var(var.name, "int64") if self.axes[var] > 1 else int64(0) for var in spatial}
 
     def loops_over(self, axes: Iterable[Var]) -> dict[Var, Expr]:
         """Return a loop variable for each axis."""
         return {var: Var(var.name, "int64") for var in axes}
 
-    def nest(
-        self, loops: Mapping[Var, Expr], body: Stmt, kind: int = _SERIAL, own: Mapping[Var, int] | None = None
-    ) -> Stmt:
+    def nest(self, loops: Axes, body: Stmt, kind: int = _SERIAL, own: Mapping[Var, int] | None = None) -> Stmt:
         """Loop over axes around a statement; `own` are other extents of some."""
         extents = {**self.axes, **(own or {})}
         for var, loop in reversed(list(loops.items())):
@@ -80,6 +82,10 @@ class SumBuilder(IntegerSum):
     def span(self, places: int) -> int:
         """Count the columns of the data that so many neighbouring places read."""
         return (places - 1) * self.stride + (self.taps - 1) * self.step + 1
+
+    def values_of(self, columns: int) -> int:
+        """Count the values of a line of so many columns."""
+        return columns * self.channels
 
     def columns_of(self, places: int) -> list[int]:
         """List the columns that so many neighbouring places read, counted from their first."""
@@ -100,11 +106,19 @@ class SumBuilder(IntegerSum):
             params[self.number] = self.packed
         return kernel_of(params, [self.nest(outer, body)], own, self.original.attrs)
 
-    def pack(self, repack: Repack) -> None:
-        """Read the weight in the layout `repack`."""
+    def pack(self, repack: _Repack) -> _Repack:
+        """Read the weight in the layout `repack`; return that."""
         shape = repack.shape(tuple(map(int, self.weight.source.ty.shape)))
         self.packed = buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
         self.repacks = (repack,)
+        return repack
+
+    def weight_places(self, axes: Iterable[Var]) -> list[int]:
+        """List the dimensions of the weight that axes are an index of, one each. Raises Unknown for others."""
+        found = [[place for place, index in enumerate(self.weight.indices) if index.same_as(var)] for var in axes]
+        if any(len(places) != 1 for places in found):
+            raise Unknown("the weight is not indexed by axes")
+        return [place for (place,) in found]
 
     def sums_repack(self, width: int, order: str, run: Sequence[int], group: int, **others: Any) -> RepackSums:
         """Return the layout of the weight for blocks of `width` filters: see RepackSums."""
@@ -113,32 +127,54 @@ class SumBuilder(IntegerSum):
             self.number, self.filters, width, order=order, run=tuple(run), extents=extents, group=group, **others
         )
 
+    def row_cost(self, cost: Callable[[int], float], high: int) -> float:
+        """Add up the costs of a row's tiles, of `high` places each and of the rest."""
+        whole, rest = divmod(self.axes[self.x], high)
+        return whole * cost(high) + (cost(rest) if rest else 0)
+
+    def cheapest_tile(
+        self,
+        widths: Sequence[int],
+        rows: Sequence[int],
+        cost: Callable[[int, int], float],
+        fits: Callable[[int, int], bool],
+    ) -> tuple[int, int]:
+        """Choose the filters and the places of a tile that fits with the fewest instructions, by its `cost`."""
+        found = [
+            (self.row_cost(partial(cost, width), high) / width, width, high)
+            for width, high in product(widths, rows)
+            if self.axes[self.f] % width == 0 and high <= self.axes[self.x] and fits(width, high)
+        ]
+        if not found:
+            raise Unknown("the filters are not whole vectors")
+        return min(found)[1:]
+
     def raw(self) -> TensorLoad:
         """Return the load of a value, by the axes of the sum."""
         return self._raw if self.padding is None else replaced(self._raw, self.padding_axes(self.indices))
 
-    def raw_at(self, values: Mapping[Var, Expr], column: Expr) -> TensorLoad:
+    def raw_at(self, values: Axes, column: Expr) -> TensorLoad:
         """Return the load of a value that is not padding: `column` counts from the first one of the window of place 0."""
         indices = self.at(values, column)
         if self.padding is None:
             return tirx.BufferLoad(self.data.source, indices)
         return replaced(self._raw, self.padding_axes(indices))
 
-    def element(self, values: Mapping[Var, Expr], column: Expr) -> Expr:
+    def element(self, values: Axes, column: Expr) -> Expr:
         """Return a value that is not padding."""
         if self.padding is not None:
             return replaced(self.inside, self.padding_axes(self.at(values, column)))
         value = with_loads(self.value, self.data.source, self.raw_at(values, column))
         return replaced(value, {**self.units, **values})
 
-    def on_line(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> tuple[dict[Var, Expr], Expr]:
+    def on_line(self, values: Axes, column: Expr, at: Expr) -> tuple[dict[Var, Expr], Expr]:
         """Return the axes and the column of the value `at` so many from a column: channels of each are side by side."""
         if self.c is None:
             return dict(values), column + at
         channel = values.get(self.c, int64(0)) + tirx.floormod(at, self.channels)
         return {**values, self.c: channel}, column + tirx.floordiv(at, self.channels)
 
-    def row_inside(self, values: Mapping[Var, Expr], conditions: Sequence[Expr] | None = None) -> Expr | None:
+    def row_inside(self, values: Axes, conditions: Sequence[Expr] | None = None) -> Expr | None:
         """Return the condition for a row not to be padding, None if all are inside; or those of its `conditions`."""
         rows = self.row_conditions() if conditions is None else conditions
         axes = self.padding_axes(self.at(values, int64(0))) if rows else {}
@@ -207,7 +243,7 @@ class SumBuilder(IntegerSum):
             raise Unknown("the factors are not bytes")
         return zero, dtype
 
-    def at(self, values: Mapping[Var, Expr], column: Expr) -> list[Expr]:
+    def at(self, values: Axes, column: Expr) -> list[Expr]:
         """Return the indices of a value of the data, or of its padded form."""
         own = {**self.units, **values, self.x: int64(0), **self.at_tap(0)}
         indices = [replaced(index, own) for index in self.indices]

@@ -7,7 +7,7 @@ Columns of padding are counted as the kernel runs, so that code is for one size 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
@@ -16,7 +16,7 @@ from tvm.tirx import BufferStore, For, IntImm, Stmt
 from .....tir.expressions import uses
 from .....tir.loop_nests import int64, sequence
 from ..loops import guarded, in_vectors, vector
-from ..sum_builder import SumBuilder
+from ..sum_builder import Axes, SumBuilder
 
 _SERIAL = 0
 #: the difference of int8 and uint8
@@ -81,16 +81,12 @@ class ByteLines(SumBuilder):
         body = guarded(self.row_inside({**outer, **rows}), filled, part(int64(0), used, lanes, empty))
         return self.nest(rows, sequence([body, *part(used, whole, 1, empty)]))
 
-    def values_of(self, columns: int) -> int:
-        """Count the values of a line of so many columns."""
-        return columns * self.channels
-
     def padding_value(self) -> Expr:
         """Return the zero point as lines hold it."""
         dtype = str(self.lines.ty.dtype)
         return tirx.const(self.zero, dtype) if isinstance(self.zero, int) else self.zero.astype(dtype)
 
-    def lined(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> Expr:
+    def lined(self, values: Axes, column: Expr, at: Expr) -> Expr:
         """Return the value `at` so many from a column, as lines hold it."""
         load = self.value_at(values, column, at)
         if not self.flipped:
@@ -98,6 +94,6 @@ class ByteLines(SumBuilder):
         flipped = tirx.reinterpret("uint8", load) ^ tirx.const(_SIGN, "uint8")
         return flipped if self.row.values == "uint8" else tirx.reinterpret("int8", flipped)
 
-    def value_at(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> TensorLoad:
+    def value_at(self, values: Axes, column: Expr, at: Expr) -> TensorLoad:
         """Return the load of the value `at` so many from a column."""
         return self.raw_at(*self.on_line(values, column, at))

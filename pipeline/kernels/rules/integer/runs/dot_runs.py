@@ -52,22 +52,17 @@ class DotRuns(ByteLines, RunProducts):
     def _repacked(self, in_run: list[Var]) -> RepackSums:
         return replace(super()._repacked(in_run), zero=self.zero if isinstance(self.zero, int) else 1)
 
-    def values_of(self, columns: int) -> int:
-        return RunProducts.values_of(self, columns)
-
     def start(self, block: Expr, lane: Expr) -> Expr:
         ends = self.repack.shape(self.repack.extents)[1] - 1
         held = load_neighbours(self.packed, [block, int64(ends)], lane * START, START)
         return held if isinstance(self.zero, int) else held * self.zero
 
     def group(self, values: dict[Var, Expr], start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
-        if not self.in_place:
-            lines = [values[var] for var in self.rows]
-            return self.neighbours(self.lines, lines, at + group * self.grouped)
-        # neighbours in memory: of the first place's indices, only the last one grows
-        first = self.value_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
-        *rest, last = first.indices
-        return self.neighbours(first.source, rest, last + group * self.grouped)
+        source, row = self.lines, [*(values[var] for var in self.rows), at]
+        if self.in_place:  # of the first place's indices, only the last one grows
+            first = self.value_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
+            source, row = first.source, list(first.indices)
+        return self.neighbours(source, row[:-1], row[-1] + group * self.grouped)
 
     def neighbours(self, buffer: Var, row: list[Expr], first: Expr) -> Expr:
         """Load a group of values."""

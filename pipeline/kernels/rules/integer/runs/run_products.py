@@ -33,7 +33,7 @@ from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
 from ..loops import guarded, in_tiles, in_vectors, load_neighbours, over_tile
 from ..micro_kernel import MicroKernel
-from ..sum_builder import SumBuilder
+from ..sum_builder import Axes, SumBuilder
 
 _SERIAL = 0
 #: candidate vectors of a block of filters, and most sums of a tile: more hide no latency, and take more code
@@ -59,6 +59,8 @@ class RunProducts(SumBuilder):
     unrolled, kind = 2, _SERIAL
     #: whether data is read from memory
     in_place = False
+    #: extents of loops over halves of axes
+    halved: Mapping[Var, int] = {}
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
@@ -69,9 +71,7 @@ class RunProducts(SumBuilder):
         in_run += [self.c] if self.c is not None else []
         self.run = prod(self.axes[var] for var in in_run)
         self._check_run()
-        self.others = [
-            var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1
-        ]
+        self.others = [var for var in self.summed if self.axes[var] > 1 and var not in in_run]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
         gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
@@ -82,8 +82,7 @@ class RunProducts(SumBuilder):
             raise Unknown("the filters are not whole vectors")
         self.repack = self._repacked(in_run)
         self.high, self.width = self._tile_shape()
-        self.repack = replace(self._repacked(in_run), width=self.width)
-        self.pack(self.repack)
+        self.repack = self.pack(replace(self._repacked(in_run), width=self.width))
         self.tiles = self._tiles_of_a_band()
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), self.line_dtype)
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
@@ -118,14 +117,10 @@ class RunProducts(SumBuilder):
 
     def _repacked(self, in_run: list[Var]) -> RepackSums:
         """Return the layout of the weight."""
-        indices = list(self.weight.indices)
-        known = [var for var in self.summed if self.axes[var] > 1]
-        places = {var: [place for place, index in enumerate(indices) if index.same_as(var)] for var in known}
-        if any(len(found) != 1 for found in places.values()):
+        self.weight_places(var for var in self.summed if self.axes[var] > 1)
+        if any(uses(index, var) and not index.same_as(var) for index in self.weight.indices for var in self.axes):
             raise Unknown("the weight is not indexed by axes")
-        if any(uses(index, var) and not index.same_as(var) for index in indices for var in self.axes):
-            raise Unknown("the weight is not indexed by axes")
-        run = [places[var][0] for var in in_run if self.axes[var] > 1]
+        run = self.weight_places(var for var in in_run if self.axes[var] > 1)
         order = f"r k/{self.grouped} f k%{self.grouped}"
         return self.sums_repack(self.lanes, order, run, self.grouped, row=min(self.grouped, 4))
 
@@ -134,18 +129,17 @@ class RunProducts(SumBuilder):
         registers = self.machine.registers_of(self.lanes)
         places, found = self.axes[self.x], []
         longest = ALONE if places == 1 else _MOST_LINES
+
+        def cost(vectors: int, rows: int) -> float:
+            return 2 * rows * vectors + 2 * vectors + rows + 1
+
         for vectors in _VECTORS:
             most = min(min(registers - vectors - self.row.others, _SUMS) // vectors, places)
             most = next((high for high in range(most, 0, -1) if self._bytes(high) <= longest), 0)
             if not most or self.axes[self.f] % (vectors * self.lanes):
                 continue
             for high in {most, -(-places // -(-places // most))}:
-                whole, rest = divmod(places, high)
-                costs = [
-                    2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)
-                ]
-                total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
-                found.append((total, -high, vectors * self.lanes))
+                found.append((self.row_cost(partial(cost, vectors), high) / vectors, -high, vectors * self.lanes))
         if not found:
             raise Unknown("a tile's lines are too long")
         _, high, width = min(found)
@@ -164,8 +158,7 @@ class RunProducts(SumBuilder):
         return [*(self.axes[var] for var in self.rows), -(-values // 2) if self.line_dtype == "int32" else values]
 
     def values_of(self, columns: int) -> int:
-        """Count the values of a line of so many columns."""
-        return columns * self.channels + -self.run % self.grouped
+        return super().values_of(columns) + -self.run % self.grouped
 
     def _bytes(self, places: int) -> int:
         return 0 if self.in_place else dtype_bytes(self.line_dtype) * prod(self._extents(places))
@@ -222,7 +215,7 @@ class RunProducts(SumBuilder):
         """Return the padding as lines hold it."""
         return tirx.const(0, "int16")
 
-    def lined(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> Expr:
+    def lined(self, values: Axes, column: Expr, at: Expr) -> Expr:
         """Return the value `at` so many from a column, as lines hold it."""
         return self.element(*self.on_line(values, column, at))
 
@@ -230,15 +223,14 @@ class RunProducts(SumBuilder):
         loops = self.loops_over(self.others)
 
         each = partial(over_tile, rows, self.width)
-        weights = [replaced(index, {**self.units, **outer, **loops}) for index in self.weight.indices]
-        rest = int64(0) + self.repack.linear(weights, self.repack.rest)
+        axes = {**self.units, **outer, **loops}
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
 
         def product(group: Expr, row: int, lane: Expr) -> Stmt:
             first = ((offset + row) * self.stride + gap) * self.channels
             values = self.group({**outer, **loops}, start, row, first, group)
             sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
-            total = self.added(sum_, block, rest * self.repack.steps + group, lane, values)
+            total = self.added(sum_, self.weights_at(block, axes, group, lane), values)
             return BufferStore(self.acc, total, [int64(row), lane])
 
         moved, sums = self._moved_sums()
@@ -251,7 +243,9 @@ class RunProducts(SumBuilder):
         body = self.in_parts(
             lambda group: sequence(each(self.lanes, partial(product, group))), outer, start + offset, rows
         )
-        return sequence([*zeros, self.nest(loops, body, self.kind), *moved, *each(self._together(), stored)])
+        return sequence(
+            [*zeros, self.nest(loops, body, self.kind, self.halved), *moved, *each(self._together(), stored)]
+        )
 
     def _moved_sums(self) -> tuple[list[Stmt], Var]:
         """Return the statements that move the sums of a tile, if any, and the buffer of results."""
@@ -283,8 +277,16 @@ class RunProducts(SumBuilder):
             return tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + group])
         return load_neighbours(self.lines, lines, at, 2, group * 2)
 
-    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
-        """Return the sum with the products of a group of values; weights are at `row` of a block."""
+    def row_of(self, axes: Axes, group: Expr) -> Expr:
+        """Return the row of a block that holds the weights of a group."""
+        weights = [replaced(index, axes) for index in self.weight.indices]
+        return (int64(0) + self.repack.linear(weights, self.repack.rest)) * self.repack.steps + group
+
+    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
+        """Load the weights of a group."""
+        return load_neighbours(self.packed, [block, self.row_of(axes, group)], lane * self.grouped, self.grouped)
+
+    def added(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
+        """Return the sum with the products of a group."""
         assert self.row.multiply is not None
-        weights = load_neighbours(self.packed, [block, row], lane * self.grouped, self.grouped)
         return self.row.multiply(sum_, weights, values)

@@ -14,7 +14,7 @@ A vector of data is read once for the filters of a block. Data of uint8 is offse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 
 from tvm import tirx
@@ -25,11 +25,11 @@ from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.index_grid import Unknown
 from .....tir.loop_nests import buffer_of, int64
-from .....tir.operators.quads import dots
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
 from ..loops import overlapped
 from ..micro_kernel import MicroKernel
+from ..sum_builder import Axes
 from .run_products import ALONE
 from .word_runs import LONGEST, WordRuns
 
@@ -82,14 +82,13 @@ class VectorRuns(WordRuns):
         places = [[int64(0), int64(filter_)] for filter_ in range(self.width)]
         return [BufferStore(self.sums, tirx.BufferLoad(self.acc, place), place) for place in places], self.sums
 
-    def value_at(self, values: Mapping[Var, Expr], column: Expr, at: Expr) -> TensorLoad:
+    def value_at(self, values: Axes, column: Expr, at: Expr) -> TensorLoad:
         if self.chosen:
             return super().value_at(values, column, at)
         first = super().value_at(values, column, int64(0))  # TVM sees a vector where the last index alone grows
         return tirx.BufferLoad(first.source, [*first.indices[:-1], first.indices[-1] + at])
 
-    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
-        place = lane * self.grouped
+    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
+        place, row = lane * self.grouped, self.row_of(axes, group)
         line = row * (self.grouped // _FOUR) + tirx.floordiv(place, _FOUR * self.width)
-        weights = self.neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))
-        return dots(sum_, weights, values)
+        return self.neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))

@@ -30,7 +30,7 @@ from .....tir.operators.pairs import fours, halves
 from .....tir.operators.quads import dots
 from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
-from ..loops import load_neighbours, overlapped
+from ..loops import overlapped
 from .dot_runs import DotRuns
 from .run_products import ALONE
 
@@ -116,12 +116,11 @@ class WordRuns(DotRuns):
         nothing = tirx.const(0, "int32")
         return halves(nothing, nothing, first, moved, whole=self.even)
 
-    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
-        weights = load_neighbours(self.packed, [block, row], lane * self.grouped, self.grouped)
+    def added(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
         if self.widened:
             _, _, first, moved, whole = values.args
             return halves(sum_, weights, first, int(moved), whole=bool(whole))
-        return (dots if self.dtype == "int8" else fours)(sum_, weights, values)
+        return (self.row.multiply or (dots if self.dtype == "int8" else fours))(sum_, weights, values)
 
 
 def _cost(steps: int, sums: int, each: int) -> float:
