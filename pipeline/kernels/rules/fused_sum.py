@@ -11,7 +11,7 @@ from functools import wraps
 
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, with_loads
@@ -56,6 +56,7 @@ def block_start(block: Expr, size: int, extent: int) -> Expr:
 class FusedSum:
     """Match a kernel of optional `padding`, a `sum` over `axes`, and an element-wise epilogue, `last`, if any.
 
+    The sum is written at axes, or constants.
     In its schedules, `loops` are the variables of the axes around accumulators, with `trips` each; `values` replace axes;
     `acc` holds accumulators, the last index by `lanes`. Raises Unknown for another kernel.
     """
@@ -73,6 +74,10 @@ class FusedSum:
         self.sum, self.last = blocks[places[0]], blocks[-1] if len(blocks) > places[0] + 1 else None
         self.result, self.dtype = kernel.params[-1], str(self.sum.body.buffer.ty.dtype)
         self.axes = {axis.var: int(axis.dom.extent) for axis in self.sum.iter_vars}
+        indices = self.sum.body.indices
+        self.written = [own if own in self.axes else plain for own, plain in zip(indices, simple(self.sum, indices))]
+        if not all(index in self.axes or isinstance(index, IntImm) for index in self.written):
+            raise Unknown("the result is not indexed by axes")
         if self.last is None:
             if not self.sum.body.buffer.same_as(self.result):
                 raise Unknown("the sum does not write the result")

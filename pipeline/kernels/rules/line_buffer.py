@@ -16,7 +16,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.expressions import replaced
-from ...tir.loop_nests import buffer_of, int64, sequence
+from ...tir.loop_nests import int64, sequence
 from ...tir.row_window import takes_a_row
 from .fused_sum import vector_loop
 from .sliding_plane import MOST_UNROLLED, Plane
@@ -46,12 +46,6 @@ class LineBuffer(Plane):
         """Return whether the kernel computes a window of rows in a streaming region, with padding."""
         return self.padding is not None and takes_a_row(self.original)
 
-    def lines_of(self, rows: int) -> Var:
-        """Declare the line buffer for so many rows of the result."""
-        return buffer_of(
-            "lines", (len(self.kept(rows)), self.columns.stride, self.phase_width), str(self.data.ty.dtype)
-        )
-
     def kept(self, rows: int) -> range:
         """Return the numbers of the lines, halo included, for so many rows of the result: of a whole plane, those not of padding."""
         return self._of_plane if self.whole else range(self.count_of(rows))
@@ -76,15 +70,15 @@ class LineBuffer(Plane):
             first_end, last_start = max(first, min(_FEW, end)), min(end, max(wide - _FEW, first))
         else:
             first_end, last_start = first, end
-        empty = [
-            (low, high) if some else None
-            for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide))
-        ]
-        before, after = [[self._columns(lines, line, *each, lambda column: zero)] if each else [] for each in empty]
-        copied = self._columns(lines, line, first, end, element)
-        stmt = copied
+
+        def empty(low: int, high: int) -> Stmt:
+            return self._columns(lines, line, low, high, lambda column: zero)
+
+        before = [empty(0, first_end)] if first > 0 else []
+        after = [empty(last_start, wide)] if end < wide else []
+        stmt = self._columns(lines, line, first, end, element)
         if inside is not None:
-            stmt = IfThenElse(inside, copied, self._columns(lines, line, first, end, lambda column: zero))
+            stmt = IfThenElse(inside, stmt, empty(first, end))
         # in the order of their places: of stores that fill a vector in another one, LLVM 22 (SROA) merges values before it has them
         parts = [*before, *after, stmt] if overlapping else [*before, stmt, *after]
         return For(line, int64(0), int64(len(kept)), _SERIAL, sequence(parts))

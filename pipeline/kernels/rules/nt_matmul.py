@@ -65,9 +65,9 @@ class _Turned(FusedSum):
         one, other = store.value.b.a, store.value.b.b
         if not all(isinstance(each, TensorLoad) and str(each.source.ty.dtype) == "float32" for each in (one, other)):
             raise Unknown("the factors are not tensors of floats")
-        if not store.indices or store.indices[-1] not in self.axes:
-            raise Unknown("the result is not indexed by axes")
-        self.column = store.indices[-1]
+        if not self.written or self.written[-1] not in self.axes:
+            raise Unknown("the result has no columns")
+        self.column = self.written[-1]
         self.one, self.other = (other, one) if uses(one, self.column) else (one, other)
         self.row = self._row(store, weights)
         self.lanes, rows = lanes, self.axes[self.row]
@@ -90,13 +90,12 @@ class _Turned(FusedSum):
                 or any(uses(each, self.summed) for each in load.indices[:-1])
             ):
                 raise Unknown("an operand does not run along the sum")
-        alone = [var for var in store.indices if var in self.axes and uses(self.one, var) and not uses(self.other, var)]
+        alone = [var for var in self.written if var in self.axes and uses(self.one, var) and not uses(self.other, var)]
         if uses(self.one, self.column) or not uses(self.other, self.column) or not alone:
             raise Unknown("no rows by columns")
         row = max(alone, key=lambda var: self.axes[var])
-        plain = all(index in self.axes or isinstance(index, tirx.IntImm) for index in store.indices)
-        if not plain or any(sum(uses(index, var) for index in store.indices) > 1 for var in (row, self.column)):
-            raise Unknown("the result is not indexed by axes")
+        if any(sum(var.same_as(index) for index in self.written) > 1 for var in (row, self.column)):
+            raise Unknown("the result is a diagonal")
         return row
 
     def kernel(self) -> PrimFunc:
@@ -123,7 +122,7 @@ class _Turned(FusedSum):
 
         def stored(row: int, lane: Expr, acc: TensorLoad) -> Stmt:
             values = {**self.values, self.row: first[self.row] + row, self.column: first[self.column] + lane}
-            return self.finished(acc, [replaced(index, values) for index in self.sum.body.indices])
+            return self.finished(acc, [replaced(index, values) for index in self.written])
 
         def each(store: Callable[[int, Expr, TensorLoad], Stmt]) -> list[Stmt]:
             return [self.vector([row], partial(store, row)) for row in range(self.count)]

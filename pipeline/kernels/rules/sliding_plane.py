@@ -63,18 +63,15 @@ class Plane(FusedSum):
         if self.dtype not in _DTYPES or str(store.value.ty.dtype) != self.dtype:
             raise Unknown(f"the window is {self.dtype}")
         axes = self.axes
-        written = [
-            index if index in axes else plain for index, plain in zip(store.indices, simple(self.sum, store.indices))
-        ]
-        if len(written) < 2 or not all(index in axes or isinstance(index, IntImm) for index in written):
-            raise Unknown("the result is not indexed by axes")
-        *self.outer, self.y, self.x = written
+        if len(self.written) < 2:
+            raise Unknown("the result has no plane")
+        *self.outer, self.y, self.x = self.written
         if self.y not in axes or self.x not in axes:
             raise Unknown("the result has no plane")
         self.height, self.width = axes[self.y], axes[self.x]
         self.data, self.indices = self._data()
         self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
-        if not _is_zero(self.columns.start):
+        if getattr(self.columns.start, "value", None) != 0:
             raise Unknown("the window does not start at the first column")
         self._check()
         self.loop_over(self.outer)
@@ -141,14 +138,12 @@ class Plane(FusedSum):
         values: dict[Var, Expr] = dict(zip(axes, (replaced(index, self.values) for index in self.indices[:-2])))
         values[y] = row
         extent = int(block.iter_vars[-1].dom.extent)
-        there = np.ones(extent, bool)
-        for each in across:
-            there &= holds_along(each, x, extent)
-        if not there.any():
-            raise Unknown("all columns are padding")
-        first, end = int(there.argmax()), extent - int(there[::-1].argmax())
-        if not there[first:end].all():
-            raise Unknown("the unpadded columns are not contiguous")
+        there = np.flatnonzero(
+            np.all([holds_along(each, x, extent) for each in across] or np.ones((1, extent)), axis=0)
+        )
+        if not len(there) or there[-1] - there[0] >= len(there):
+            raise Unknown("the unpadded columns are not one range")
+        first, end = int(there[0]), int(there[-1]) + 1
 
         def element(column: Expr) -> Expr:
             return replaced(inside, {**values, x: column})
@@ -216,7 +211,3 @@ class Plane(FusedSum):
         self.filters = [var for var in planes if not any(uses(index, var) for index in self.indices[:-2])]
         if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
             raise Unknown("the padding is not the window's operand")
-
-
-def _is_zero(value: Expr) -> bool:
-    return isinstance(value, IntImm) and int(value) == 0

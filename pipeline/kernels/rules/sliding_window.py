@@ -53,29 +53,23 @@ class Lines:
     band: int
 
 
-def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc | None:
-    """Schedule `kernel` by lines of its planes; None if the rule does not match, or not with `lines`.
+def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc:
+    """Schedule `kernel` by lines of its planes. Raises Unknown if the rule does not match, or not with `lines`.
 
     Element-wise producers have to be inlined (see `tir.inlining.inlined`).
     """
-    try:
-        return _ByLines(kernel, machine, lines).kernel()
-    except Unknown:
-        return None
+    return _ByLines(kernel, machine, lines).kernel()
 
 
 @sum_rule
 def sliding_windows(kernel: PrimFunc, machine: Machine) -> PrimFunc:
     """Schedule `kernel` by lines of its planes: a Rule."""
-    return _ByLines(inlined(kernel), machine).kernel()
+    return sliding_window(inlined(kernel), machine)
 
 
 def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
-    """List the `Lines` possible for `kernel`, the rule's own choice first; none if the rule does not match."""
-    try:
-        own = _ByLines(kernel, machine)
-    except Unknown:
-        return []
+    """List the `Lines` possible for `kernel`, the rule's own choice first. Raises Unknown if the rule does not match."""
+    own = _ByLines(kernel, machine)
     most = machine.registers_of(own.lanes) - 2
     found = [Lines(own.at_once, own.height_at_once, own.band)]
     for at_once in divisors(own.chunks, most):
@@ -103,7 +97,9 @@ class _ByLines(LineBuffer):
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
         whole = lines.rows == self.height and not self.rolled
         self.whole = whole and self.padding is not None and not self.in_region and self.skips_padding
-        self.lines, self.first_line = self.lines_of(self.band), self.kept(self.band).start
+        kept, dtype = self.kept(self.band), str(self.data.ty.dtype)
+        self.lines = buffer_of("lines", (len(kept), self.columns.stride, self.phase_width), dtype)
+        self.first_line = kept.start
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), self.dtype)
 
     def _few_lines(self, most: int) -> Lines:
@@ -134,22 +130,12 @@ class _ByLines(LineBuffer):
         return Lines(at_once, rows, band // rows * rows)
 
     def kernel(self) -> PrimFunc:
-        whole, rest = divmod(self.height, self.band)
-        number = Var("band", "int64")
-        body = [loop_of(number, whole, self._band(number * self.band if whole > 1 else int64(0), self.band))]
-        if rest:
-            body.append(self._band(int64(whole * self.band), rest))
-        return self.kernel_around(sequence(body), [self.lines, self.acc])
+        bands = _in_blocks("band", self.height, self.band, self._band)
+        return self.kernel_around(sequence(bands), [self.lines, self.acc])
 
     def _band(self, start: Expr, count: int) -> Stmt:
-        rows = min(self.height_at_once, count)
-        whole, rest = divmod(count, rows)
-        number = Var("rows", "int64")
-        offset = number * rows if whole > 1 else int64(0)
-        parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, offset, rows))]
-        if rest:
-            parts.append(self._rows(start, int64(whole * rows), rest))
-        return sequence(parts)
+        rows = _in_blocks("rows", count, min(self.height_at_once, count), partial(self._rows, start))
+        return sequence([self.filled(self.lines, start, count), *rows])
 
     def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
         """Compute `rows` rows of a band, from `offset` on; peel the last vectors of a row if they reach past it."""
@@ -211,11 +197,8 @@ class _ByLines(LineBuffer):
             indices = self.result_at(self.values, start + row, at + chunk * self.lanes)
             return BufferStore(self.result, acc if finished else self.epilogue(acc, indices), indices)
 
-        def finish(row: int, at: Expr, acc: TensorLoad) -> Stmt:
-            return assign(acc, self.epilogue(acc, self.result_at(self.values, start + row, at + chunk * self.lanes)))
-
         in_place = self._is_long and self.fits_accumulators
-        parts = [self._finished(start, chunk, rows)] if in_place else []
+        parts = [self._finish_all(start, chunk, rows)] if in_place else []
         for row in range(rows):
             for number in range(self.at_once):
                 ragged = last and number == self.at_once - 1
@@ -223,29 +206,35 @@ class _ByLines(LineBuffer):
                 # compute whole vectors, store part of the last
                 finished = in_place or (columns < self.lanes and self.fits_accumulators)
                 if finished and not in_place:
-                    parts.append(self._vector(row, number, self.lanes, partial(finish, row)))
+                    parts.append(
+                        vector_loop(self.lanes, partial(self._finish, start, chunk, int64(row)), number * self.lanes)
+                    )
                 parts.append(self._vector(row, number, columns, partial(store, row)))
         return sequence(parts)
 
-    def _finished(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
+    def _finish_all(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
         """Compute the epilogue in the accumulators, vector by vector.
 
         The loop parts it from the sums: in one block, LLVM sums up one accumulator after the other, each for its function.
         """
         number = Var("vector", "int64")
-
-        def finish(lane: Expr) -> Stmt:
-            row = tirx.floordiv(number, int64(self.at_once))
-            column = tirx.floormod(number, int64(self.at_once)) * self.lanes + lane
-            acc = tirx.BufferLoad(self.acc, [row, column])
-            return assign(
-                acc, self.epilogue(acc, self.result_at(self.values, start + row, column + chunk * self.lanes))
-            )
-
-        vector = vector_loop(self.lanes, finish)
+        row, first = tirx.floordiv(number, int64(self.at_once)), tirx.floormod(number, int64(self.at_once)) * self.lanes
+        vector = vector_loop(self.lanes, lambda lane: self._finish(start, chunk, row, first + lane))
         return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
+
+    def _finish(self, start: Expr, chunk: Expr, row: Expr, at: Expr) -> Stmt:
+        acc = tirx.BufferLoad(self.acc, [row, at])
+        return assign(acc, self.epilogue(acc, self.result_at(self.values, start + row, at + chunk * self.lanes)))
 
     @property
     def _is_long(self) -> bool:
         """Return whether the epilogue has a function that takes many instructions."""
         return self.last is not None and not self.compact and is_costly(self.last.body.value)
+
+
+def _in_blocks(name: str, extent: int, size: int, build: Callable[[Expr, int], Stmt]) -> list[Stmt]:
+    """Build a loop over the blocks of `size`, from their first number on, and what is left after it."""
+    whole, rest = divmod(extent, size)
+    number = Var(name, "int64")
+    blocks = [loop_of(number, whole, build(number * size if whole > 1 else int64(0), size))]
+    return [*blocks, build(int64(whole * size), rest)] if rest else blocks

@@ -13,6 +13,7 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from math import prod
 
 import tvm_ffi
@@ -69,19 +70,13 @@ def _vectorized(kernel: PrimFunc, lanes: Sequence[int], machine: Machine | None)
     """Vectorize reductions from finite starts, as `vector_reduction` does."""
     overlapped = overlap_sums(kernel, lanes) if len(lanes) > 1 else None
     for form in (kernel,) if overlapped is None else (overlapped, kernel):
-        schedule: Schedule | None = new_schedule(form)
         for in_result in (True, False):
-            schedule = schedule or new_schedule(form)
-            try:
+            with suppress(*REFUSALS):
+                schedule = new_schedule(form)
                 costly = _value_in_result(schedule) if in_result else None
-                if in_result and costly is None:
-                    continue  # the schedule is as it was
-                found = _schedule(schedule, form, lanes, costly, machine)
-            except REFUSALS:
-                found = None
-            if found is not None:
-                return found
-            schedule = None
+                found = None if in_result and costly is None else _schedule(schedule, form, lanes, costly, machine)
+                if found is not None:
+                    return found
     return None
 
 

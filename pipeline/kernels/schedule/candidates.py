@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Protocol
 
 import tvm_ffi
 from tvm.s_tir import SBlock
@@ -83,17 +82,9 @@ class Schedule:
         return Sharing() if is_scheduled(self.kernel) else analyse_sharing(self.kernel)
 
 
-class _Candidate(Protocol):
-    @property
-    def workspace(self) -> int: ...
-
-    @property
-    def threads(self) -> int: ...
-
-
-def fits(schedule: _Candidate, most: int, per_thread: int) -> bool:
-    """Return whether a schedule needs at most `most` bytes, or `per_thread` a thread."""
-    return schedule.workspace <= max(most, per_thread * schedule.threads)
+def fits(workspace: int, threads: int, most: int, per_thread: int) -> bool:
+    """Return whether a workspace takes at most `most` bytes, or `per_thread` a thread."""
+    return workspace <= max(most, per_thread * threads)
 
 
 class Schedules:
@@ -112,7 +103,7 @@ class Schedules:
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
         """Return the fastest schedule that fits; else the fastest that needs at most twice the least workspace."""
-        fitting = (each for each in self.candidates() if fits(each, most, per_thread))
+        fitting = (each for each in self.candidates() if fits(each.workspace, each.threads, most, per_thread))
         found = next(fitting, None)
         if found is None:
             least = min(each.workspace for each in self._known)

@@ -56,9 +56,8 @@ def _options_of(tiling: Tiling) -> str:
     return f"along={tiling.lane},vectors={tiling.tile.groups},rows={'x'.join(map(str, tiling.tile.rows)) or '1'}"
 
 
-def _slid(flat: PrimFunc, _repackable: frozenset[int], machine: Machine, *lines: str) -> RuleResult | None:
-    slid = sliding_window(inlined(flat), machine, Lines(*map(int, lines)))
-    return None if slid is None else RuleResult(slid)
+def _slid(flat: PrimFunc, _repackable: frozenset[int], machine: Machine, *lines: str) -> RuleResult:
+    return RuleResult(sliding_window(inlined(flat), machine, Lines(*map(int, lines))))
 
 
 def _summed(flat: PrimFunc, _repackable: frozenset[int], _machine: Machine, lanes: str) -> RuleResult | None:

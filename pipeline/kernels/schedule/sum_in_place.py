@@ -8,10 +8,10 @@ unless all of them are read before one is written.
 
 from __future__ import annotations
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import Expr, TensorLoad
-from tvm.tirx import BufferStore, PrimFunc
+from collections.abc import Sequence
+
+from tvm.ir import Expr, Var
+from tvm.tirx import PrimFunc
 
 from ...program import Overlay
 from ...tir.expressions import replaced
@@ -21,6 +21,7 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64, resized
 from ...tir.row_window import takes_a_row
 from ...tir.stores import stores
+from ..rules.axes.exchange_params import exchange_buffers
 from .candidates import RULE_WORKSPACE, Schedule, Schedules, fits
 
 
@@ -31,7 +32,9 @@ def schedule_in_place(found: Schedules, operand: int) -> Schedule:
     """
     last = None
     for last in found.candidates():
-        if fits(last, RULE_WORKSPACE, RULE_WORKSPACE) and continues_in_place(last.kernel, operand):
+        if fits(last.workspace, last.threads, RULE_WORKSPACE, RULE_WORKSPACE) and continues_in_place(
+            last.kernel, operand
+        ):
             return last
     assert last is not None
     return last
@@ -50,16 +53,10 @@ def continues_in_place(kernel: PrimFunc, operand: int) -> bool:
         (axis,) = differ
         whole = resized(result, axis, extents[0][axis])
 
-        def at(indices: list[Expr]) -> list[Expr]:
+        def at(_: Var, indices: Sequence[Expr]) -> list[Expr]:
             return [index + 1 if place == axis else index for place, index in enumerate(indices)]
 
-        def load(each: TensorLoad) -> Expr:
-            return tirx.BufferLoad(whole, at(list(each.indices))) if each.source.same_as(result) else each
-
-        def store(each: BufferStore) -> BufferStore:
-            return BufferStore(whole, each.value, at(list(each.indices))) if each.buffer.same_as(result) else each
-
-        body, params[-1] = tvm_ffi.structural_map(body, [(TensorLoad, load), (BufferStore, store)]), whole
+        body, params[-1] = exchange_buffers(body, {result: whole}, at), whole
     read = operand - (len(kernel.params) - len(params))
     alone = PrimFunc(params, body)
     return Overlay(read, 0) in analyse_sharing(alone).in_place or _is_read_first(alone, read)

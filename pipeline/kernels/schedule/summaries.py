@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
@@ -33,8 +33,8 @@ def _kinds(kind: type[Repack] = Repack) -> Iterator[type[Repack]]:
 
 #: every layout of weights; candidates.py has imported their rules
 _REPACKS: dict[str, Callable[..., Repack]] = {each.__name__: each for each in _kinds()}
-#: name, key, and schedules on demand, of a kernel
-_Asked = tuple[str, str, Callable[[], Schedules]]
+#: name, key and limit of a kernel's schedule, and the schedule on demand
+_Limited = tuple[str, str, str, Callable[[], Schedule]]
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,8 @@ class ScheduleSummaries:
 
         Each may use `least` bytes of workspace.
         """
-        asked = self._asked(kernels, private, machine)
-        most = max(least, self._most(kernels, asked))
-        return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
+        limited = self._limited(kernels, private, machine, least)
+        return {name: self._summary(f"{limit} {key}", within) for name, key, limit, within in limited}
 
     def of_rows(
         self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, continues: bool
@@ -85,24 +84,17 @@ class ScheduleSummaries:
         name: str, figure: Callable[[Schedule], Any], least: int = 0,
     ) -> dict[str, Any]:  # fmt: skip
         """Compute `figure`, a JSON value, of each schedule in `chosen`; keep it under `name`."""
-        asked, per_thread = self._asked(kernels, private, machine), machine.register_bytes
-        most = max(least, self._most(kernels, asked))
         found = {}
-        for kernel, key, make in asked:
-            limit = "first" if fits(self._first(key, make), most, per_thread) else f"{most} {per_thread}"
+        for kernel, _, limit, within in self._limited(kernels, private, machine, least):
             place = f"{name} {limit} {structural_key(kernels[kernel], sorted(private[kernel]), machine)}"
-
-            def made(make: Callable[[], Schedules] = make) -> Any:
-                return figure(make().within(most, per_thread))
-
-            found[kernel] = self.remembered(place, made)
+            found[kernel] = self.remembered(place, _composed(figure, within))
         return found
 
-    def _asked(
-        self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
-    ) -> list[_Asked]:
-        """Return the name, the key and the schedules of each kernel, the latter on demand."""
-        return [
+    def _limited(
+        self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine, least: int
+    ) -> Iterator[_Limited]:
+        """Yield the schedule of each kernel: the first, or the best within the workspace of those as TVM made them."""
+        asked = [
             (
                 name,
                 _key(kernels[name], private[name], machine),
@@ -110,13 +102,14 @@ class ScheduleSummaries:
             )
             for name in sorted(kernels, reverse=self.backwards)
         ]
-
-    def _most(self, kernels: Mapping[str, PrimFunc], asked: Sequence[_Asked]) -> int:
-        """Return the largest workspace of the kernels as TVM made them, in bytes."""
-        return largest_default(
-            ((kernels[name], (kernels[name], key, make)) for name, key, make in asked),
-            lambda each: self._default(*each),
-        )
+        defaults = ((kernels[name], (kernels[name], key, make)) for name, key, make in asked)
+        most = max(least, largest_default(defaults, lambda each: self._default(*each)))
+        for name, key, make in asked:
+            within = _composed(lambda found: found.within(most, machine.register_bytes), make)
+            first = self._summary(f"first {key}", _composed(lambda found: next(found.candidates()), make))
+            fast = fits(first.workspace, first.threads, most, machine.register_bytes)
+            limit = "first" if fast else f"{most} {machine.register_bytes}"
+            yield name, key, limit, within
 
     def end(self) -> None:
         """Stop sharing; keep the summaries known so far."""
@@ -130,14 +123,8 @@ class ScheduleSummaries:
             f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default
         )
 
-    def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
-        first = self._first(key, make)
-        if fits(first, most, per_thread):
-            return first
-        return _read(self.remembered(f"{most} {per_thread} {key}", lambda: _written(make().within(most, per_thread))))
-
-    def _first(self, key: str, make: Callable[[], Schedules]) -> ScheduleSummary:
-        return _read(self.remembered(f"first {key}", lambda: _written(next(make().candidates()))))
+    def _summary(self, key: str, make: Callable[[], Schedule]) -> ScheduleSummary:
+        return _read(self.remembered(key, _composed(_written, make)))
 
     def remembered(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the JSON value of a key, made once for all processes and later searches."""
@@ -153,6 +140,10 @@ class ScheduleSummaries:
 def _key(kernel: PrimFunc, private: frozenset[int], machine: Machine) -> str:
     """Return the key of a kernel's schedules; machines share it where no rule asks for more than the threads."""
     return structural_key(kernel, sorted(private), machine if reads_machine(kernel) else machine.threads)
+
+
+def _composed(then: Callable[[Any], Any], make: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: then(make())
 
 
 def _written(schedule: Schedule) -> list:

@@ -24,7 +24,7 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import LE, LT, BufferStore, FloorDiv, IfThenElse, IntImm, PrimFunc, Stmt
 
-from ....tir.expressions import conjuncts, is_choice, loads, parts, replaced, uses
+from ....tir.expressions import conjuncts, is_choice, loads, parts, replaced, uses, walk
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import (
     analyzer_of,
@@ -113,7 +113,8 @@ def _grouped_axis(block: SBlock, lanes: int) -> tuple[Var, int, int, int] | None
     """
     if block.init is None:
         return None
-    quotients = [each for load in loads(block.body.value) for each in _quotients(load.indices)]
+    indices = [index for load in loads(block.body.value) for index in load.indices]
+    quotients = [each for index in indices for each in walk(index) if isinstance(each, FloorDiv)]
     for number, index in enumerate(block.body.indices):
         extent, last = int(block.body.buffer.ty.shape[number]), number == len(block.body.indices) - 1
         for quotient in quotients:
@@ -129,14 +130,6 @@ def _grouped_axis(block: SBlock, lanes: int) -> tuple[Var, int, int, int] | None
             if last or (shift == 0 and extent % inner == 0):
                 return block.body.buffer, number, inner, (shift or 0) if inner % lanes == 0 else 0
     return None
-
-
-def _quotients(exprs: Sequence[Expr]) -> list[FloorDiv]:
-    found = []
-    for expr in exprs:
-        found += [expr] if isinstance(expr, FloorDiv) else []
-        found += _quotients([part for part in parts(expr) if not isinstance(expr, TensorLoad)])
-    return found
 
 
 def _split(

@@ -261,7 +261,8 @@ class _Direct(RowSums):
     def plan(self, machine: Machine) -> None:
         if not machine.transposes or machine.compact:
             raise Unknown("vectors are not moved")
-        if not self.skips_padding and not (self.pools and takes_a_row(self.original) and self._pads_loads):
+        plain = self.padding is not None and isinstance(self.padding.body.value.args[1], TensorLoad)
+        if not self.skips_padding and not (self.pools and plain and takes_a_row(self.original)):
             raise Unknown("the padding cannot be skipped")
         most = min((end - first for first, end in self.real if first < end), default=0)
         self.lanes = machine.lanes
@@ -299,10 +300,6 @@ class _Direct(RowSums):
             raise Unknown("a row is more than registers hold, or than is unrolled")
         self.count = self._rows_at_once(most)
         self.in_place = self._continues
-
-    @property
-    def _pads_loads(self) -> bool:
-        return self.padding is not None and isinstance(self.padding.body.value.args[1], TensorLoad)
 
     def _block(self, registers: int, widest: int) -> tuple[int, int, int]:
         """Choose filters, vectors and rows summed at once, for vectors of filters no longer than vectors of columns."""
