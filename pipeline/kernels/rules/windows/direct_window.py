@@ -32,6 +32,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ....memory import ALIGNMENT
 from ....memory.liveness import aligned
+from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import loads, replaced
 from ....tir.index_grid import Unknown
@@ -43,7 +44,7 @@ from ..axes.split_groups import split_groups
 from ..fused_sum import assign, block_start, sum_rule
 from ..line_buffer import line_lanes, loop_of
 from ..sliding_plane import DataRow, Plane
-from .window_block import ENDS, Windows, best_block
+from .window_block import ENDS, best_block
 
 _SERIAL = 0
 #: lanes of the shortest vectors, and the largest stride: see codegen/expand/strided_loads.py
@@ -298,30 +299,22 @@ class _Direct(RowSums):
             or taps * self.at_once > _MOST_PRODUCTS
         ):
             raise Unknown("a row is more than registers hold, or than is unrolled")
-        self.count = self._rows_at_once(most)
+        # the last group may overlap the one before, unless sums continue or results replace data
+        self.count = max(divisors(self.height, most)) if self.once else -(-self.height // -(-self.height // most))
         self.in_place = self._continues
 
     def _block(self, registers: int, widest: int) -> tuple[int, int, int]:
         """Choose filters, vectors and rows summed at once, for vectors of filters no longer than vectors of columns."""
         filters = 1 if self.filter is None else self.axes[self.filter]
-        taps, strides = (self.rows.taps, self.columns.taps), (self.rows.stride, self.columns.stride)
-        steps = prod(taps) * prod(self.axes[axis] for axis in self.summed)
+        steps = self.rows.taps * self.columns.taps * prod(self.axes[axis] for axis in self.summed)
         if self.columns.stride > 1 or (
             steps > _FEW_STEPS and _lanes_of(filters, widest) * len(self.starts) * _GAIN > self.width
         ):
             raise Unknown("vectors of filters take less")
-        block = best_block(
-            Windows(self.height, len(self.starts), filters, taps, strides), registers, _PRODUCTS, whole=self.once
-        )
+        block = best_block(self, len(self.starts), filters, registers, _PRODUCTS, whole=self.once)
         if block is None:
             raise Unknown("no block of rows fits registers")
         return block
-
-    def _rows_at_once(self, most: int) -> int:
-        """Choose the rows of a group; the last group may overlap the one before, unless sums continue or results replace data."""
-        if self.once:
-            return next(n for n in range(min(most, self.height), 0, -1) if self.height % n == 0)
-        return -(-self.height // -(-self.height // most))
 
     @property
     def _continues(self) -> bool:
