@@ -1,12 +1,12 @@
 """Declare the operator for the lanes of a vector moved along it; codegen/expand/moved_lanes.py writes it."""
 
-from tvm.ir import Call, Expr, Op, register_op_attr
+from tvm.ir import Call, Expr, Op
 
 from ..loop_nests import int64
+from . import declare
 
 MOVED = "passfit.moved"
-register_op_attr(MOVED, "TVectorizable", True)
-register_op_attr(MOVED, "TCallEffectKind", 1)
+declare(MOVED)
 
 
 def moved(lane: Expr, by: int) -> Call:

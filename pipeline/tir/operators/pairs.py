@@ -1,12 +1,12 @@
 """Declare the operators for sums of two and of four products; codegen/expand/pair_products.py writes them for a target."""
 
-from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+from tvm.ir import Call, Expr, Op, PrimType
 from tvm.tirx import const
 
+from . import declare
+
 PAIRS, FOURS, HALVES, COUPLES = "passfit.pairs", "passfit.fours", "passfit.halves", "passfit.couples"
-for _name in (PAIRS, FOURS, HALVES, COUPLES):
-    register_op_attr(_name, "TVectorizable", True)
-    register_op_attr(_name, "TCallEffectKind", 1)
+declare(PAIRS, FOURS, HALVES, COUPLES)
 
 
 def pairs(weights: Expr, halves: Expr) -> Call:

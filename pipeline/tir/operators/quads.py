@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from tvm.ir import Call, Expr, Op, PrimType, TensorLoad, register_op_attr
+from tvm.ir import Call, Expr, Op, PrimType, TensorLoad
 from tvm.tirx import const
 
 from ..expressions import collect
+from . import declare
 
 QUADS, COUPLE, NEIGHBOURS = "passfit.quads", "passfit.couple", "passfit.neighbours"
 BYTE, PICKED, DOTS = "passfit.byte", "passfit.picked", "passfit.dots"
-for _name in (QUADS, COUPLE, NEIGHBOURS, BYTE, PICKED, DOTS):
-    register_op_attr(_name, "TVectorizable", True)
-    register_op_attr(_name, "TCallEffectKind", 1)
+declare(QUADS, COUPLE, NEIGHBOURS, BYTE, PICKED, DOTS)
 #: the integer of two of them
 _TWICE = {"int8": "int16", "uint8": "int16", "int16": "int32"}
 

@@ -1,13 +1,13 @@
 """Declare the operator for elements along a row; codegen/expand/row_elements.py writes it."""
 
 from tvm import tirx
-from tvm.ir import Call, Expr, Op, TensorLoad, register_op_attr
+from tvm.ir import Call, Expr, Op, TensorLoad
 
 from ..loop_nests import int64
+from . import declare
 
 ROW_ELEMENT = "passfit.row_element"
-register_op_attr(ROW_ELEMENT, "TVectorizable", True)
-register_op_attr(ROW_ELEMENT, "TCallEffectKind", 1)
+declare(ROW_ELEMENT)
 
 
 def row_element(first: TensorLoad, read: TensorLoad, place: Expr, extent: int) -> Call:

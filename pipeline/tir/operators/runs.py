@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+from tvm.ir import Call, Expr, Op, PrimType
 from tvm.tirx import const
+
+from . import declare
 
 #: bytes of a run, and the sums it is added to
 RUN, SUMS = 16, 4
 RUNS, TOTALS = "passfit.runs", "passfit.totals"
 GROUP, ACROSS, TURNED = "passfit.group", "passfit.across", "passfit.turned"
-for _name in (RUNS, TOTALS, GROUP, ACROSS, TURNED):
-    register_op_attr(_name, "TVectorizable", True)
-    register_op_attr(_name, "TCallEffectKind", 1)
+declare(RUNS, TOTALS, GROUP, ACROSS, TURNED)
 
 
 def runs(sums: Expr, weights: Expr, values: Expr) -> Call:
