@@ -192,6 +192,11 @@ def is_true(predicate: Expr) -> bool:
     return isinstance(predicate, IntImm) and bool(int(predicate))
 
 
+def is_one(extent: Expr) -> bool:
+    """Return whether an extent is known to be 1."""
+    return isinstance(extent, IntImm) and int(extent) == 1
+
+
 def uses(expr: object, var: Var) -> bool:
     return any(var.same_as(each) for each in undefined_vars(expr))
 

@@ -208,9 +208,14 @@ def change_nest(block: SBlock, axes: Sequence[IterVar], change: Callable[[Buffer
 
 def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
     """Return an analyzer bound to the extents of the axes."""
+    return analyzer_over({axis.var: axis.dom for axis in axes})
+
+
+def analyzer_over(ranges: Mapping[Var, Range]) -> sym.Analyzer:
+    """Return an analyzer bound to the ranges of variables."""
     analyzer = sym.Analyzer()
-    for axis in axes:
-        analyzer.bind(axis.var, axis.dom)
+    for var, values in ranges.items():
+        analyzer.bind(var, values)
     return analyzer
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tvm_ffi
 from tvm.tirx import Add, BufferStore, For, IntImm, Mul, PrimFunc, Stmt
 
-from .expressions import collect
+from .expressions import collect, is_one
 from .loop_nests import with_fields
 
 #: annotation of a marked loop
@@ -43,11 +43,7 @@ def is_rolled(loop: For) -> bool:
 
 def has_serial_loop(stmt: Stmt) -> bool:
     """Return whether a serial loop of several steps is in a statement."""
-    return any(int(loop.kind) == _SERIAL and not _is_once(loop) for loop in collect(stmt, For))
-
-
-def _is_once(loop: For) -> bool:
-    return isinstance(loop.extent, IntImm) and int(loop.extent) == 1
+    return any(int(loop.kind) == _SERIAL and not is_one(loop.extent) for loop in collect(stmt, For))
 
 
 def _sums(stmt: Stmt) -> bool:

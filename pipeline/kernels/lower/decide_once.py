@@ -10,10 +10,10 @@ from __future__ import annotations
 import tvm_ffi
 from tvm.ir import Call, Expr, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, Stmt
+from tvm.tirx import For, IfThenElse, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import collect, is_choice, loads, replaced
+from ...tir.expressions import collect, is_choice, is_one, loads, replaced
 from ...tir.loop_nests import kernel_of, renewed, statements
 from ...tir.switches import switchable
 
@@ -35,9 +35,9 @@ def _decide(nest: Stmt, number: Var) -> Stmt:
     """Hoist the choices of a nest by the number."""
     if not isinstance(nest, For):
         return nest
-    single = {loop.loop_var: loop.min for loop in collect(nest, For) if _is_one(loop.extent)}
+    single = {loop.loop_var: loop.min for loop in collect(nest, For) if is_one(loop.extent)}
     axes = (axis for block in collect(nest, SBlock) for axis in block.iter_vars)
-    single |= {axis.var: axis.dom.min for axis in axes if _is_one(axis.dom.extent)}
+    single |= {axis.var: axis.dom.min for axis in axes if is_one(axis.dom.extent)}
     choices = (replaced(each.args[0], single) for each in collect(nest, Call) if _chooses_operand(each))
     asked = [condition for condition in choices if {*undefined_vars(condition)} == {number}]
     if not asked:
@@ -56,7 +56,3 @@ def _decide(nest: Stmt, number: Var) -> Stmt:
 def _chooses_operand(call: Call) -> bool:
     """Return whether a call chooses between operands. Padding stays: a copy of the loops for each row of a window is long."""
     return is_choice(call) and all(map(loads, call.args[1:]))
-
-
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and int(extent) == 1

@@ -15,7 +15,6 @@ from ...program import Loop, Program, Step
 from ...program.workspaces import add_workspaces
 from ...targets import Machine
 from ...tir.arena_workspace import add_workspace_parameter
-from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
 from ..rules.tiles.hoist_places import hoist_places
@@ -48,12 +47,16 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
         calls[call.step.kernel] += call.runs
     by_rule: dict[str, Schedule] = {}
 
+    def tuned(
+        name: str, kernel: PrimFunc, own: frozenset[int], found: Schedule, workspace: int, in_rows: bool = False
+    ) -> Schedule:
+        most = max(workspace, machine.register_bytes)
+        return tuning.schedule(ScheduleRequest(kernel, own, machine, in_rows, found, most, calls[name]))
+
     def of_rows(name: str, kernel: PrimFunc, repackable: frozenset[int], rows: RowKernel) -> Schedule:
         by_rule[name] = found = row_schedule(kernel, repackable, machine, rows.continues)
-        request = ScheduleRequest(
-            kernel, repackable, machine, True, found, max(found.workspace, machine.register_bytes), calls[name]
-        )
-        return found if rows.continues or not rows.groups else tuning.schedule(request)
+        fixed = rows.continues or not rows.groups
+        return found if fixed else tuned(name, kernel, repackable, found, found.workspace, True)
 
     in_rows, layouts = choose_rows(lowered, of_rows)
     lowered = lay_out_weights(lowered, layouts)
@@ -68,17 +71,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     placed = _placed(chosen, machine)
     beside = max((each.workspace for name, each in chosen.items() if name not in placed), default=0)
     taken = in_rows | {
-        name: tuning.schedule(
-            ScheduleRequest(
-                kernel,
-                private[name],
-                machine,
-                False,
-                chosen[name],
-                max(placed.get(name, beside), machine.register_bytes),
-                calls[name],
-            )
-        )
+        name: tuned(name, kernel, private[name], chosen[name], placed.get(name, beside))
         for name, kernel in plain.items()
     }
     program, weights = repack_weights(lowered.program, lowered.weights, {name: taken[name].repacks for name in plain})
@@ -166,7 +159,9 @@ def _planned(
         if isinstance(step, Loop):
             step, sizes[step.kernel] = plan_loop(replace(step, body=_planned(step.body, chosen, placed, rows)))
         elif step.kernel not in rows:
-            step = _sharing_step(step, chosen[step.kernel].sharing)
+            found = chosen[step.kernel].sharing
+            if found.results == len(step.writes):
+                step = replace(step, in_place=found.in_place, copies=found.copies)
         steps.append(step)
     return add_workspaces(replace(program, steps=tuple(steps)), sizes)
 
@@ -175,12 +170,6 @@ def _called(program: Program, kernels: Iterable[str]) -> list[str]:
     """Return the kernels that a planned program still calls: bodies may need some of their copies no more."""
     called = {call.step.kernel for call in program.calls()}
     return [name for name in kernels if name in called]
-
-
-def _sharing_step(step: Step, found: Sharing) -> Step:
-    if found.results != len(step.writes):
-        return step
-    return replace(step, in_place=found.in_place, copies=found.copies)
 
 
 def _placed(chosen: Mapping[str, Schedule | ScheduleSummary], machine: Machine) -> dict[str, int]:

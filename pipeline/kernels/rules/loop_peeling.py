@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tvm import sym, tirx
+from tvm import tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
@@ -24,6 +24,7 @@ from ...tir.expressions import collect, conjuncts, is_among, is_choice, is_true,
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import (
     all_of,
+    analyzer_over,
     axis_values,
     int64,
     kernel_of,
@@ -135,7 +136,7 @@ class _Tile:
             return [(0, extent)]
 
         def decided(first: int, count: int) -> bool:
-            analyzer = _knowing({**self._inner, **ranges, var: Range.from_min_extent(int64(first), int64(count))})
+            analyzer = analyzer_over({**self._inner, **ranges, var: Range.from_min_extent(int64(first), int64(count))})
             return all(analyzer.can_prove(condition) for condition in asked)
 
         start = next((value for value in range(extent) if decided(value, 1)), extent)
@@ -148,7 +149,7 @@ class _Tile:
         return sorted(found)
 
     def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
-        analyzer = _knowing({**self._inner, **ranges})
+        analyzer = analyzer_over({**self._inner, **ranges})
         decided = [condition for condition in self._conditions if analyzer.can_prove(condition)]
         own = reshaped(self._accumulators, self._accumulators.ty.shape)
         body = sequence([_under(*_hoist(part, decided)) for part in statements(self._body)])
@@ -198,7 +199,7 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
 
 def _extents(stmt: Stmt, buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]) -> list[int]:
     """Return the extents of `buffer` that the first tile stores. Raises Unknown if an index has no bound."""
-    analyzer, found = _knowing(inner), [1] * len(buffer.ty.shape)
+    analyzer, found = analyzer_over(inner), [1] * len(buffer.ty.shape)
     for store in collect(stmt, BufferStore):
         if store.buffer.same_as(buffer):
             bounds = [analyzer.const_int_bound(replaced(index, first)) for index in store.indices]
@@ -231,10 +232,3 @@ def _inside(factor: Expr) -> Expr:
 
 def _under(stmt: Stmt, conditions: Sequence[Expr]) -> Stmt:
     return IfThenElse(tirx.all(*conditions), stmt, None) if conditions else stmt
-
-
-def _knowing(ranges: Mapping[Var, Range]) -> sym.Analyzer:
-    analyzer = sym.Analyzer()
-    for var, values in ranges.items():
-        analyzer.bind(var, values)
-    return analyzer

@@ -46,7 +46,7 @@ def parallelise_loops(kernel: PrimFunc, threads: int) -> PrimFunc:
     if threads == 1:
         return kernel
     try:
-        for nest in _nests(kernel):
+        for nest in nests_in(kernel) if isinstance(kernel.body, SBlockRealize) else statements(kernel.body):
             kernel = _parallelised(kernel, nest, threads) or kernel
     except Unknown:
         return kernel
@@ -55,13 +55,6 @@ def parallelise_loops(kernel: PrimFunc, threads: int) -> PrimFunc:
 
 def has_parallel_loop(kernel: PrimFunc) -> bool:
     return any(int(loop.kind) == _PARALLEL for loop in collect(kernel.body, For))
-
-
-def _nests(kernel: PrimFunc) -> list[Stmt]:
-    body = kernel.body
-    if isinstance(body, SBlockRealize):
-        return nests_in(kernel)
-    return statements(body)
 
 
 def _parallelised(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:

@@ -15,7 +15,7 @@ from tvm.tirx import LT, FloorDiv, For, IntImm, Stmt
 
 from ...tir.expressions import collect, replaced, uses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import int64
+from ...tir.loop_nests import analyzer_over, int64
 
 #: kind of a vectorized loop
 VECTORIZED = 2
@@ -24,8 +24,7 @@ VECTORIZED = 2
 def is_uniform(condition: Expr, axis: Var, lanes: int) -> bool:
     """Return whether a condition has one answer for each vector of `lanes` neighbours along `axis`."""
     vector, lane = Var("vector", "int64"), Var("lane", "int64")
-    analyzer = sym.Analyzer()
-    analyzer.bind(lane, Range(0, int64(lanes)))
+    analyzer = analyzer_over({lane: Range(0, int64(lanes))})
     return not uses(analyzer.simplify(replaced(condition, {axis: vector * lanes + lane})), lane)
 
 

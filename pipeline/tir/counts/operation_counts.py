@@ -27,7 +27,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, St
 from ...program import Loop, Program
 from ...targets import Machine, Target
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork, core_of, kernel_cycles
-from ..expressions import chosen_places, element_bytes, loads
+from ..expressions import chosen_places, element_bytes, is_one, loads
 from ..index_grid import GridLoop, Unknown, grid_over
 from ..loop_nests import axis_values
 from ..memoise import memoise_by_structure
@@ -156,8 +156,7 @@ class _Counter:
             return [self._store(stmt, place)]
         if isinstance(stmt, For):
             loop = CountedLoop(stmt.loop_var, extent_of(stmt.extent), int(stmt.kind))
-            inside = _Place((*place.loops, loop), place.bound, place.share, place.registers)
-            return self.of(stmt.body, inside)
+            return self.of(stmt.body, replace(place, loops=(*place.loops, loop)))
         if isinstance(stmt, SeqStmt):
             straight = [part for part in stmt.seq if _is_straight(part)]
             rest = [each for part in stmt.seq if not _is_straight(part) for each in self.of(part, place)]
@@ -166,8 +165,8 @@ class _Counter:
             return self._block(stmt, place)
         if isinstance(stmt, IfThenElse):
             share = _share(stmt.condition, place)
-            then = _Place(self._branched(stmt.condition, place), place.bound, place.share * share, place.registers)
-            other = _Place(place.loops, place.bound, place.share * (1 - share), place.registers)
+            then = replace(place, loops=self._branched(stmt.condition, place), share=place.share * share)
+            other = replace(place, share=place.share * (1 - share))
             return self.of(stmt.then_case, then) + (self.of(stmt.else_case, other) if stmt.else_case else [])
         body = getattr(stmt, "body", None)
         return self.of(body, place) if isinstance(body, Stmt) else []
@@ -192,7 +191,7 @@ class _Counter:
         if block.init is not None:
             first = [axis for axis, value in zip(block.iter_vars, stmt.iter_values) if int(axis.iter_type) == _REDUCE]
             over = math.prod(extent_of(axis.dom.extent) for axis in first)
-            found += self.of(block.init, _Place(place.loops, bound, inside.share / max(1, over), registers))
+            found += self.of(block.init, replace(inside, share=inside.share / max(1, over)))
         return found
 
     def _store(self, store: BufferStore, place: _Place) -> _Counted:
@@ -263,10 +262,7 @@ class _Counter:
 def _is_straight(stmt: Stmt) -> bool:
     """Return whether a statement is straight-line code once its loops are unrolled and vectorized."""
     if isinstance(stmt, For):
-        unrolled = int(stmt.kind) in (VECTORIZED, UNROLLED) or (
-            isinstance(stmt.extent, IntImm) and int(stmt.extent) == 1
-        )
-        return unrolled and _is_straight(stmt.body)
+        return (int(stmt.kind) in (VECTORIZED, UNROLLED) or is_one(stmt.extent)) and _is_straight(stmt.body)
     if isinstance(stmt, SBlockRealize):
         return stmt.block.init is None and _is_straight(stmt.block.body)
     return isinstance(stmt, BufferStore) or (isinstance(stmt, SeqStmt) and all(map(_is_straight, stmt.seq)))

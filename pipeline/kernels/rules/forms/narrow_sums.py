@@ -18,13 +18,13 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 from ....tir.expressions import loads, replaced
 from ....tir.loop_nests import (
     analyzer_of,
-    buffer_of,
     change_nest,
     covers,
     fresh_axes,
     int64,
     kernel_of,
     move_accesses,
+    reshaped,
     simplified,
 )
 from ....tir.switches import switchable
@@ -39,7 +39,13 @@ _Box = list[tuple[int, int]]
 def narrow_sums(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
     """Return `kernel` with internal reductions that compute no element outside the box that is read."""
     boxes = {buffer: box for buffer in kernel.body.block.alloc_buffers if (box := _box(blocks, buffer)) is not None}
-    return _narrowed(kernel, blocks, boxes) if boxes else None
+    if not boxes:
+        return None
+    shapes = {buffer: [count for _, count in box] for buffer, box in boxes.items()}
+    made = {buffer: reshaped(buffer, shape) for buffer, shape in shapes.items()}
+    nests = [_nest(block, boxes, made) for block in blocks]
+    own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
+    return kernel_of(kernel.params, nests, own, kernel.attrs)
 
 
 def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
@@ -62,16 +68,6 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
                 last[dimension] = min(shape[dimension] - 1, max(last[dimension], int(bound.max_value)))
     box = [(low, high - low + 1) for low, high in zip(first, last)]
     return box if box != [(0, extent) for extent in shape] and all(count > 0 for _, count in box) else None
-
-
-def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]) -> PrimFunc:
-    made = {
-        buffer: buffer_of(buffer.name, [count for _, count in box], str(buffer.ty.dtype))
-        for buffer, box in boxes.items()
-    }
-    nests = [_nest(block, boxes, made) for block in blocks]
-    own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
-    return kernel_of(kernel.params, nests, own, kernel.attrs)
 
 
 def _nest(block: SBlock, boxes: dict[Var, _Box], made: dict[Var, Var]) -> Stmt:

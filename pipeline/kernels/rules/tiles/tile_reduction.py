@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
+from math import inf, prod
 
 from tvm.ir import Var
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
@@ -111,15 +111,13 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
 
 def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Wide | None:
     """Return the widened kernel whose whole vectors cost less than the best tiles of `kernel`, if any."""
-    found: list[tuple[float, Wide]] = []
-    for wide in widened(kernel, machine):
-        cycles = _least_cycles(wide.kernel, repackable, wide.of(machine), partial(best_wide_tiling, wide))
-        if cycles is not None:
-            found.append((cycles * wide.rounded / wide.extent, wide))
-    if not found:
-        return None
-    least, best = min(found, key=lambda each: each[0])
-    plain = _least_cycles(kernel, repackable, machine)
+    cycles = [
+        (_least_cycles(wide.kernel, repackable, wide.of(machine), partial(best_wide_tiling, wide)), wide)
+        for wide in widened(kernel, machine)
+    ]
+    found = [(each * wide.rounded / wide.extent, wide) for each, wide in cycles if each is not None]
+    least, best = min(found, key=lambda each: each[0], default=(inf, None))
+    plain = _least_cycles(kernel, repackable, machine) if found else None
     return best if plain is None or least < plain else None
 
 

@@ -84,11 +84,10 @@ def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
             found = [_unswitched_sum(each, around) for each in parts.seq]
             return parts if all(one.same_as(other) for one, other in zip(found, parts.seq)) else SeqStmt(found)
         stmt: Stmt = parts
-        for case in reversed(_cases(copy, around)):
-            if isinstance(unconverted(case.value), TensorLoad):  # others are computed once, in the copy
-                stmt = IfThenElse(
-                    case.whole, sequence([renewed(_in_place(each, copy, case.value)) for each in rest]), stmt
-                )
+        for value, whole in reversed(_cases(copy, around)):
+            if isinstance(unconverted(value), TensorLoad):  # others are computed once, in the copy
+                plain = sequence([renewed(_in_place(each, copy, value)) for each in rest])
+                stmt = IfThenElse(whole, plain, stmt)
         return stmt
 
     body = tvm_ffi.structural_map(kernel.body, (SeqStmt, unswitched))
@@ -106,14 +105,6 @@ class _Nest:
     @property
     def store(self) -> BufferStore:
         return self.block.body
-
-
-@dataclass(frozen=True)
-class _Case:
-    """Value of some elements, and a condition for all elements of a nest to have it."""
-
-    value: Expr
-    whole: Expr
 
 
 def _nest_of(nest: Stmt) -> _Nest | None:
@@ -139,15 +130,15 @@ def _unswitched_sum(stmt: Stmt, around: Mapping[Var, int]) -> Stmt:
     nest = _nest_of(stmt)
     if nest is None or not reads(nest.store.value, nest.store.buffer):
         return stmt
-    for case in _cases(nest, around)[:1]:
-        store = BufferStore(nest.store.buffer, case.value, nest.store.indices)
+    for value, whole in _cases(nest, around)[:1]:
+        store = BufferStore(nest.store.buffer, value, nest.store.indices)
         plain = tvm_ffi.structural_map(stmt, (SBlock, partial(_with_body, body=store)))
-        return IfThenElse(case.whole, renewed(plain), stmt)
+        return IfThenElse(whole, renewed(plain), stmt)
     return stmt
 
 
-def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
-    """Return the cases that enough tiles have throughout, the most frequent first."""
+def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[tuple[Expr, Expr]]:
+    """Return the values that enough tiles have throughout, each with its condition, the most frequent first."""
     own = {axis.var: int(axis.dom.extent) for axis in nest.block.iter_vars}
     found = []
     branches = list(islice(_branches(nest.store.value, ()), _VALUES + 1))
@@ -166,7 +157,7 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[_Case]:
             continue
         known = all(set(undefined_vars(each)) <= around.keys() for each in whole)
         if share is not None and share >= _SHARE:
-            found.append((known, share, len(undefined_vars(value)), _Case(value, tirx.all(tirx.const(True), *whole))))
+            found.append((known, share, len(undefined_vars(value)), (value, tirx.all(tirx.const(True), *whole))))
     if not all(known for known, *_ in found):
         found = [max(found, key=lambda each: each[2])]  # an edge reads one place, whatever the position
     return [case for *_, case in sorted(found, key=lambda each: -each[1])[:_MOST]]
