@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 
-def _relax(names: str) -> frozenset[str]:
+def relax_operators(names: str) -> frozenset[str]:
+    """Return the names of operators as Relax has them: `relax.add` for `add`."""
     return frozenset(f"relax.{name}" for name in names.split())
 
 
 #: one tensor in, each element of the result from the element in its place; numbers next to it are bounds
-UNARY = _relax(
+UNARY = relax_operators(
     "abs acos acosh asin asinh astype atan atanh bitwise_not ceil clip cos cosh erf exp floor isfinite isinf isnan log"
     " logical_not negative nn.gelu nn.gelu_tanh nn.leakyrelu nn.relu nn.relu6 nn.selu nn.silu nn.softplus round rsqrt"
     " sigmoid sign sin sinh sqrt square tan tanh trunc"
 )
 #: two tensors in, broadcast to each other
-BINARY = _relax(
+BINARY = relax_operators(
     "add atan2 bitwise_and bitwise_or bitwise_xor divide equal floor_divide floor_mod greater greater_equal left_shift"
     " less less_equal log_add_exp logical_and logical_or logical_xor maximum minimum mod multiply not_equal power"
     " right_shift subtract"
 )
 #: all that work element by element: each operand that is a tensor broadcasts to the result
-ELEMENTWISE = UNARY | BINARY | _relax("where")
+ELEMENTWISE = UNARY | BINARY | relax_operators("where")
 #: the same elements in the same order
-RESHAPES = _relax("reshape flatten nn.batch_flatten squeeze expand_dims")
+RESHAPES = relax_operators("reshape flatten nn.batch_flatten squeeze expand_dims")
 #: poolings, of one to three dimensions
-MAX_POOLS = _relax("nn.max_pool1d nn.max_pool2d nn.max_pool3d")
-AVERAGE_POOLS = _relax("nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d")
-REDUCTIONS = _relax("sum mean max min prod")
+MAX_POOLS = relax_operators("nn.max_pool1d nn.max_pool2d nn.max_pool3d")
+AVERAGE_POOLS = relax_operators("nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d")
+REDUCTIONS = relax_operators("sum mean max min prod")
 #: the result is one of the operands, so any order and any repetition gives the same bits
-LATTICE = _relax("maximum minimum logical_and logical_or bitwise_and bitwise_or")
+LATTICE = relax_operators("maximum minimum logical_and logical_or bitwise_and bitwise_or")
 #: no result is below 0
-NEVER_NEGATIVE = _relax("abs exp sigmoid sqrt square nn.relu nn.relu6 nn.softmax")
+NEVER_NEGATIVE = relax_operators("abs exp sigmoid sqrt square nn.relu nn.relu6 nn.softmax")
 #: operands may come in any order; floats re-associate
-COMMUTATIVE = LATTICE | _relax("add multiply bitwise_xor")
+COMMUTATIVE = LATTICE | relax_operators("add multiply bitwise_xor")
 
 
 def is_float(dtype: str) -> bool:

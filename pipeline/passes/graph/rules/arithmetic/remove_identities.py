@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..operators import REDUCTIONS
+from ..operators import REDUCTIONS, RESHAPES, relax_operators
 from ..rule import Rule
 
 if TYPE_CHECKING:
@@ -37,21 +37,7 @@ _NEUTRAL = {
     "relax.right_shift": (0, (1,)),
 }
 #: operators that keep the order of the elements: with equal shapes, they are identities
-_IN_ORDER = frozenset(
-    f"relax.{name}"
-    for name in (
-        "reshape",
-        "flatten",
-        "nn.batch_flatten",
-        "squeeze",
-        "expand_dims",
-        "broadcast_to",
-        "strided_slice",
-        "tile",
-        "repeat",
-        "split",
-    )
-)
+_IN_ORDER = RESHAPES | relax_operators("broadcast_to strided_slice tile repeat split")
 _TRANSPOSE = "relax.permute_dims"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..operators import LATTICE, NEVER_NEGATIVE, is_float, is_integer
+from ..operators import LATTICE, NEVER_NEGATIVE, is_float, is_integer, relax_operators
 from ..rule import Rule
 from .clamps import merge_clamps
 
@@ -25,16 +25,12 @@ if TYPE_CHECKING:
     from ..dataflow import Dataflow
 
 
-def _relax(names: str) -> frozenset[str]:
-    return frozenset(f"relax.{name}" for name in names.split())
-
-
 #: f(f(x)) = f(x)
-_IDEMPOTENT = _relax("abs sign nn.relu nn.relu6 ceil floor round trunc")
-_WHOLE = _relax("ceil floor round trunc")
+_IDEMPOTENT = relax_operators("abs sign nn.relu nn.relu6 ceil floor round trunc")
+_WHOLE = relax_operators("ceil floor round trunc")
 #: operators that importers write out on extents and positions, which are known
-_OF_SHAPES = _relax("shape_to_tensor take where add less")
-_EVEN = _relax("abs square cos cosh")
+_OF_SHAPES = relax_operators("shape_to_tensor take where add less")
+_EVEN = relax_operators("abs square cos cosh")
 #: the opposite comparison, where all values compare
 _OPPOSITES = {
     "relax.less": "greater_equal",
