@@ -201,10 +201,9 @@ def _move_axes(reader: Reader) -> list[Open | None]:
     extent, rank = reader.only, len(reader.shape(0))
     adds = reader.node.op_type == "Unsqueeze"
     if not reader.has(1):
-        axes = [axis for axis, size in enumerate(reader.shape(0)) if size == 1]
-    else:
-        given = [int(each) for each in reader.sizes(1).flat]
-        axes = [each % (rank + len(given) if adds else rank) for each in given]
+        reader.refuse("without axes it removes that of a single row")
+    given = [int(each) for each in reader.sizes(1).flat]
+    axes = [each % (rank + len(given) if adds else rank) for each in given]
     if not adds and extent.axis in axes:
         reader.refuse("it removes the axis of the length")
     reader.keep()
