@@ -91,6 +91,8 @@ class _Walk:
             if node.op_type not in READERS:
                 reader.refuse("no rule says how it works on a bound")
             found = READERS[node.op_type](reader)
+            if any(node.output[len(found) :]):
+                reader.refuse(f"no rule says how long '{node.output[len(found)]}' is")
             self.graph.extents.update((name, each) for name, each in zip(node.output, found) if name and each)
         else:
             self._refuse_inside(reader)
