@@ -22,6 +22,7 @@ from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
 from ..shapes import static_shape
 from .choose import Chosen, choose_places, non_zero
+from .extent import Extent
 from .needed_rows import needed_rows
 from .open_graph import OpenGraph, Reader, mask, opened
 from .readers import READERS, filling
@@ -91,6 +92,8 @@ class _Walk:
             if node.op_type not in READERS:
                 reader.refuse("no rule says how it works on a bound")
             found = READERS[node.op_type](reader)
+            if any(node.output[len(found) :]):
+                reader.refuse(f"no rule says how long '{node.output[len(found)]}' is")
             self.graph.extents.update((name, each) for name, each in zip(node.output, found) if name and each)
         else:
             self._refuse_inside(reader)
@@ -248,11 +251,11 @@ def _suppress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
 
     most, value = 0, ""
     if reader.has(2):
-        given = reader.graph.sizes_of(names[2])
-        if given is None:
-            most, value = count, scalar(2)
-        else:
-            (most,) = (int(getattr(each, "largest", each)) for each in given.flat)
+        sizes = reader.graph.sizes_of(names[2])
+        limit = None if sizes is None else sizes.flat[0]
+        most = count if limit is None else limit.largest if isinstance(limit, Extent) else int(limit)
+        if limit is None or isinstance(limit, Extent):
+            value = scalar(2)
     most = min(most, count)
     bound = bound_of(reader, most * batches * classes)
     overlap = scalar(3) or build.constant(np.zeros((), np.float32))

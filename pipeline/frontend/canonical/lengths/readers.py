@@ -110,6 +110,14 @@ def _along_another(default: int) -> Rule:
     return rule
 
 
+def _normalise(reader: Reader) -> list[Open | None]:
+    """Normalise rows, each by itself, with a scale that all share."""
+    if int(reader.attributes.get("axis", -1)) % len(reader.shape(0)) <= reader.only.axis or any(reader.opens[1:]):
+        reader.refuse("it works along the axis of the length")
+    reader.keep()
+    return [reader.only.along(reader.only.axis)]
+
+
 def _accumulate(reader: Reader) -> list[Open | None]:
     extent = reader.only
     axis = int(reader.sizes(1).item()) % len(reader.shape(0))
@@ -184,7 +192,7 @@ def _batched(reader: Reader) -> list[Open | None]:
     if reader.open(0) is None or any(reader.opens[1:]) or reader.only.axis:
         reader.refuse("only the batch of its first operand may be of open length")
     reader.keep()
-    return [reader.only.along(0)] + [None] * (len(reader.node.output) - 1)
+    return [reader.only.along(0)]
 
 
 def _align_regions(reader: Reader) -> list[Open | None]:
@@ -201,10 +209,9 @@ def _move_axes(reader: Reader) -> list[Open | None]:
     extent, rank = reader.only, len(reader.shape(0))
     adds = reader.node.op_type == "Unsqueeze"
     if not reader.has(1):
-        axes = [axis for axis, size in enumerate(reader.shape(0)) if size == 1]
-    else:
-        given = [int(each) for each in reader.sizes(1).flat]
-        axes = [each % (rank + len(given) if adds else rank) for each in given]
+        reader.refuse("without axes it removes that of a single row")
+    given = [int(each) for each in reader.sizes(1).flat]
+    axes = [each % (rank + len(given) if adds else rank) for each in given]
     if not adds and extent.axis in axes:
         reader.refuse("it removes the axis of the length")
     reader.keep()
@@ -233,15 +240,15 @@ def _best(reader: Reader) -> list[Open | None]:
 
 
 _OF_ELEMENTS = """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil Celu Clip Cos Cosh Div Dropout
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil Celu Clip Cos Cosh DequantizeLinear Div Dropout
     Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log
-    Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign
+    Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow QuantizeLinear Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign
     Sqrt Sub Sum Tan Tanh ThresholdedRelu Where Xor
 """.split()
 _OF_BATCHES = "AveragePool BatchNormalization Conv ConvTranspose GlobalAveragePool GlobalMaxPool InstanceNormalization MaxPool".split()
 READERS: dict[str, Rule] = {
     **dict.fromkeys(_OF_ELEMENTS, _elementwise), **dict.fromkeys(_OF_BATCHES, _batched),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _along_another(-1)), "Split": _along_another(0), "CumSum": _accumulate,
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _along_another(-1)), "Split": _along_another(0), "CumSum": _accumulate, "LayerNormalization": _normalise,
     **dict.fromkeys(("ArgMax", "ArgMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp"), _reduce()),
     "ReduceSum": _reduce("0"), "ReduceSumSquare": _reduce("0"), "ReduceMax": _reduce("lowest"), "ReduceMin": _reduce("highest"),
     "Gather": _gather, "GatherND": _gather_nd, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,

@@ -53,6 +53,12 @@ def test_constant_flags_give_a_fixed_length() -> None:
     assert [value.name for value in canonical.graph.output] == ["y"]
 
 
+def test_importing_twice_changes_nothing() -> None:
+    model = model_of([helper.make_node("NonZero", ["x"], ["y"])], {"x": [2, 3]}, ["y"], dtypes={"y": TensorProto.INT64})
+    once = imported(model, bounds={"y": 4})
+    assert imported(once).SerializeToString(deterministic=True) == once.SerializeToString(deterministic=True)
+
+
 def test_a_bound_of_another_name_is_refused() -> None:
     model = model_of([helper.make_node("NonZero", ["x"], ["y"])], {"x": [4]}, ["y"], dtypes={"y": TensorProto.INT64})
     with pytest.raises(ModelError, match="decide no length 'z'; they decide those of y"):

@@ -40,6 +40,10 @@ def listed(b: NodeBuilder, *values: str | int) -> str:
     return b.node("Concat", *parts, axis=0)
 
 
+def quantisation(b: NodeBuilder) -> tuple[str, str]:
+    return b.constant(np.float32(0.05)), b.constant(np.int8(3))
+
+
 def padded(b: NodeBuilder, v: str, total: int) -> str:
     """Return rows filled up to a number, as torch's pad is exported."""
     rest = b.node("Sub", b.constant(np.array(total)), size(b, v))
@@ -69,7 +73,7 @@ WORKS: dict[str, Build] = {
     "of a condition": lambda b, v: b.node("Where", b.node("Greater", v, b.constant(np.float32(1))), v, b.weight(1, 4)),
     "transposed": lambda b, v: b.node("Transpose", v),
     "unsqueezed": lambda b, v: b.node("Unsqueeze", v, ints(b, 0, 2)),
-    "squeezed": lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))),
+    "squeezed": lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0, 2)), ints(b, -2)),
     "a column": lambda b, v: b.node("Gather", v, b.constant(np.array(-1)), axis=1),
     "columns": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 1)),
     "first rows": lambda b, v: b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0)),
@@ -84,6 +88,9 @@ WORKS: dict[str, Build] = {
     "softmax": lambda b, v: b.node("Softmax", v, axis=-1),
     "best column": lambda b, v: b.node("ArgMax", v, axis=1, keepdims=0),
     "largest columns": lambda b, v: b.node("TopK", v, ints(b, 2), axis=1, results=2),
+    "quantised": lambda b, v: b.node("DequantizeLinear", b.node("QuantizeLinear", v, *quantisation(b)), *quantisation(b)),
+    "normalised": lambda b, v: b.node("LayerNormalization", v, b.weight(4), b.weight(4)),
+    "summed up": lambda b, v: b.node("CumSum", v, b.constant(np.array(0))),
     "means": lambda b, v: b.node("ReduceMean", v, axes=[1]),
     "sum": lambda b, v: b.node("ReduceSum", v, ints(b, 0)),
     "product": lambda b, v: b.node("MatMul", v, b.weight(4, 3)),
@@ -140,6 +147,9 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "followed by others": (lambda b, v: b.node("Concat", v, b.weight(2, 4), axis=0), "followed by others"),
     "along the length": (lambda b, v: b.node("Softmax", v, axis=0), "along the axis of the length"),
     "the mean": (lambda b, v: b.node("ReduceMean", v), "reduces the axis of the length"),
+    "a single row": (lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))), "removes that of a single row"),
+    "normalised by its length": (lambda b, v: b.node("LayerNormalization", v, b.weight(7, 4), axis=0), "along the axis of the length"),
+    "summed up from the end": (lambda b, v: b.node("CumSum", v, b.constant(np.array(0)), reverse=1), "it adds from the end"),
     "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "only the rows of its first operand"),
     "split among rows": (lambda b, v: b.node("Reshape", b.node("Transpose", v), ints(b, -1)), "rows would not stay together"),
     "no rule": (lambda b, v: b.node("Einsum", v, equation="ij->i"), "no rule says how it works on a bound"),

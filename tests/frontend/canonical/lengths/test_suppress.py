@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from passfit.backend import Backend
 
-from ....models import model_of, run
+from ....models import NodeBuilder, model_of, run
 from ....profiles import examples
 from .checking import check
 
@@ -66,6 +66,20 @@ def test_the_library_selects_the_same_boxes(batches: int, classes: int, score: f
     library = Backend.prepare(model)
     for inputs in detections(model, 5, 6):
         assert np.array_equal(library.run(inputs)[0], run(model, inputs)[0])
+
+
+def test_a_length_may_limit_the_boxes() -> None:
+    b = NodeBuilder()
+    scores = b.node("Reshape", b.node("Gather", "x", b.constant(np.array(0)), axis=1), b.constant(np.array([1, 1, 9])))
+    places = b.node(
+        "NonZero", b.node("Greater", b.node("Reshape", "x", b.constant(np.array([-1]))), b.constant(np.float32(0.9)))
+    )
+    most = b.node("Slice", b.node("Shape", places), b.constant(np.array([1])), b.constant(np.array([2])))
+    boxes = b.node("Unsqueeze", "x", b.constant(np.array([0])))
+    selected = b.node("NonMaxSuppression", boxes, scores, most, b.constant(np.array([0.5], np.float32)))
+    model = b.model([9, 4], selected, dtypes={selected: TensorProto.INT64})
+    random = np.random.default_rng(0)
+    check(model, [{"x": (random.random((9, 4)) * scale).astype(np.float32)} for scale in (0.5, 0.95, 1.0, 2.0)])
 
 
 def test_the_data_may_decide_how_many_boxes_are_selected() -> None:
