@@ -29,7 +29,7 @@ CONSTANT_INPUTS = {
     "Split": (1,), "Squeeze": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
     "CenterCropPad": (1,), "AffineGrid": (1,), "LayerNormalization": (1, 2), "BatchNormalization": (1, 2, 3, 4),
     "DequantizeLinear": (1, 2), "QuantizeLinear": (1, 2), "LSTM": (1, 2, 3, 7), "GRU": (1, 2, 3), "RNN": (1, 2, 3),
-    "Col2Im": (1, 2), "Compress": (1,), "CumProd": (1,),
+    "Col2Im": (1, 2), "Compress": (1,), "CumProd": (1,), "DFT": (1, 2), "STFT": (1, 3),
 }  # fmt: skip
 
 #: operators that models for small devices are made of
