@@ -19,6 +19,7 @@ PAGES = (
     "latency-and-tuning",
     "memory-model",
     "microcontrollers",
+    "operators",
     "packages",
     "passes",
     "python-api",
