@@ -157,11 +157,10 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
     model = _sized(infer_shapes(model))
-    replaced = replace_sequences(model)
-    model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
+    model = keep_integers(_without_sequences(model))
     for change in (rewrite, canonical_recurrent):
         model = fold(change(replace_empty_tensors(infer_shapes(model))))
-    model = detach_outputs(model)
+    detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
@@ -175,6 +174,12 @@ def _sized(model: onnx.ModelProto) -> onnx.ModelProto:
     while state_pooled_ends(model) or state_resized_sizes(model):
         model = infer_shapes(model)
     return model
+
+
+def _without_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Replace sequences by their tensors; no copy of a model without them is kept."""
+    replaced = replace_sequences(model)
+    return model if replaced is model else infer_shapes(fold(replaced))
 
 
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
