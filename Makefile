@@ -41,6 +41,7 @@ nightly: $(READY) ## new random examples, five to ten times as many, the long ra
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'
 	$(BIN)/python -m tests.fuzz operators --count 20000 --seed $$(date +%j0000) --keep out/fuzz
 	$(BIN)/python -m tests.fuzz networks --count 3000 --seed $$(date +%j0000) --keep out/fuzz
+	$(BIN)/python benchmarks/bad_input.py --models 2000 --files 100 --seed $$(date +%j0000)
 
 # TESTS=tests/memory takes a part, here and in `lowest`; fail_under of pyproject.toml is of the whole suite.
 coverage: $(READY) ## the whole test suite, measured: the lines it runs, the modules it leaves out; out/coverage
@@ -95,6 +96,7 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/rebench.py
 	$(BIN)/python benchmarks/backend_tests.py
 	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/bad_input.py
 	$(BIN)/python benchmarks/file_matrix.py
 	$(BIN)/python benchmarks/unsplit.py
 	$(BIN)/python benchmarks/knowledge.py

@@ -1,7 +1,7 @@
 """Run thousands of mutated files; write results/bad_input.md, the counts by kind of file and verdict.
 
     .venv/bin/python benchmarks/bad_input.py                      10,000 models, 600 files of each other kind
-    .venv/bin/python benchmarks/bad_input.py --models 200 --files 20    so many, from the first seed; nothing is written
+    .venv/bin/python benchmarks/bad_input.py --models 200 --files 20 --seed 7    so many, from that seed; nothing is written
 
 A case is its kind and seed: see tests/faults/bad_input.py. Outcomes are kept by commit, machine and versions: an interrupted run goes on.
 """
@@ -43,12 +43,14 @@ def make_repo(folder: Path) -> Path:
     return fill(repo)
 
 
-def run(counts: dict[str, int], processes: int, file: Path) -> list[Row]:
-    """Run the cases that are not known yet; return all rows."""
+def run(counts: dict[str, int], start: int, processes: int, file: Path) -> list[Row]:
+    """Run the cases from a seed on that are not known yet; return all rows."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
     known = {(row["kind"], row["seed"]) for row in rows}
     batches = [
-        (kind, first, min(BATCH, count - first)) for kind, count in counts.items() for first in range(0, count, BATCH)
+        (kind, start + first, min(BATCH, count - first))
+        for kind, count in counts.items()
+        for first in range(0, count, BATCH)
     ]
     with tempfile.TemporaryDirectory() as folder, file.open("a", encoding="utf-8") as written:
         repo = make_repo(Path(folder) / "repo")
@@ -69,7 +71,8 @@ def run(counts: dict[str, int], processes: int, file: Path) -> list[Row]:
                 for row in found:
                     if row["verdict"] not in FINE:
                         print(row["kind"], row["seed"], row["verdict"], plain(row["said"], CELL), flush=True)
-    return sorted((row for row in rows if row["seed"] < counts.get(row["kind"], 0)), key=lambda row: row["seed"])
+    asked = (row for row in rows if 0 <= row["seed"] - start < counts[row["kind"]])
+    return sorted(asked, key=lambda row: row["seed"])
 
 
 def page(rows: Sequence[Row], head: Sequence[str]) -> Iterator[str]:
@@ -91,18 +94,20 @@ def page(rows: Sequence[Row], head: Sequence[str]) -> Iterator[str]:
         )
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=int, default=MODELS)
     parser.add_argument("--files", type=int, default=FILES)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     origin, folder = begin("bad_input")
     counts = {kind: arguments.models if kind == "model" else arguments.files for kind in KINDS}
-    rows = run(counts, arguments.processes, folder / "cases.jsonl")
+    rows = run(counts, arguments.seed, arguments.processes, folder / "cases.jsonl")
     text = "\n".join(page(rows, origin.lines(".venv/bin/python benchmarks/bad_input.py"))) + "\n"
-    publish("bad_input", text, whole=(arguments.models, arguments.files) == (MODELS, FILES))
+    publish("bad_input", text, whole=(arguments.models, arguments.files, arguments.seed) == (MODELS, FILES, 0))
+    return int(any(row["verdict"] not in FINE for row in rows))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -177,11 +177,10 @@ def _canonical_nodes(
     model = _sized(model)
     widened = widen_numbers(model)
     model = model if widened is model else infer_shapes(fold(infer_shapes(widened)))
-    replaced = replace_sequences(model)
-    model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
+    model = keep_integers(_without_sequences(model))
     for change in (rewrite, canonical_recurrent):
         model = fold(change(replace_empty_tensors(infer_shapes(model))))
-    model = detach_outputs(model)
+    detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
@@ -195,6 +194,12 @@ def _sized(model: onnx.ModelProto) -> onnx.ModelProto:
     while state_pooled_ends(model) or state_resized_sizes(model):
         model = infer_shapes(model)
     return model
+
+
+def _without_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Replace sequences by their tensors; no copy of a model without them is kept."""
+    replaced = replace_sequences(model)
+    return model if replaced is model else infer_shapes(fold(replaced))
 
 
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:

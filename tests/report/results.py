@@ -84,6 +84,7 @@ def result(
 
 def search() -> dict:
     point = {"lever": "split", "passes": [], "ram": 4096, "flash": None, "cycles": 1000, "extra_compute": 0.0}
+    point |= {"weights": 256, "most_flash": 9999, "whole": False}
     tradeoff = {
         "objective": "ram",
         "ram": 9999,

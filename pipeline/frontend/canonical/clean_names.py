@@ -116,16 +116,14 @@ def _drop_unread(graph: onnx.GraphProto) -> None:
             del graph.initializer[index]
 
 
-def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy `model`; an output that folding left a constant is made by an Identity node.
+def detach_outputs(model: onnx.ModelProto) -> None:
+    """Make, in place, each output that folding left a constant by an Identity node.
 
     The node reads an initializer. ONNX wants outputs to be results of nodes; only then are their shapes inferred.
     """
     from onnx import helper
 
-    result = deepcopy(model)
-    graph = result.graph
-    nodes = []
+    graph, nodes = model.graph, []
     for node in graph.node:
         if node.op_type == "Constant":
             graph.initializer.append(_tensor(node))
@@ -145,7 +143,6 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
         nodes.append(helper.make_node("Identity", [constant], [name], name=names.new(f"Identity/{name}")))
     nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
     replace_nodes(graph, nodes)
-    return result
 
 
 def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:

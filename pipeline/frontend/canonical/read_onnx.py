@@ -63,6 +63,7 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
         raise _no_model(path, content, ", or is cut short") from error
     if not model.graph.output or not model.ir_version:
         raise _no_model(path, content, ": it holds no graph with outputs")
+    del content  # as large as the model
     load_side_files(model, path)
     _write_dense(model)
     _write_raw(model, path)
