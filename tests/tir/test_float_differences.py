@@ -1,4 +1,4 @@
-"""Test differences of equal floats: infinities, NaN and rounding survive TVM's simplification."""
+"""Test differences, comparisons and logic of floats: infinities, NaN and rounding survive TVM's simplification."""
 
 from __future__ import annotations
 
@@ -46,6 +46,33 @@ def test_floats_do_not_cancel(dtype: str) -> None:
         expected = [form(*columns) for form in forms.values()]
     expected += [(columns[0] == columns[0]).astype(dtype), (columns[0] != columns[0]).astype(dtype)]
     np.testing.assert_array_equal(result.numpy(), np.stack(expected))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    "operators", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Less GreaterOrEqual"]
+)
+def test_no_comparison_with_nan_holds_and_its_negation_does(operators: str, dtype: str) -> None:
+    """Compare a negated comparison, or two that are opposites but for NaN, with ONNX Runtime."""
+    import numpy as np
+    import onnxruntime
+    from onnx import TensorProto, helper
+
+    from passfit import runtime
+
+    names = operators.split()
+    nodes = [helper.make_node(name, ["x", "y"], [name]) for name in names]
+    nodes.append(helper.make_node("Not" if len(names) == 1 else "Or", names, ["result"]))
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    given = [helper.make_tensor_value_info(name, number, [36]) for name in "xy"]
+    graph = helper.make_graph(
+        nodes, "compared", given, [helper.make_tensor_value_info("result", TensorProto.BOOL, [36])]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    odd = np.array([np.nan, 1, -1, 0, np.inf, -np.inf], dtype)
+    values = {"x": np.repeat(odd, 6), "y": np.tile(odd, 6)}
+    ours, theirs = (each.InferenceSession(model).run(None, values)[0] for each in (runtime, onnxruntime))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_other_differences_stay() -> None:

@@ -1,10 +1,13 @@
-"""Hide differences and comparisons of equal floats before TVM simplifies them.
+"""Hide differences, comparisons and logic of floats before TVM simplifies them.
 
-    x - x        ─►    x + x * -1            TVM (0.27) takes the first for 0
-    (x + y) - y  ─►    (x + y) + y * -1      this for x
-    x == x       ─►    not isnan(x)          and this for true
+    x - x               ─►    x + x * -1             TVM (0.27) takes the first for 0
+    (x + y) - y         ─►    (x + y) + y * -1       this for x
+    x == x              ─►    not isnan(x)           this for true
+    not x < y           ─►    (x < y) xor true       this for y <= x
+    x < y or y <= x     ─►    (x < y) | (y <= x)     this for true
+    x != y              ─►    (x == y) xor true      and LLVM's comparison for false if one is NaN
 
-None of that holds for infinities, NaN and rounded sums. LLVM makes subtractions of the new form again.
+None of that holds for infinities, NaN and rounded sums. LLVM makes subtractions and comparisons of the new forms again.
 """
 
 from __future__ import annotations
@@ -13,15 +16,17 @@ import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, IRModule
-from tvm.tirx import EQ, NE, Add, Not, PrimFunc, Sub
+from tvm.tirx import EQ, GE, GT, LE, LT, NE, Add, Not, Or, PrimFunc, Sub
 
-from ..expressions import loads
+from ..expressions import collect, loads
+
+_COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="passfit.FloatDifferences")
 def float_differences(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    """Replace differences of floats that cancel, and comparisons of a float with itself."""
-    rules = [(Sub, _difference), ((EQ, NE), _comparison)]
+    """Replace differences of floats that cancel, and what is not the same of comparisons with NaN."""
+    rules = [(Sub, _difference), ((EQ, NE), _comparison), (Not, _negation), (Or, _choice)]
     return function.with_body(tvm_ffi.structural_map(function.body, rules, order="post"))
 
 
@@ -33,10 +38,29 @@ def _difference(difference: Sub) -> Expr:
 
 
 def _comparison(comparison: EQ | NE) -> Expr:
-    if not _is_float(comparison.a) or not _equal(comparison.a, comparison.b):
+    if not _is_float(comparison.a):
         return comparison
+    if not _equal(comparison.a, comparison.b):
+        return comparison if isinstance(comparison, EQ) else _opposite(EQ(comparison.a, comparison.b))
     unknown = tirx.isnan(comparison.a)
     return unknown if isinstance(comparison, NE) else Not(unknown)
+
+
+def _negation(negation: Not) -> Expr:
+    return _opposite(negation.a) if _compares_floats(negation.a) else negation
+
+
+def _choice(choice: Or) -> Expr:
+    both = _compares_floats(choice.a) and _compares_floats(choice.b)
+    return tirx.bitwise_or(choice.a, choice.b) if both else choice
+
+
+def _opposite(condition: Expr) -> Expr:
+    return tirx.bitwise_xor(condition, tirx.const(True, "bool"))
+
+
+def _compares_floats(condition: Expr) -> bool:
+    return any(_is_float(each.a) for each in collect(condition, *_COMPARISONS))
 
 
 def _is_float(expr: Expr) -> bool:
