@@ -4,10 +4,24 @@ import pytest
 
 pytest.importorskip("tvm")
 
+import tvm_ffi
 from tvm.script import tirx as T
+from tvm.tirx import BufferLoad, BufferStore, const
 
+from passfit.tir.expressions import loads
 from passfit.tir.index_grid import Unknown
-from passfit.tir.loop_nests import block_of, blocks_of, nests_in
+from passfit.tir.loop_nests import (
+    all_of,
+    block_of,
+    blocks_of,
+    buffer_of,
+    int64,
+    move_accesses,
+    nest_of,
+    nests_in,
+    spatial_axes,
+    with_fields,
+)
 
 pytestmark = pytest.mark.tvm
 
@@ -80,3 +94,32 @@ def test_axes_that_are_not_whole_loops_are_refused(kernel, in_order):
     (nest,) = nests_in(kernel)
     with pytest.raises(Unknown):
         block_of(nest, in_order=in_order)
+
+
+def test_moved_accesses_go_to_another_buffer_and_all_else_stays():
+    (old, other, result), axes = (
+        (buffer_of(name, [4], "float32") for name in ("old", "other", "result")),
+        spatial_axes([4]),
+    )
+    index = axes[0].var
+    nest = nest_of(axes, "sum", BufferStore(result, BufferLoad(old, [index]) + BufferLoad(other, [index]), [index]))
+    new = buffer_of("new", [2, 4], "float32")
+    moved = move_accesses(
+        nest, {old: new, other: other}, lambda buffer, at: [int64(0), *at] if buffer.same_as(old) else at
+    )
+    block = block_of(moved)
+    assert [load.source for load in loads(block.body)] == [new, other] and len(loads(block.body)[0].indices) == 2
+    assert [region.source for region in block.reads] == [new, other]
+    assert tvm_ffi.structural_equal(block.reads[0], all_of(new)) and not tvm_ffi.structural_equal(
+        block.reads[1], all_of(other)
+    )
+    assert block.body.buffer.same_as(result)
+
+
+def test_a_copied_loop_keeps_the_fields_that_are_not_changed():
+    axes = spatial_axes([4])
+    result = buffer_of("result", [4], "float32")
+    loop = nest_of(axes, "fill", BufferStore(result, const(1.0, "float32"), [axes[0].var]))
+    unrolled = with_fields(loop, kind=3, annotations={"rolled": 1})
+    assert int(unrolled.kind) == 3 and list(unrolled.annotations) == ["rolled"] and unrolled.body.same_as(loop.body)
+    assert tvm_ffi.structural_equal(with_fields(unrolled, kind=0, annotations={}), loop)
