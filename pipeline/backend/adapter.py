@@ -59,7 +59,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
                 refusals.append(error)
                 continue
             self.frozen = frozen
-            given = {name: _wide(value) for name, value in values.items() if name not in frozen}
+            given = {name: value for name, value in values.items() if name not in frozen}
             results = shared_worker().ask(outputs_of, built, given)
             return tuple(
                 results[name].astype(dtype) if dtype else results[name] for name, dtype in self._results.items()
@@ -148,10 +148,6 @@ class Backend(onnx.backend.base.Backend):
     def supports_device(cls, device: str) -> bool:
         """Return whether a device is this machine's processor."""
         return device.split(":")[0] == "CPU"
-
-
-def _wide(value: np.ndarray) -> np.ndarray:
-    return value.astype(NARROW.get(value.dtype.name, value.dtype))
 
 
 def _narrow_dtype(value: onnx.ValueInfoProto) -> np.dtype | None:

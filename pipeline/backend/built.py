@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError, NumericError, ToolchainError
+from ..frontend.canonical.ports.values import widened
 from ..verify.runner import numpy_dtype
 
 if TYPE_CHECKING:
@@ -145,9 +146,9 @@ class LoadedLibrary:
         self._input.restype = self._output.restype = ctypes.c_void_p
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the outputs by name. Raises ModelError for inputs of another form, NumericError if the run fails."""
+        """Return the outputs by name; numbers of few bits are taken in wider dtypes. Raises ModelError for inputs of another form, NumericError if the run fails."""
         for number, port in enumerate(self.built.inputs):
-            value = np.asarray(inputs[port.name], order="C")
+            value = widened(np.asarray(inputs[port.name], order="C"))
             if (value.shape, value.dtype) != (port.shape, numpy_dtype(port.dtype)):
                 raise ModelError(
                     f"The input '{port.name}' is {value.dtype}{list(value.shape)}; the library takes {port.dtype}{list(port.shape)}.",

@@ -25,7 +25,7 @@ SAID = {
     "two nodes make one value": "already", "no outputs": "no graph with outputs", "an unknown domain": "'my'", "no operator": "operator",
     "no opset": "operator set", "opset -1": "", "a function that calls itself": "Cycle",
     "an If without branches": "then_branch", "an If that reads a ghost": "ghost", "a Loop of 2^62": "Loop", "a side file outside": "outside",
-    "a side file a link outside": "link", "a side file of 2^62 bytes": "side file", "dtype BFLOAT16": "bfloat16", "dtype STRING": "string", "dtype 99": "",
+    "a side file a link outside": "link", "a side file of 2^62 bytes": "side file", "dtype COMPLEX64": "complex64", "dtype STRING": "string", "dtype 99": "",
     "an input that is a map": "", "an input that is a optional": "not a tensor", "an input of 4611686018427387904x4": "GiB",
     "an input of 4294967296x4294967296": "GiB", "an input of 4x-1": "open", "weights of no data": "", "weights of 2^62 rows": "GiB",
     "weights of a negative size": "", "Tile by [4611686018427387904, 2]": "", "a long range": "Range", "names that are nothing": "",

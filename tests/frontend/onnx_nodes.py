@@ -15,7 +15,7 @@ import onnx
 import onnx.shape_inference
 from onnx import numpy_helper
 
-from passfit.frontend.canonical.ports.values import NARROW
+from passfit.frontend.canonical.ports.values import widened
 
 #: what ONNX Runtime has run for a while
 NEWEST_OPSET = 22
@@ -129,11 +129,7 @@ def _read(case: object) -> NodeCase | None:
     del model.graph.input[:]
     model.graph.input.extend(kept)
     _lower_opset(model)
-    wide = {name: _widened(value) for name, value in inputs.items()}
-    return NodeCase(case.name, op, model, wide, tuple(map(_widened, outputs)), case.rtol, case.atol)
-
-
-def _widened(value: object) -> np.ndarray:
-    """Return numbers of few bits in the dtype in which libraries take and return them."""
-    array = np.asarray(value)
-    return array.astype(NARROW.get(array.dtype.name, array.dtype))
+    wide = {name: widened(value) for name, value in inputs.items()}
+    return NodeCase(
+        case.name, op, model, wide, tuple(widened(np.asarray(each)) for each in outputs), case.rtol, case.atol
+    )

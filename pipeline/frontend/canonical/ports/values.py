@@ -21,6 +21,12 @@ NARROW = {
 NARROW_WEIGHTS = frozenset({"int4", "uint4"})
 
 
+def widened(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers of few bits in the dtype that holds them; others as they are."""
+    wide = NARROW.get(numbers.dtype.name)
+    return numbers if wide is None else numbers.astype(wide)
+
+
 def dtype_name(value: onnx.ValueInfoProto) -> str:
     """Return the dtype of a tensor by numpy's name."""
     return dtype_of(value.type.tensor_type.elem_type)
