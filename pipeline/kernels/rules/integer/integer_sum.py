@@ -25,6 +25,8 @@ _MOST_TAPS = 16
 class IntegerSum:
     """Read the parts of a kernel: `padding`, `total` and `last` are its blocks, `weight` and `value` the factors.
 
+    The sum is int32 + int32(int16(data) − zero point) · int32(weight), the factors in either order.
+
     Axes of the sum: `f` moves the weight alone, along its dimension `filters`, or both factors if the sum is `depthwise`;
     `x` the data alone, along its dimension `along`, by `stride`; `tap` moves the data along the same dimension, by `step`.
     `inside` is a value that is not padding, `border` the condition for it to be. Raises Unknown for other forms.
@@ -77,7 +79,7 @@ class IntegerSum:
             load = tirx.BufferLoad(load.source, simple(self.total, load.indices))
             if sum(uses(load, var) for var in spatial) == 1:
                 return load, other.value
-        raise Unknown("no weight that may be repacked")
+        raise Unknown("no weight that may be repacked beside a factor in int16")
 
     def _filters(self, depthwise: bool) -> tuple[Var, int]:
         for place, index in enumerate(self.weight.indices):

@@ -21,10 +21,13 @@ from .integer_sum import IntegerSum, integer_sum
 class MicroKernel:
     """Row: a name, the machines that it `needs`, and the loops that `build` makes around its instruction: a Rule.
 
-    `multiply` adds `group` products to an int32, of weights and of `values` that are neighbours.
-    Data is held as this dtype: as int16 less its zero point, as bytes with it, as in memory if it is empty. `others` are
-    the registers for operands besides a row of weights, `lanes` those of a vector that fills lines. Groups are `vectors`, or
-    integers.
+    `multiply(sum, weights, values)` returns an int32: the sum with `group` products, written in a vectorised loop over filters.
+    Weights and values are `group` neighbours each, in one integer (two int16 or four bytes in an int32), or a vector of bytes with
+    `vectors`. `values` is the dtype that lines hold them in: int16 less the zero point, bytes with it; empty: as in memory. `others`
+    are the registers besides those of a row of weights, `fill_lanes` the lanes of a vector that fills lines.
+
+    Builders that take `multiply`: RunProducts, LongRuns and PairProducts two int16; DotRuns four bytes; VectorRuns 16 bytes, whose
+    layout of weights differs. The others call the operators of tir/operators themselves. Weights are repacked as `r k/group f k%group`.
     """
 
     name: str
@@ -35,7 +38,7 @@ class MicroKernel:
     group: int = 1
     values: str = ""
     others: int = 1
-    lanes: int = 16
+    fill_lanes: int = 16
     vectors: bool = False
 
     @property

@@ -57,7 +57,7 @@ vector_runs = MicroKernel(
     "vector_runs", lambda machine: machine.vmlava, VectorRuns, multiply=dots, group=16, values="int8", vectors=True
 )
 word_runs = MicroKernel("word_runs", _smlad, WordRuns, group=4)
-dot_runs = MicroKernel("dot_runs", _vpdpbusd, DotRuns, multiply=fours, group=4, values="uint8", lanes=32)
+dot_runs = MicroKernel("dot_runs", _vpdpbusd, DotRuns, multiply=fours, group=4, values="uint8", fill_lanes=32)
 long_runs = MicroKernel("long_runs", _pmaddwd, LongRuns, multiply=_add_pairs, group=2, values="int16", others=2)
 run_products = MicroKernel(
     "run_products", _pmaddwd, RunProducts, multiply=_add_pairs, group=2, values="int16", others=2

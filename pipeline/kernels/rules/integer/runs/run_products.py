@@ -40,6 +40,8 @@ _SERIAL = 0
 _VECTORS, _SUMS = (4, 3, 2, 1), 16
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
+#: weights in an integer at most
+_WORD = 4
 #: bytes of the line buffer: preferred, at most
 _LINES, _MOST_LINES = 1536, 3072
 #: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
@@ -122,7 +124,7 @@ class RunProducts(SumBuilder):
             raise Unknown("the weight is not indexed by axes")
         run = self.weight_places(var for var in in_run if self.axes[var] > 1)
         order = f"r k/{self.grouped} f k%{self.grouped}"
-        return self.sums_repack(self.lanes, order, run, self.grouped, row=min(self.grouped, 4))
+        return self.sums_repack(self.lanes, order, run, self.grouped, row=min(self.grouped, _WORD))
 
     def _tile_shape(self) -> tuple[int, int]:
         """Choose places and filters of a tile with the fewest instructions."""
@@ -185,7 +187,7 @@ class RunProducts(SumBuilder):
             return []
         rows = self.loops_over(self.rows)
         first, end = (each * self.channels for each in inside)
-        whole, lanes = self.values_of(span), self.row.lanes
+        whole, lanes = self.values_of(span), self.row.fill_lanes
 
         def value(at: Expr, empty: bool) -> Expr:
             return self.padding_value() if empty else self.lined({**outer, **rows}, start * self.stride, at)
@@ -283,7 +285,9 @@ class RunProducts(SumBuilder):
         return (int64(0) + self.repack.linear(weights, self.repack.rest)) * self.repack.steps + group
 
     def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
-        """Load the weights of a group."""
+        """Load the weights of a group, as one integer. Raises ValueError for a row whose groups are larger."""
+        if self.grouped > _WORD:
+            raise ValueError(f"{self.row.name}: {self.grouped} weights are no integer; give the row another builder.")
         return load_neighbours(self.packed, [block, self.row_of(axes, group)], lane * self.grouped, self.grouped)
 
     def added(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
