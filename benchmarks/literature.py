@@ -20,7 +20,7 @@ from models import Model, written_once
 from zoo import MICRO
 
 from passfit.memory.files.plan_file import read_plan
-from passfit.memory.liveness import alive_bytes
+from passfit.memory.liveness import live_bytes
 from passfit.program import Program
 
 #: the board of TinyEngine's own figures, run as mps2-an500
@@ -78,7 +78,7 @@ def row_of(out: Path) -> dict:
 
 def without_ports(program: Program) -> int:
     """Return the most live bytes of a step, without unread inputs and written outputs."""
-    moments = alive_bytes(program)
+    moments = live_bytes(program)
     steps = list(enumerate(program.steps))
     for port in program.inputs:
         last = max((number for number, step in steps if port.tensor in step.reads), default=0)

@@ -119,7 +119,7 @@ def _largest(result: Result, quantity: str) -> str:
         )
     named = ", ".join(_name(each.name, each.nbytes, each.nodes) for each in explained.alive[:_NAMED])
     where = "" if explained.peak is None else f" is at {kernel_label(explained.peak.step, explained.peak.kernel)},"
-    return f"the peak{where} of {format_bytes(explained.alive_bytes)}: {named}"
+    return f"the peak{where} of {format_bytes(explained.live_bytes)}: {named}"
 
 
 def _slowest(result: Result) -> str:

@@ -6,7 +6,7 @@ Public faces: the names in `__all__`; `streaming` is imported by its modules.
 from .files.footprint_file import read_report, write_report
 from .files.plan_file import SavedPlan, read_plan, write_plan
 from .footprint import Baseline, Budget, Footprint, FootprintReport, Measured, Start, fits
-from .liveness import ALIGNMENT, BufferParts, Lifetime, alive_bytes, bound, floor, lifetimes, ports_floor, shared_floor
+from .liveness import ALIGNMENT, BufferParts, Lifetime, bound, floor, lifetimes, live_bytes, ports_floor, shared_floor
 from .order.best_order import CHEAP_ORDERS, FoundOrder, best_order, orders
 from .order.step_graph import check_order
 from .placement.account import account, sum_of_tensors
@@ -30,13 +30,13 @@ __all__ = [
     "SavedPlan",
     "Start",
     "account",
-    "alive_bytes",
     "best_order",
     "bound",
     "check_order",
     "fits",
     "floor",
     "lifetimes",
+    "live_bytes",
     "orders",
     "plan_arena",
     "ports_floor",

@@ -138,7 +138,7 @@ class BufferParts:
         """Return the lifetime of each part, from first to last use."""
         return _lives(self._program, len(self.buffers), self.of)
 
-    def alive_bytes(self) -> list[int]:
+    def live_bytes(self) -> list[int]:
         """Sum the parts alive at each step; one entry for a program without steps."""
         return sum_alive(self.sizes, self.lives, timeline(self._program))
 
@@ -161,17 +161,17 @@ def _lives(program: Program, count: int, of: Callable[[tuple[int, ...]], Sequenc
     return lives_of(count, given, touched, kept, timeline(program))
 
 
-def alive_bytes(program: Program, alignment: int = 1) -> list[int]:
+def live_bytes(program: Program, alignment: int = 1) -> list[int]:
     """Sum the bytes alive at each step; one entry for a program without steps.
 
     Parts of buffers are rounded outwards to `alignment`.
     """
-    return BufferParts(program, alignment).alive_bytes()
+    return BufferParts(program, alignment).live_bytes()
 
 
 def bound(program: Program, alignment: int = ALIGNMENT) -> int:
     """Return the most bytes alive at one step: no arena of this order can be smaller."""
-    return max(alive_bytes(program, alignment))
+    return max(live_bytes(program, alignment))
 
 
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:

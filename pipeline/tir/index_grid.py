@@ -16,7 +16,7 @@ from tvm.tirx import Cast, FloatImm, IntImm, Not, Select
 CHUNK = 1 << 22
 
 
-class Unknown(Exception):
+class NoMatch(Exception):
     """Signal a kernel this analysis does not understand; caught by the caller that decides."""
 
 
@@ -107,7 +107,7 @@ class Grid:
         for condition, holds in masks:
             try:
                 value = np.asarray(self.evaluate(condition), dtype=bool)
-            except Unknown:
+            except NoMatch:
                 continue
             where = np.logical_and(where, value if holds else ~value)
         return where
@@ -119,16 +119,16 @@ class Grid:
         return [each.ravel() if where is True else each[np.broadcast_to(where, self.shape)] for each in whole]
 
     def holds(self, condition: Expr) -> np.ndarray:
-        """Evaluate a condition in all iterations, as bool. Raises Unknown as `evaluate` does."""
+        """Evaluate a condition in all iterations, as bool. Raises NoMatch as `evaluate` does."""
         return np.broadcast_to(np.asarray(self.evaluate(condition), bool), self.shape)
 
     def evaluate(self, expr: Expr) -> np.ndarray:
-        """Evaluate an integer expression. Raises Unknown if it depends on more than the variables."""
+        """Evaluate an integer expression. Raises NoMatch if it depends on more than the variables."""
         if isinstance(expr, IntImm):
             return np.int64(int(expr))
         if isinstance(expr, Var):
             if expr not in self.values:
-                raise Unknown(f"the variable {expr.name} has no value")
+                raise NoMatch(f"the variable {expr.name} has no value")
             return self.values[expr]
         combine = _BINARY.get(type(expr).__name__)
         if combine is not None and "float" not in str(expr.a.ty.dtype):
@@ -142,15 +142,15 @@ class Grid:
         if isinstance(expr, Call) and getattr(expr.op, "name", "") in ("prim.if_then_else", "prim.likely"):
             values = [self.evaluate(argument) for argument in expr.args]
             return np.where(*values) if len(values) == 3 else values[0]
-        raise Unknown(type(expr).__name__)
+        raise NoMatch(type(expr).__name__)
 
 
 def holds_along(condition: Expr, var: Var, extent: int) -> np.ndarray:
-    """Evaluate a condition on `var` alone for 0 … `extent` - 1, as bool (extent,). Raises Unknown."""
+    """Evaluate a condition on `var` alone for 0 … `extent` - 1, as bool (extent,). Raises NoMatch."""
     grid = RoughGrid((extent,), {var: np.arange(extent)})
     holds = grid.holds(condition)
     if grid.rough:
-        raise Unknown("a condition depends on rounded coordinates")
+        raise NoMatch("a condition depends on rounded coordinates")
     return holds
 
 
@@ -182,4 +182,4 @@ class RoughGrid(Grid):
         rounded = _ROUNDED.get(str(getattr(getattr(expr, "op", None), "name", "")).rpartition(".")[2])
         if rounded is not None and isinstance(expr, Call):
             return rounded(self._real(expr.args[0]))
-        raise Unknown(type(expr).__name__)
+        raise NoMatch(type(expr).__name__)

@@ -13,7 +13,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule, ScheduleError
 from tvm.tirx import PrimFunc
 
 from .expressions import has_condition, loads, uses
-from .index_grid import Unknown
+from .index_grid import NoMatch
 from .memoise import memoise_by_structure
 
 #: errors TVM raises when it refuses a schedule step
@@ -143,7 +143,7 @@ def repeats(reduction: SBlock, buffer: Var) -> bool:
 
 @memoise_by_structure
 def inlined(kernel: PrimFunc, keep_epilogues: bool = False) -> PrimFunc:
-    """Inline all producers of `kernel` except padding. Raises Unknown if TVM cannot schedule the kernel.
+    """Inline all producers of `kernel` except padding. Raises NoMatch if TVM cannot schedule the kernel.
 
     With `keep_epilogues`, what follows a reduction stays a block of its own if another reduction reads it repeatedly.
     """
@@ -151,5 +151,5 @@ def inlined(kernel: PrimFunc, keep_epilogues: bool = False) -> PrimFunc:
     try:
         inline_producers(schedule, keep_padding_of_reductions=True, keep_epilogues=keep_epilogues)
     except REFUSALS as error:
-        raise Unknown("the kernel is not made of blocks") from error
+        raise NoMatch("the kernel is not made of blocks") from error
     return scheduled_kernel(schedule, kernel)

@@ -14,7 +14,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, Se
 from tvm.tirx.analysis import undefined_vars
 
 from .expressions import collect, is_true, loads, replaced
-from .index_grid import Unknown
+from .index_grid import NoMatch
 
 _Node = TypeVar("_Node")
 _SERIAL, _SPATIAL = 0, 0
@@ -26,7 +26,7 @@ _FIELDS: dict[type, str] = {
 
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
-    """Return the blocks of a kernel, each with one loop per axis. Raises Unknown for a kernel of another form."""
+    """Return the blocks of a kernel, each with one loop per axis. Raises NoMatch for a kernel of another form."""
     return list(_blocks_of(kernel))
 
 
@@ -37,26 +37,26 @@ def _blocks_of(kernel: PrimFunc) -> tuple[SBlock, ...]:
 
 
 def nests_in(kernel: PrimFunc) -> list[Stmt]:
-    """Return the loop nests of a kernel in execution order. Raises Unknown for a kernel of another form."""
+    """Return the loop nests of a kernel in execution order. Raises NoMatch for a kernel of another form."""
     body = kernel.body
     if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
-        raise Unknown("the kernel is not a plain sequence of loop nests")
+        raise NoMatch("the kernel is not a plain sequence of loop nests")
     return statements(body.block.body)
 
 
 def block_of(nest: Stmt, *, in_order: bool = True) -> SBlock:
     """Return the block of a perfect loop nest, whose loops from 0 are its axes in order.
 
-    Without `in_order`, loops come in any order, and an axis of extent 1 needs none. Raises Unknown for another form.
+    Without `in_order`, loops come in any order, and an axis of extent 1 needs none. Raises NoMatch for another form.
     """
     loops, nest = nest_loops(nest)
     if not isinstance(nest, SBlockRealize) or not isinstance(nest.block.body, BufferStore):
-        raise Unknown("a loop nest is not around one block of one store")
+        raise NoMatch("a loop nest is not around one block of one store")
     block = nest.block
     if block.match_buffers or block.alloc_buffers or not is_true(nest.predicate):
-        raise Unknown("a block has its own buffers or a predicate")
+        raise NoMatch("a block has its own buffers or a predicate")
     if not all(isinstance(loop.extent, IntImm) and int(loop.min) == 0 for loop in loops):
-        raise Unknown("a loop has no constant bounds")
+        raise NoMatch("a loop has no constant bounds")
     bound = [(value, int(axis.dom.extent)) for axis, value in zip(block.iter_vars, nest.iter_values)]
     if not in_order:
         bound = [(value, extent) for value, extent in bound if extent > 1 or not isinstance(value, IntImm)]
@@ -65,7 +65,7 @@ def block_of(nest: Stmt, *, in_order: bool = True) -> SBlock:
     found = [(loop.loop_var, int(loop.extent)) for loop in loops]
     same = all(var.same_as(value) and one == other for (var, one), (value, other) in zip(found, bound))
     if len(found) != len(bound) or not same:
-        raise Unknown("the axes of a block are not its loops")
+        raise NoMatch("the axes of a block are not its loops")
     return block
 
 

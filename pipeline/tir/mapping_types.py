@@ -22,7 +22,7 @@ from ..program import DTYPE_BYTES
 from ..program.mapping import Access, BlockAccesses, KernelAccesses, MappingType
 from .expressions import loads, operations_of, uses
 from .in_place.analysis import flat_shift, masked_loads, takes_address
-from .index_grid import GridLoop, Unknown, chunks
+from .index_grid import GridLoop, NoMatch, chunks
 from .inlining import inlined
 from .loop_nests import blocks_of, simple
 from .memoise import memoise_by_structure
@@ -42,7 +42,7 @@ def accesses_of(kernel: PrimFunc) -> KernelAccesses | None:
         flat = inlined(kernel)
         blocks = blocks_of(flat)
         return _read(flat, blocks)
-    except Unknown:
+    except NoMatch:
         return None
 
 
@@ -82,16 +82,16 @@ def _mixed_radix(index: Expr, axes: Sequence[IterVar]) -> list[int] | None:
 def _read(kernel: PrimFunc, blocks: Sequence[SBlock]) -> KernelAccesses:
     params = list(kernel.params)
     if not blocks or not all(hasattr(param.ty, "shape") for param in params):
-        raise Unknown("a parameter is not a buffer")
+        raise NoMatch("a parameter is not a buffer")
     numbers: dict[Var, int] = {param: number for number, param in enumerate(params[:-1])}
     found: list[BlockAccesses] = []
     for block in blocks:
         if block.body.buffer in numbers:
-            raise Unknown("a buffer is written twice")
+            raise NoMatch("a buffer is written twice")
         found.append(_block(block, numbers))
         numbers[block.body.buffer] = len(params) - 1 + len(found) - 1
     if not blocks[-1].body.buffer.same_as(params[-1]):
-        raise Unknown("the last block does not write the result")
+        raise NoMatch("the last block does not write the result")
     return KernelAccesses(len(params) - 1, tuple(found))
 
 
@@ -102,13 +102,13 @@ def _block(block: SBlock, numbers: dict[Var, int]) -> BlockAccesses:
         tuple(GridLoop(axis.var, 0, int(axis.dom.extent)) for axis in block.iter_vars), (), (),
     )  # fmt: skip
     if takes_address(store):
-        raise Unknown("a store takes an address")
+        raise NoMatch("a store takes an address")
     forms: list[tuple[TensorLoad, tuple, int]] = []
     for load, masks in masked_loads(store):
         if load.source.same_as(written):
             continue  # the running value of a reduction
         if load.source not in numbers:
-            raise Unknown("a buffer is read before it is written")
+            raise NoMatch("a buffer is read before it is written")
         alike = next((n for n, (other, _, _) in enumerate(forms) if _same(load, other)), None)
         if alike is None:
             forms.append((load, masks, 1))
@@ -122,7 +122,7 @@ def _block(block: SBlock, numbers: dict[Var, int]) -> BlockAccesses:
     extents = tuple(1 if axis is None else int(axis.dom.extent) for axis in axes)
     itemsize = DTYPE_BYTES.get(str(written.ty.dtype))
     if itemsize is None:
-        raise Unknown("the result has no plain dtype")
+        raise NoMatch("the result has no plain dtype")
     return BlockAccesses(
         extents, len(written.ty.shape), itemsize, operations_of(store.value), block.init is not None, accesses
     )
@@ -135,14 +135,14 @@ def _axes(block: SBlock) -> list[IterVar | None]:
     for index, extent in zip(block.body.indices, block.body.buffer.ty.shape):
         axis = next((each for each in left if each.var.same_as(index)), None)
         if axis is None and not (isinstance(index, IntImm) and int(extent) == 1):
-            raise Unknown("a block writes at a computed place")
+            raise NoMatch("a block writes at a computed place")
         if axis is not None:
             if int(axis.dom.extent) != int(extent):
-                raise Unknown("a block writes part of its buffer")
+                raise NoMatch("a block writes part of its buffer")
             left.remove(axis)
         axes.append(axis)
     if left and block.init is None and any(int(each.dom.extent) > 1 for each in left):
-        raise Unknown("a block writes an element twice")
+        raise NoMatch("a block writes an element twice")
     return axes + left
 
 
@@ -184,7 +184,7 @@ def _reads_once(store: Store, load: TensorLoad, masks: tuple) -> bool:
             (places,) = grid.select(masks, grid.flat(load.indices, load.source))
             count += places.size
             seen[places] = True
-    except (Unknown, IndexError):
+    except (NoMatch, IndexError):
         return False
     return count == int(seen.sum())
 

@@ -21,7 +21,7 @@ from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
 from ..program import Follows, Rows
 from .expressions import collect, loads, uses
-from .index_grid import RoughGrid, Unknown
+from .index_grid import NoMatch, RoughGrid
 from .inlining import inlined
 from .loop_nests import analyzer_of, blocks_of, change_nest, fresh_axes, kernel_of, resized, simple, simplified
 
@@ -41,7 +41,7 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
         found, _ = _follow(kernel, axis)
         params = enumerate(found.kernel.params[:-1])
         operands = tuple((n, found.follows(param)) for n, param in params if found.is_followed(param))
-    except Unknown:
+    except NoMatch:
         return None
     return Rows(axis, int(found.kernel.params[-1].ty.shape[axis]), operands)
 
@@ -49,7 +49,7 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
 def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
     """Rewrite `kernel` to compute a result of `count` rows only.
 
-    Its new first parameter, an int64, is the number of the first of them. Raises Unknown if `rows_of` is None.
+    Its new first parameter, an int64, is the number of the first of them. Raises NoMatch if `rows_of` is None.
     """
     found, result = _follow(kernel, axis)
     first = Var("first", "int64")
@@ -152,15 +152,15 @@ class RowDependence:
             return
         dim = self.dims.get(store.buffer)
         if dim is None:
-            raise Unknown("a block has no reader")
+            raise NoMatch("a block has no reader")
         row = next((axis for axis in block.iter_vars if axis.var.same_as(store.indices[dim])), None)
         if row is None or int(row.iter_type) != _SPATIAL or int(row.dom.extent) != int(store.buffer.ty.shape[dim]):
-            raise Unknown("a block does not write row by row")
+            raise NoMatch("a block does not write row by row")
         if any(uses(index, row.var) for place, index in enumerate(store.indices) if place != dim):
-            raise Unknown("a row axis occurs in two indices")
+            raise NoMatch("a row axis occurs in two indices")
         span = self.spans[store.buffer]
         if self.nests and not 0 <= span.low <= span.slope * (self._count - 1) + span.high <= int(row.dom.extent):
-            raise Unknown("the window covers rows outside its buffer")
+            raise NoMatch("the window covers rows outside its buffer")
         self.add(RowNest(block, row.var))
 
     @property
@@ -178,7 +178,7 @@ class RowDependence:
     def _repeat(self, block: SBlock) -> None:
         """Repeat a block every row needs whole, mostly padding: recompute it per window, or inline it at its reader."""
         if (block.init is not None and not self._repeats) or block.body.buffer in self.dims:
-            raise Unknown("a sum is needed whole, or a block both whole and by row")
+            raise NoMatch("a sum is needed whole, or a block both whole and by row")
         self.nests.append(RowNest(block, None))
         self.whole.update(load.source for load in loads(block.body.value))
 
@@ -186,7 +186,7 @@ class RowDependence:
         """Record the rows a load needs of its buffer."""
         source, indices = load.source, simple(nest.block, load.indices)
         if any(source.same_as(each) for each in self.written):
-            raise Unknown("a buffer is read before it is written")
+            raise NoMatch("a buffer is read before it is written")
         moved = [place for place, index in enumerate(indices) if uses(index, nest.row)]
         if any(loads(indices[place]) for place in moved):
             self.whole.add(source)  # a row looked up at run time may be any
@@ -207,7 +207,7 @@ class RowDependence:
         """Return whether later rows never read before earlier ones at `index`: a phase begins again."""
         try:
             low, high = self._needed(nest, index)
-        except Unknown:
+        except NoMatch:
             return False
         return bool((np.diff(low) >= 0).all() and (np.diff(high) >= 0).all())
 
@@ -216,7 +216,7 @@ class RowDependence:
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var)]
         linear = sym.detect_linear_equation(index, [axis.var for axis in axes])
         if not linear or any(not isinstance(each, IntImm) for each in linear):
-            raise Unknown("the rows are not an affine function of the result's rows")
+            raise NoMatch("the rows are not an affine function of the result's rows")
         low = high = int(linear[-1])
         slope = 0
         for axis, factor in zip(axes, map(int, linear[:-1])):
@@ -229,7 +229,7 @@ class RowDependence:
         needed = Span(slope * span.slope, slope * span.low + low, slope * (span.high - 1) + high + 1)
         known = self.spans.setdefault(buffer, needed)
         if slope < 1 or known.slope != needed.slope:
-            raise Unknown("the row strides differ")
+            raise NoMatch("the row strides differ")
         self.spans[buffer] = replace(known, low=min(known.low, needed.low), high=max(known.high, needed.high))
 
     def follows(self, param: Var) -> Follows:

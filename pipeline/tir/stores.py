@@ -11,7 +11,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, IfThenElse, SeqStmt, Stmt
 
 from .expressions import choice_of, is_true, loads
-from .index_grid import GridLoop, Mask, Unknown
+from .index_grid import GridLoop, Mask, NoMatch
 from .loop_nests import axis_values, bounds_of
 
 
@@ -52,7 +52,7 @@ def leaves(value: Expr, masks: tuple[Mask, ...]) -> Iterator[tuple[Expr, tuple[M
 
 
 def stores(body: Stmt) -> list[Store]:
-    """Collect all stores below `body`, in text order. Raises Unknown for other than loops, blocks and branches."""
+    """Collect all stores below `body`, in text order. Raises NoMatch for other than loops, blocks and branches."""
     return list(_stores(body, (), (), ()))
 
 
@@ -67,7 +67,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
     elif isinstance(stmt, SBlockRealize):
         block = stmt.block
         if block.match_buffers:
-            raise Unknown("a block renames buffers")
+            raise NoMatch("a block renames buffers")
         bindings = (*bindings, *axis_values(stmt).items())
         masks = masks if is_true(stmt.predicate) else (*masks, (stmt.predicate, True))
         for part in (block.init, block.body):
@@ -80,11 +80,11 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
     elif isinstance(stmt, AttrStmt):
         yield from _stores(stmt.body, loops, bindings, masks)
     elif not isinstance(stmt, AllocBuffer):
-        raise Unknown(type(stmt).__name__)
+        raise NoMatch(type(stmt).__name__)
 
 
 def _loop(stmt: For) -> GridLoop:
     bounds = bounds_of(stmt)
     if bounds is None:
-        raise Unknown("a loop has no constant bounds")
+        raise NoMatch("a loop has no constant bounds")
     return GridLoop(stmt.loop_var, *bounds)

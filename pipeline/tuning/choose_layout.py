@@ -27,7 +27,7 @@ from ..kernels.schedule.largest_default import largest_default
 from ..kernels.schedule.tuned import ScheduleRequest, Tuning
 from ..passes.program.layout import Layout
 from ..program import Program
-from ..tir.index_grid import Unknown
+from ..tir.index_grid import NoMatch
 from .elimination import WIDTH, JointCosts, cheapest, total
 from .measure.choose_harness import HarnessFactory
 
@@ -127,7 +127,7 @@ class _Measured:
             return plain
         try:
             changed, _ = with_channels_last(plain.kernel, places, self._own[kernel])
-        except Unknown:
+        except NoMatch:
             return None
         request = replace(plain, kernel=changed)
         schedule = _schedules_of(request).within(self._most, request.machine.register_bytes)

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.memory import Lifetime, alive_bytes, bound, floor, lifetimes
+from passfit.memory import Lifetime, bound, floor, lifetimes, live_bytes
 from passfit.program import Buffer, Port, Program, Step, Tensor, Weight
 
 from ..strategies import chain, programs
@@ -11,7 +11,7 @@ from . import brute_force
 def test_a_chain_keeps_two_buffers_alive():
     program = chain(100, 200, 300)
     assert lifetimes(program) == (Lifetime(0, 1), Lifetime(0, 2), Lifetime(1, 2))
-    assert alive_bytes(program) == [300, 500]
+    assert live_bytes(program) == [300, 500]
     assert bound(program, alignment=1) == floor(program, alignment=1) == 500
     assert bound(program, alignment=64) == 256 + 320
 
@@ -27,7 +27,7 @@ def test_without_steps_the_inputs_are_alive_once():
         outputs=(Port("y", 0), Port("z", 2)),
     )
     assert lifetimes(program) == (Lifetime(0, 1), Lifetime(0, 1))
-    assert alive_bytes(program) == [17]
+    assert live_bytes(program) == [17]
     assert floor(program) == 0
 
 

@@ -52,7 +52,7 @@ def plan_parts(parts: Sequence[Lowered], merged: Program, alignment: int) -> Are
         offsets += [arena + offset for offset in plan.offsets]
         arena += plan.arena
     found = BufferParts(merged, alignment)
-    least = max(found.alive_bytes())
+    least = max(found.live_bytes())
     return ArenaPlan(tuple(offsets), arena, least, max(found.working_sets(), default=0), arena == least)
 
 

@@ -24,7 +24,7 @@ from tvm.tirx import AttrStmt, Bind, BufferStore, Evaluate, For, IfThenElse, Int
 from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
 from ...tir.expressions import is_true, loads, replaced, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import axis_values, sequence, statements
 from .buffers_of_data import buffers_of_data
 from .proofs import Constants, Proofs
@@ -44,7 +44,7 @@ class Guarded:
 def guard_kernel(kernel: PrimFunc, mode: IndexChecks, constants: Constants) -> Guarded:
     """Guard a kernel; it is the same object where no data make an address or a divisor.
 
-    `constants` are the ranges of integer parameters that are weights. Raises Unknown for statements not understood.
+    `constants` are the ranges of integer parameters that are weights. Raises NoMatch for statements not understood.
     """
     if not _may_depend_on_data(kernel.body, buffers_of_data(kernel)):
         return Guarded(kernel)
@@ -153,7 +153,7 @@ class _Guard:
             return self._leaf(stmt, Bind(stmt.var, value), values)
         if isinstance(stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
             return stmt, []
-        raise Unknown(type(stmt).__name__)
+        raise NoMatch(type(stmt).__name__)
 
     def _values(self) -> ValueChecks:
         return ValueChecks(self._proofs, self._mode, lambda var: var in self._bound)
@@ -208,13 +208,13 @@ class _Guard:
             stmt.step,
         )
         if inside and stmt.kind == tirx.ForKind.VECTORIZED:
-            raise Unknown("a vectorised loop that computes its own indices")
+            raise NoMatch("a vectorised loop that computes its own indices")
         return loop, _distinct([*own, *(_loop_check(stmt, check) for check in checks if not check.reads & written)])
 
     def _block(self, stmt: SBlockRealize) -> tuple[Stmt, list[_Check]]:
         block = stmt.block
         if block.match_buffers:
-            raise Unknown("a block renames buffers")
+            raise NoMatch("a block renames buffers")
         for axis in block.iter_vars:
             self._proofs.bind(axis.var, axis.dom.min, axis.dom.extent)
         axes = axis_values(stmt)

@@ -10,7 +10,7 @@ import numpy as np
 from tvm.ir import Var
 
 from ...targets.target import IndexChecks
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.row_window import tensors_of
 from .guard_kernel import Guarded, drop_checks, guard_kernel
 from .values import INDEX
@@ -32,7 +32,7 @@ def guard_kernels(lowered: Lowered, mode: IndexChecks) -> tuple[Lowered, Reasons
     for name, kernel in lowered.kernels.items():
         try:
             found = guard_kernel(kernel, mode, _constants(lowered, name, ranges))
-        except Unknown as why:
+        except NoMatch as why:
             if mode != "off":
                 raise NotImplementedError(f"the indices of kernel '{name}' cannot be checked: it has {why}") from why
             found = Guarded(drop_checks(kernel), (INDEX,))

@@ -10,13 +10,13 @@ from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import BitwiseNot, Broadcast, Cast, Not, Ramp, Select
 
 from ...tir.expressions import parts
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 
 
 def rebuild(expr: Expr, operand: Callable[[Expr], Expr]) -> Expr:
     """Return `expr` with each direct operand replaced; the same object if none changes.
 
-    Raises Unknown for expressions that no kernel holds before it is lowered.
+    Raises NoMatch for expressions that no kernel holds before it is lowered.
     """
     before: list[Any] = parts(expr)
     after = [operand(each) for each in before]
@@ -32,4 +32,4 @@ def rebuild(expr: Expr, operand: Callable[[Expr], Expr]) -> Expr:
         return type(expr)(*after, expr.lanes)
     if isinstance(expr, (BitwiseNot, Not, Select)) or (hasattr(expr, "a") and hasattr(expr, "b")):
         return type(expr)(*after)
-    raise Unknown(f"{type(expr).__name__} in an index")
+    raise NoMatch(f"{type(expr).__name__} in an index")

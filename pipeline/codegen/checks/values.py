@@ -20,7 +20,7 @@ from tvm.tirx import EQ, NE, And, Broadcast, Cast, Div, FloorDiv, FloorMod, LShi
 from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
 from ...tir.expressions import choice_of, is_choice
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from .proofs import Proofs
 from .rebuild import rebuild
 
@@ -142,7 +142,7 @@ class ValueChecks:
 
     def _demand(self, demands: Sequence[Expr], reason: str, conditions: tuple[Expr, ...]) -> None:
         if "x" in str(demands[0].ty.dtype):
-            raise Unknown("a vector of indices that come from data")
+            raise NoMatch("a vector of indices that come from data")
         met = demands[0] if len(demands) == 1 else And(*demands)
         self.demands.append(Demand(met, conditions, reason))
 

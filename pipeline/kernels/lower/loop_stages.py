@@ -12,7 +12,7 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS
 from ...tir.expressions import collect, loads, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import int64, kernel_of, move_accesses, reshaped, statements
 
 
@@ -30,20 +30,20 @@ def is_loop_body(stmt: Stmt) -> bool:
 def loop_parts(stmt: Stmt) -> tuple[list[SBlock], Var, int, list[SBlock]]:
     """Return the stages before the loop, its iteration number, its iterations, and its stages.
 
-    Raises Unknown for another form.
+    Raises NoMatch for another form.
     """
     *before, loop = statements(stmt)
     if not isinstance(loop, For) or ITERATIONS not in loop.annotations or not isinstance(loop.body, SBlockRealize):
-        raise Unknown("a kernel does not end with its loop")
+        raise NoMatch("a kernel does not end with its loop")
     block = loop.body.block
     if block.name_hint != ITERATION or len(block.iter_vars) != 1:
-        raise Unknown("a loop has no block around its body")
+        raise NoMatch("a loop has no block around its body")
     return _stages(before), block.iter_vars[0].var, int(loop.extent), _stages(statements(block.body))
 
 
 def _stages(parts: Sequence[Stmt]) -> list[SBlock]:
     if not all(isinstance(each, SBlockRealize) and not each.iter_values for each in parts):
-        raise Unknown("a loop runs something else than stages")
+        raise NoMatch("a loop runs something else than stages")
     return [each.block for each in parts]
 
 
@@ -60,7 +60,7 @@ class StageKernel(NamedTuple):
 
 
 def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel:
-    """Make a kernel of a stage, with slices by the `number` of the trip as whole buffers; raises Unknown.
+    """Make a kernel of a stage, with slices by the `number` of the trip as whole buffers; raises NoMatch.
 
     Of the buffers in `rows`, a slice has one index more, a constant.
     """
@@ -77,7 +77,7 @@ def stage_alone(block: SBlock, number: Var, rows: Container[Var]) -> StageKernel
         "tirx.noalias", True
     )
     if uses(kernel.body, number):
-        raise Unknown("a kernel of a loop's body computes with the number of the iteration")
+        raise NoMatch("a kernel of a loop's body computes with the number of the iteration")
     return StageKernel(kernel, buffers, slices, len(written))
 
 
@@ -144,5 +144,5 @@ def _slice(accesses: Sequence[Sequence[Expr]], number: Var, depth: int) -> tuple
     if not all(sliced) or not all(
         tvm_ffi.structural_equal(one, other) for indices in accesses for one, other in zip(first, indices)
     ):
-        raise Unknown("a buffer is read in slices of other iterations")
+        raise NoMatch("a buffer is read in slices of other iterations")
     return first

@@ -22,7 +22,7 @@ from ...memory.sharing.overlay import drop_empty_buffers
 from ...program import DTYPE_BYTES, Buffer, Guard, Loop, Port, Program, Step, Tensor, Window
 from ...program.free_name import free_name
 from ...tir.in_place.analysis import takes_addresses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.memoise import memoise_by_structure
 from .loop_stages import direction_of, is_loop, is_loop_body, loop_parts, read_in_rows, stage_alone
 
@@ -108,7 +108,7 @@ def can_take_apart(kernel: PrimFunc) -> bool:
 def _take_apart(kernel: PrimFunc) -> _Taken | None:
     try:
         return _Reader(kernel).taken()
-    except Unknown:
+    except NoMatch:
         return None
 
 
@@ -122,7 +122,7 @@ class _Part(NamedTuple):
 
 @dataclass
 class _Reader:
-    """Read the stages of a loop's kernel as steps. Raises Unknown for another form."""
+    """Read the stages of a loop's kernel as steps. Raises NoMatch for another form."""
 
     kernel: PrimFunc
     tensors: list[Tensor] = field(default_factory=list)
@@ -139,7 +139,7 @@ class _Reader:
     def taken(self) -> _Taken:
         body = self.kernel.body
         if not isinstance(body, SBlockRealize) or takes_addresses(body):
-            raise Unknown("a loop has no root block, or passes an address")
+            raise NoMatch("a loop has no root block, or passes an address")
         before, self.number, self.trips, inside = loop_parts(body.block.body)
         self.rows = read_in_rows([*before, *inside], self.number)
         for block in before:
@@ -156,10 +156,10 @@ class _Reader:
             if each.buffer in params and first.get(each, last) != last
         )
         if any(tensor in made for part, tensor in first.items() if part.buffer not in params):
-            raise Unknown("a value between the stages is made once")
+            raise NoMatch("a value between the stages is made once")
         given = [tensor for part, tensor in self.given.items() if part.buffer in params] + [one for one, _ in carries]
         if any(part.buffer not in params for part in self.given):
-            raise Unknown("a stage reads a value before it is made")
+            raise NoMatch("a stage reads a value before it is made")
         names = [buffer.name for buffer in self.buffers]
         inputs, outputs = (
             tuple(Port(names[self.tensors[tensor].buffer_number], tensor) for tensor in dict.fromkeys(group))
@@ -205,7 +205,7 @@ class _Reader:
             len(parts[each]) > 1 and (None in parts[each] or len(set(parts[each])) < len(parts[each]))
             for each in read & written
         ):
-            raise Unknown("a value is used in several slices, or in slices and as a whole")
+            raise NoMatch("a value is used in several slices, or in slices and as a whole")
 
     def _tensor(self, buffer: Var, index: Sequence[Expr], written: bool = False) -> int:
         """Return the tensor a stage reads in a part of a buffer, or a new one it writes."""
@@ -213,7 +213,7 @@ class _Reader:
         if not written and part in self.present:
             return self.present[part]
         if str(buffer.ty.dtype) not in DTYPE_BYTES:
-            raise Unknown("a value is of a dtype without a size")
+            raise NoMatch("a value is of a dtype without a size")
         shape = tuple(int(extent) for extent in buffer.ty.shape[len(index) :])
         number = len(self.tensors)
         tensor = Tensor(shape, str(buffer.ty.dtype), buffer=self.numbers.setdefault(part, len(self.numbers)))
@@ -234,5 +234,5 @@ class _Reader:
         """Return 1 or -1 for the slice of the present trip, forwards or backwards; 0 for a whole value."""
         direction = direction_of([index[:1]], self.number, self.trips)
         if index and not direction:
-            raise Unknown("a slice is of another trip")
+            raise NoMatch("a slice is of another trip")
         return direction or 0

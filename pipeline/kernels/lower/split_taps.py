@@ -20,7 +20,7 @@ from tvm.tirx import For, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import collect, distinct, loads, replaced, uses
-from ...tir.index_grid import GridLoop, Unknown, grid_over
+from ...tir.index_grid import GridLoop, NoMatch, grid_over
 from ...tir.loop_nests import bounds_of, in_loops, int64, renewed, sequence, with_fields
 from ...tir.rolled_loops import MOST_STEPS
 from ...tir.switches import switchable
@@ -82,6 +82,6 @@ def _iterations_held(condition: Expr, loop: For) -> tuple[bool | None, ...]:
         return ()
     try:
         holds = grid.holds(value).reshape(int(loop.extent), -1)
-    except Unknown:
+    except NoMatch:
         return ()
     return tuple(bool(row[0]) if row.all() == row.any() else None for row in holds)

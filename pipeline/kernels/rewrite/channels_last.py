@@ -23,7 +23,7 @@ from ...memory.streaming.region import Region
 from ...program import Program
 from ...program.free_name import free_name
 from ...tir.expressions import loads, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import blocks_of, change_nest, kernel_of, move_accesses, reshaped
 from ..lower.lower import Lowered
 from ..schedule.candidates import is_scheduled
@@ -89,9 +89,9 @@ def channels_last(lowered: Lowered, steps: Iterable[int]) -> Lowered:
         if (step.kernel, places) not in made:
             try:
                 if step.kernel not in lowered.kernels:
-                    raise Unknown("it is a loop")
+                    raise NoMatch("it is a loop")
                 kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
-            except Unknown as error:
+            except NoMatch as error:
                 raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
             name = free_name(f"{step.kernel}_last", kernels)
             made[step.kernel, places], kernels[name] = (name, asked), kernel
@@ -168,10 +168,10 @@ def with_channels_last(
 ) -> tuple[PrimFunc, tuple[Repack, ...]]:
     """Rewrite unscheduled `kernel` with the parameters at these positions channels last; loops follow the result.
 
-    Returns also the repacks it wants for the parameters `weights`. Raises Unknown for a kernel of another form.
+    Returns also the repacks it wants for the parameters `weights`. Raises NoMatch for a kernel of another form.
     """
     if is_scheduled(kernel):
-        raise Unknown("its kernel is scheduled already")
+        raise NoMatch("its kernel is scheduled already")
     repacks: tuple[Repack, ...] = ()
     if len(kernel.params) - 1 in places:
         repacks = tuple(each for block in blocks_of(kernel) for each in _repacks_by_channel(kernel, block, weights))
@@ -231,7 +231,7 @@ def _move(buffer: Var) -> Var:
 def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object:
     def placed(buffer: Var, indices: Sequence) -> list:
         if len(indices) != len(buffer.ty.shape):
-            raise Unknown("an access has another number of indices than its buffer")
+            raise NoMatch("an access has another number of indices than its buffer")
         return move_channels_last(list(indices)) if buffer in moved else list(indices)
 
     def store(each: BufferStore) -> BufferStore:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tvm.tirx import PrimFunc
 
 from ...memory.streaming.region import Region
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ..lower.lower import Lowered
 from .channels_last import CHANNELS, follow_tensors, move_results, with_channels_last
 
@@ -37,6 +37,6 @@ def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered,
 def _possible(kernel: PrimFunc, places: frozenset[int], weights: frozenset[int]) -> bool:
     try:
         with_channels_last(kernel, places, weights)
-    except Unknown:
+    except NoMatch:
         return False
     return True

@@ -11,7 +11,7 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock
 
 from ...tir.expressions import loads
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import block_of, statements
 from ..lower.loop_stages import accesses_of, buffers_written, direction_of
 
@@ -84,7 +84,7 @@ def _blocks(stage: SBlock) -> list[tuple[Nest, SBlock]]:
     """List the blocks of a stage's loop nests; none if it runs anything else."""
     try:
         return [(Nest(stage, number), block_of(nest)) for number, nest in enumerate(statements(stage.body))]
-    except Unknown:
+    except NoMatch:
         return []
 
 

@@ -24,7 +24,7 @@ from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
 from ...frontend.relax.loop_kernel import ITERATIONS, Place, copy_stage, loop_of, stage_block
 from ...support.divisors import divisors
 from ...tir.expressions import collect, loads, replaced, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import int64, kernel_of, move_accesses, reshaped, sequence, statements, with_fields
 from ...tir.memoise import memoise_by_structure
 from ..lower.loop_stages import accesses_of, direction_of, is_loop_body, loop_parts, slice_index
@@ -50,7 +50,7 @@ def distribute_loop(kernel: PrimFunc, trips: int) -> Distributed | None:
         if not rewriter.loops:
             return None
         stmt, own = rewriter.rewrite(kernel.body.block)
-    except Unknown:
+    except NoMatch:
         return None
     params = [rewriter.buffers.get(each, each) for each in kernel.params]
     made = kernel_of(params, [stmt], own, kernel.attrs).with_attr(ITERATIONS, int(statements(stmt)[-1].extent))
@@ -92,7 +92,7 @@ class _Loop:
 
 
 class _Rewriter:
-    """Choose the nests that run first in all loops of a kernel, then rewrite it. Raises Unknown for another form."""
+    """Choose the nests that run first in all loops of a kernel, then rewrite it. Raises NoMatch for another form."""
 
     def __init__(self, trips: int):
         self._trips = trips
@@ -127,12 +127,12 @@ class _Rewriter:
                 continue
             (axis, *others) = axes
             if others or self._axes.setdefault(buffer, axis) != axis:
-                raise Unknown("a buffer is read in slices along several axes")
+                raise NoMatch("a buffer is read in slices along several axes")
             shape = [int(extent) for extent in buffer.ty.shape]
             shape[axis : axis + 1] = [loop.trips // loop.at_once, loop.at_once]
             known = self.buffers.setdefault(buffer, reshaped(buffer, shape))
             if [int(extent) for extent in known.ty.shape] != shape:
-                raise Unknown("two loops divide a buffer in different ways")
+                raise NoMatch("two loops divide a buffer in different ways")
 
     def rewrite(self, block: SBlock) -> tuple[Stmt, list[Var]]:
         """Rewrite the content of a block; return it with the buffers of the block."""
@@ -207,10 +207,10 @@ class _Rewriter:
                     if uses(index, loop.number) and (inside is not None or not loop.is_whole):
                         way = direction_of([[index]], loop.number, loop.trips)
                         if not way:
-                            raise Unknown("a sequence is read by something else than the number of a trip")
+                            raise NoMatch("a sequence is read by something else than the number of a trip")
                         return [*indices[:axis], *loop.slice_at(way, inside), *indices[axis + 1 :]]
             if buffer in self._axes:
-                raise Unknown("a divided sequence is read by something else than the number of a trip")
+                raise NoMatch("a divided sequence is read by something else than the number of a trip")
             return indices
 
         accessed = [*(load.source for load in loads(stmt)), *(store.buffer for store in collect(stmt, BufferStore))]

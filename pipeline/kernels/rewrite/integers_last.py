@@ -11,14 +11,14 @@ from tvm.tirx import PrimFunc
 
 from ...memory.streaming.region import Region
 from ...targets import Machine
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import blocks_of
 from ...tir.memoise import memoise_by_structure
 from ...tir.switches import switchable
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
 from ..rules.integer.micro_kernel import MicroKernel
-from ..rules.integer.rows import byte_groups, pair_products
+from ..rules.integer.rows import nchw_pmaddwd, neon_int16_accumulate
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
 from ..schedule.candidates import RULES
@@ -27,7 +27,7 @@ from .channels_last import CHANNELS, follow_tensors, move_results, with_channels
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers with channels last
 _PRODUCTS: tuple[Rule, ...] = tuple(
-    rule for rule in RULES if isinstance(rule, MicroKernel) and rule not in (byte_groups, pair_products)
+    rule for rule in RULES if isinstance(rule, MicroKernel) and rule not in (neon_int16_accumulate, nchw_pmaddwd)
 )
 
 
@@ -64,7 +64,7 @@ def _may_move(kernel: PrimFunc, places: frozenset[int], weights: frozenset[int],
     try:
         moved, repacks = with_channels_last(kernel, places, weights)
         sums = [str(block.body.value.ty.dtype) for block in blocks_of(kernel) if block.init is not None]
-    except Unknown:
+    except NoMatch:
         return False
     if any("float" in each for each in sums):
         return False

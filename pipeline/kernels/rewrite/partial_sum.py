@@ -16,7 +16,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...tir.expressions import COMBINED, loads, reads, replaced
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.inlining import inlined
 from ...tir.loop_nests import blocks_of, covers, fresh_axes, kernel_of, nest_of, simple, spatial_axes
 from ...tir.row_window import RowDependence, RowNest, Span
@@ -40,13 +40,13 @@ def sums_over(kernel: PrimFunc, operand: int, axis: int) -> bool:
     """Return whether the kernel can take an operand's rows along `axis` one by one."""
     try:
         _Reduction(inlined(kernel)).along(operand, axis)
-    except Unknown:
+    except NoMatch:
         return False
     return True
 
 
 def partial_sum(kernel: PrimFunc, operand: int, axis: int, count: int) -> PartialSum:
-    """Split `kernel` by `count` rows of an operand along `axis`. Raises Unknown if `sums_over` is false."""
+    """Split `kernel` by `count` rows of an operand along `axis`. Raises NoMatch if `sums_over` is false."""
     found = _Reduction(inlined(kernel))
     return PartialSum(found.part(found.along(operand, axis), count), found.finish())
 
@@ -59,16 +59,16 @@ class _Reduction:
         blocks = blocks_of(kernel)
         reductions = [number for number, block in enumerate(blocks) if block.init is not None]
         if len(reductions) != 1 or len(blocks) - reductions[0] > 2:
-            raise Unknown("more than padding, a reduction and an epilogue")
+            raise NoMatch("more than padding, a reduction and an epilogue")
         self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
         self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
         self.sum = self.total.body.buffer
         combine = COMBINED.get(type(self.total.body.value).__name__)
         if combine is None or not covers(self.total):
-            raise Unknown("the reduction is not a sum, max or min over the whole buffer")
+            raise NoMatch("the reduction is not a sum, max or min over the whole buffer")
         self.combine = combine
         if self.last is not None and not self._is_elementwise(self.last):
-            raise Unknown("the epilogue is not element-wise")
+            raise NoMatch("the epilogue is not element-wise")
 
     def _is_elementwise(self, block: SBlock) -> bool:
         """Return whether each result element depends on the same element of the sum alone."""
@@ -89,10 +89,10 @@ class _Reduction:
             found.follow(block)
         late = self.last is not None and reads(self.last.body.value, param)
         if not found.is_followed(param) or found.dims[param] != axis or late:
-            raise Unknown("the operand is needed whole")
+            raise NoMatch("the operand is needed whole")
         follows, extent = found.follows(param), int(param.ty.shape[axis])
         if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):
-            raise Unknown("the rows are not taken one by one")
+            raise NoMatch("the rows are not taken one by one")
         return found
 
     def _row(self, param: Var, axis: int) -> Var:
@@ -107,7 +107,7 @@ class _Reduction:
                 for var in reduced:
                     if var.same_as(index):
                         return var
-        raise Unknown("the operand is not reduced along the axis")
+        raise NoMatch("the operand is not reduced along the axis")
 
     def part(self, found: RowDependence, count: int) -> PrimFunc:
         first = Var("first", "int64")

@@ -14,7 +14,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc, Stmt
 
 from ...tir.expressions import reads
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in
 from ...tir.memoise import memoise_by_structure
 from ...tir.row_window import RowDependence
@@ -35,7 +35,7 @@ def _cut(kernel: PrimFunc) -> tuple[Stage, ...]:
     for axis in reversed(range(len(kernel.params[-1].ty.shape))):
         try:
             cut = _cut_along(kernel, axis)
-        except Unknown:
+        except NoMatch:
             continue
         if cut:
             return cut

@@ -21,7 +21,7 @@ from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .region_body import RegionBody
 from .splittable import checked_region
-from .turn_rows import turns_of
+from .transpose_in_place import turns_of
 
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:

@@ -17,7 +17,7 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ...program import Follows, Rows
 from ...tir.expressions import COMBINED, combined_term, loads, replaced, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.inlining import inlined
 from ...tir.loop_nests import blocks_of, covers, fresh_axes, int64, kernel_of, nest_of, nests_in, simple
 from ...tir.row_window import row_window, rows_of
@@ -34,7 +34,7 @@ def taps_along(kernel: PrimFunc, rows: Rows) -> tuple[Follows, ...]:
     try:
         _, axis = _window_axis(inlined(kernel), rows.axis)
         found = [rows_of(_tap(kernel, rows.axis, number), rows.axis) for number in range(int(axis.dom.extent))]
-    except Unknown:
+    except NoMatch:
         return ()
     follows = [each.follows(rows.operands[0][0]) if each is not None else None for each in found]
     return tuple(each for each in follows if each is not None) if None not in follows else ()
@@ -44,20 +44,20 @@ def tap_window(kernel: PrimFunc, axis: int, tap: int) -> PrimFunc:
     """Rewrite `kernel` to accumulate one tap into one row of its result along `axis`.
 
     Takes the number of the row, int64, the operands, the result so far unless `tap` is 0, and the result, which may
-    alias it. Raises Unknown if `taps_along` is empty.
+    alias it. Raises NoMatch if `taps_along` is empty.
     """
     return row_window(_tap(kernel, axis, tap), axis, 1)
 
 
 def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
-    """Return the last block of a kernel, a reduction, and its axis along the window's rows. Raises Unknown."""
+    """Return the last block of a kernel, a reduction, and its axis along the window's rows. Raises NoMatch."""
     *_, total = blocks_of(kernel)
     store = total.body
     reads = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
     if total.init is None:
-        raise Unknown("the last block is not a reduction")
+        raise NoMatch("the last block is not a reduction")
     if type(store.value).__name__ not in COMBINED or not covers(total) or not store.buffer.same_as(kernel.params[-1]):
-        raise Unknown("the reduction is not a sum, max or min over the whole result")
+        raise NoMatch("the reduction is not a sum, max or min over the whole result")
     row = store.indices[axis]
     indices = [index for load in reads for index in simple(total, load.indices)]
     along = [isinstance(row, Var) and uses(index, row) for index in indices]
@@ -68,9 +68,9 @@ def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
         and any(uses(index, each.var) for index, moves in zip(indices, along) if moves)
     ]
     if len(found) != 1 or not 2 <= int(found[0].dom.extent) <= MOST_TAPS:
-        raise Unknown("the rows of the window are not one axis, or too many")
+        raise NoMatch("the rows of the window are not one axis, or too many")
     if any(uses(index, found[0].var) for index, moves in zip(indices, along) if not moves):
-        raise Unknown("each row of the window has its weights")
+        raise NoMatch("each row of the window has its weights")
     return total, found[0]
 
 

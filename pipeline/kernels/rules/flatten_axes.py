@@ -21,7 +21,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
 from ...tir.expressions import loads, parts, replaced
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import (
     analyzer_of,
     axis_like,
@@ -47,7 +47,7 @@ def flatten_axes(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFu
     """
     try:
         blocks = [_simplified(block) for block in blocks_of(kernel)]
-    except Unknown:
+    except NoMatch:
         return kernel
     joints = _joints(blocks, [kernel.params[number] for number in sorted(kept)])
     if not joints:
@@ -94,7 +94,7 @@ def _simplified(block: SBlock) -> SBlock:
     """Simplify the indices of a block."""
     analyzer = analyzer_of(block.iter_vars)
     if block.init is not None and not isinstance(block.init, BufferStore):
-        raise Unknown("the initial value is not a single store")
+        raise NoMatch("the initial value is not a single store")
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(each.source, [simplified(analyzer, index) for index in each.indices])

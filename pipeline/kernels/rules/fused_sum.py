@@ -15,7 +15,7 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, with_loads
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import are_axes, blocks_of, int64, kernel_of, simple
 from ...tir.workspace import held_bytes
 from .rule import Rule, RuleResult
@@ -24,11 +24,11 @@ _SERIAL, _VECTORIZED = 0, 2
 
 
 def sum_rule(schedule: Callable[[PrimFunc, Machine], PrimFunc]) -> Rule:
-    """Make a rule of a function that schedules a kernel, or raises Unknown for one of another form."""
+    """Make a rule of a function that schedules a kernel, or raises NoMatch for one of another form."""
 
     @wraps(schedule)
     def rule(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-        with suppress(Unknown):
+        with suppress(NoMatch):
             scheduled = schedule(kernel, machine)
             yield RuleResult(scheduled, workspace=held_bytes(scheduled))
 
@@ -58,7 +58,7 @@ class FusedSum:
 
     The sum is written at axes, or constants.
     In its schedules, `loops` are the variables of the axes around accumulators, with `trips` each; `values` replace axes;
-    `acc` holds accumulators, the last index by `lanes`. Raises Unknown for another kernel.
+    `acc` holds accumulators, the last index by `lanes`. Raises NoMatch for another kernel.
     """
 
     acc: Var
@@ -69,7 +69,7 @@ class FusedSum:
         blocks = blocks_of(kernel)
         places = [number for number, block in enumerate(blocks) if block.init is not None]
         if len(places) != 1 or len(blocks) > 3 or places[0] > 1 or len(blocks) - places[0] > 2:
-            raise Unknown("more than padding, a sum and an epilogue")
+            raise NoMatch("more than padding, a sum and an epilogue")
         self.padding = blocks[0] if places[0] == 1 else None
         self.sum, self.last = blocks[places[0]], blocks[-1] if len(blocks) > places[0] + 1 else None
         self.result, self.dtype = kernel.params[-1], str(self.sum.body.buffer.ty.dtype)
@@ -77,16 +77,16 @@ class FusedSum:
         indices = self.sum.body.indices
         self.written = [own if own in self.axes else plain for own, plain in zip(indices, simple(self.sum, indices))]
         if not all(index in self.axes or isinstance(index, IntImm) for index in self.written):
-            raise Unknown("the result is not indexed by axes")
+            raise NoMatch("the result is not indexed by axes")
         if self.last is None:
             if not self.sum.body.buffer.same_as(self.result):
-                raise Unknown("the sum does not write the result")
+                raise NoMatch("the sum does not write the result")
             return
         read = [load.indices for load in loads(self.last.body.value) if load.source.same_as(self.sum.body.buffer)]
         if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars) or not all(
             are_axes(self.last, simple(self.last, each)) for each in [self.last.body.indices, *read]
         ):
-            raise Unknown("the epilogue is not element-wise")
+            raise NoMatch("the epilogue is not element-wise")
 
     def loop_over(self, axes: Iterable[Expr]) -> None:
         """Make loops of the axes around accumulators; axes of extent 1 become 0."""

@@ -21,7 +21,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
 from ...tir.expressions import collect, conjuncts, is_among, is_choice, is_true, loads, replaced, unconverted, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import (
     all_of,
     analyzer_over,
@@ -79,13 +79,13 @@ def skips_products(block: SBlock) -> bool:
 def peel_loops(kernel: PrimFunc) -> PrimFunc:
     """Peel the tile loops of `kernel`, whose reduction is tiled and whose padding is inlined.
 
-    Raises Unknown for a kernel of another form.
+    Raises NoMatch for a kernel of another form.
     """
     (whole,) = nests_in(kernel)
     around, nest = nest_loops(whole)
     own = list(kernel.body.block.alloc_buffers)
     if not isinstance(nest, SeqStmt) or len(own) != 1:
-        raise Unknown("the loop nest holds more than one tile")
+        raise NoMatch("the loop nest holds more than one tile")
     return kernel_of(kernel.params, [_Tile(nest, around, own[0]).nest()], [], kernel.attrs)
 
 
@@ -142,7 +142,7 @@ class _Tile:
         start = next((value for value in range(extent) if decided(value, 1)), extent)
         end = next((value for value in range(extent, start, -1) if decided(value - 1, 1)), start)
         if start < end and not decided(start, end - start):
-            raise Unknown("inner tiles meet padding")
+            raise NoMatch("inner tiles meet padding")
         found = [(start, end - start)] if start < end else []
         for first, count in ((0, start), (end, extent - end)):
             found += [(first + n, 1) for n in range(count)] if count <= _ENDS else [(first, count)]
@@ -194,17 +194,17 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
             asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
         yield _under(replaced(store, bound), [of_vectors(condition, lanes) for condition in asked])
     else:
-        raise Unknown("not a loop nest of plain blocks")
+        raise NoMatch("not a loop nest of plain blocks")
 
 
 def _extents(stmt: Stmt, buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]) -> list[int]:
-    """Return the extents of `buffer` that the first tile stores. Raises Unknown if an index has no bound."""
+    """Return the extents of `buffer` that the first tile stores. Raises NoMatch if an index has no bound."""
     analyzer, found = analyzer_over(inner), [1] * len(buffer.ty.shape)
     for store in collect(stmt, BufferStore):
         if store.buffer.same_as(buffer):
             bounds = [analyzer.const_int_bound(replaced(index, first)) for index in store.indices]
             if any(int(bound.max_value) >= int(extent) for bound, extent in zip(bounds, buffer.ty.shape)):
-                raise Unknown("an index of a sum has no bound")
+                raise NoMatch("an index of a sum has no bound")
             found = [max(extent, int(bound.max_value) + 1) for extent, bound in zip(found, bounds)]
     return found
 

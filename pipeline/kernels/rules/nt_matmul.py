@@ -25,7 +25,7 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, uses
 from ...tir.in_place.analysis import analyse_sharing
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.inlining import inlined
 from ...tir.loop_nests import buffer_of, int64, sequence
 from ...tir.workspace import held_bytes
@@ -44,7 +44,7 @@ def nt_matmul(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) ->
         return
     weights, lanes = frozenset(kernel.params[number] for number in repackable), machine.lanes
     while lanes >= _FEW and 2 * lanes >= machine.lanes:
-        with suppress(Unknown):
+        with suppress(NoMatch):
             made = _Turned(inlined(kernel), weights, machine, lanes).kernel()
             if analyse_sharing(made) == analyse_sharing(kernel):
                 yield RuleResult(made, workspace=held_bytes(made))
@@ -58,21 +58,21 @@ class _Turned(FusedSum):
         super().__init__(kernel)
         store, reduced = self.sum.body, [axis.var for axis in self.sum.iter_vars if int(axis.iter_type) == _REDUCE]
         if self.padding is not None or type(store.value).__name__ != "Add" or type(store.value.b).__name__ != "Mul":
-            raise Unknown("no sum of products")
+            raise NoMatch("no sum of products")
         if loads(self.sum.init.value) or len(reduced) != 1:
-            raise Unknown("the sum continues, or is along several axes")
+            raise NoMatch("the sum continues, or is along several axes")
         (self.summed,) = reduced
         one, other = store.value.b.a, store.value.b.b
         if not all(isinstance(each, TensorLoad) and str(each.source.ty.dtype) == "float32" for each in (one, other)):
-            raise Unknown("the factors are not tensors of floats")
+            raise NoMatch("the factors are not tensors of floats")
         if not self.written or self.written[-1] not in self.axes:
-            raise Unknown("the result has no columns")
+            raise NoMatch("the result has no columns")
         self.column = self.written[-1]
         self.one, self.other = (other, one) if uses(one, self.column) else (one, other)
         self.row = self._row(store, weights)
         self.lanes, rows = lanes, self.axes[self.row]
         if lanes > self.axes[self.column] or rows < _ROWS:
-            raise Unknown("few columns or rows")
+            raise NoMatch("few columns or rows")
         most = min(machine.registers_of(self.lanes) // 2, rows)
         self.count = -(-rows // -(-rows // most))
         self.turned = buffer_of("turned", (self.axes[self.summed], self.lanes), "float32")
@@ -83,19 +83,19 @@ class _Turned(FusedSum):
         """Return the longest axis that moves the first operand alone."""
         for load in (self.one, self.other):
             if load.source in weights or load.source.same_as(store.buffer):
-                raise Unknown("an operand is repacked, or the sum itself")
+                raise NoMatch("an operand is repacked, or the sum itself")
             if (
                 not load.indices
                 or not load.indices[-1].same_as(self.summed)
                 or any(uses(each, self.summed) for each in load.indices[:-1])
             ):
-                raise Unknown("an operand does not run along the sum")
+                raise NoMatch("an operand does not run along the sum")
         alone = [var for var in self.written if var in self.axes and uses(self.one, var) and not uses(self.other, var)]
         if uses(self.one, self.column) or not uses(self.other, self.column) or not alone:
-            raise Unknown("no rows by columns")
+            raise NoMatch("no rows by columns")
         row = max(alone, key=lambda var: self.axes[var])
         if any(sum(var.same_as(index) for index in self.written) > 1 for var in (row, self.column)):
-            raise Unknown("the result is a diagonal")
+            raise NoMatch("the result is a diagonal")
         return row
 
     def kernel(self) -> PrimFunc:

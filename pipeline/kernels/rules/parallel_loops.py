@@ -28,7 +28,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import collect, loads, replaced
 from ...tir.in_place.analysis import takes_address
-from ...tir.index_grid import GridLoop, Unknown, chunks
+from ...tir.index_grid import GridLoop, NoMatch, chunks
 from ...tir.loop_nests import bounds_of, int64, iterations, nests_in, statements
 from ...tir.stores import Store, stores
 
@@ -48,7 +48,7 @@ def parallelise_loops(kernel: PrimFunc, threads: int) -> PrimFunc:
     try:
         for nest in nests_in(kernel) if isinstance(kernel.body, SBlockRealize) else statements(kernel.body):
             kernel = _parallelised(kernel, nest, threads) or kernel
-    except Unknown:
+    except NoMatch:
         return kernel
     return kernel
 
@@ -107,7 +107,7 @@ def _unevenness(extent: int, threads: int) -> float:
 def _extent(loop: For) -> int:
     bounds = bounds_of(loop)
     if bounds is None or bounds[0]:
-        raise Unknown("a loop has no constant bounds")
+        raise NoMatch("a loop has no constant bounds")
     return bounds[1]
 
 
@@ -138,7 +138,7 @@ def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
     placed = tvm.transform.Sequential(passes)(module)["main"]
     same = [each for each in collect(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
     if len(same) != 1:
-        raise Unknown("the parallel loop is not unique")
+        raise NoMatch("the parallel loop is not unique")
     return {buffer for block in collect(same[0].body, SBlock) for buffer in block.alloc_buffers}
 
 
@@ -173,7 +173,7 @@ def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[G
                 for store, indices in accesses:
                     if not _claimed(owner, buffer, store, indices, loop, fixed, writing):
                         return False
-    except (Unknown, IndexError):
+    except (NoMatch, IndexError):
         return False
     return True
 

@@ -17,7 +17,7 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, IntImm, PrimFunc
 
 from ...tir.expressions import COMBINED, combined_term, conjuncts, is_choice, loads, replaced, uses
-from ...tir.index_grid import Unknown, holds_along
+from ...tir.index_grid import NoMatch, holds_along
 from ...tir.loop_nests import are_axes, int64, simple
 from .fused_sum import FusedSum, assign
 from .loop_peeling import has_skippable_padding
@@ -54,25 +54,25 @@ class Plane(FusedSum):
 
     The windows slide along `y` and `x` of the result, `height` by `width`, of `dtype`, for each value of the axes in `outer`; over
     `data` at `indices`, of which the last two are by `rows` and `columns`. Several results of an axis in `filters` read one
-    plane, axes in `summed` add several planes. Raises Unknown for another kernel.
+    plane, axes in `summed` add several planes. Raises NoMatch for another kernel.
     """
 
     def __init__(self, kernel: PrimFunc):
         super().__init__(kernel)
         store = self.sum.body
         if self.dtype not in _DTYPES or str(store.value.ty.dtype) != self.dtype:
-            raise Unknown(f"the window is {self.dtype}")
+            raise NoMatch(f"the window is {self.dtype}")
         axes = self.axes
         if len(self.written) < 2:
-            raise Unknown("the result has no plane")
+            raise NoMatch("the result has no plane")
         *self.outer, self.y, self.x = self.written
         if self.y not in axes or self.x not in axes:
-            raise Unknown("the result has no plane")
+            raise NoMatch("the result has no plane")
         self.height, self.width = axes[self.y], axes[self.x]
         self.data, self.indices = self._data()
         self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
         if getattr(self.columns.start, "value", None) != 0:
-            raise Unknown("the window does not start at the first column")
+            raise NoMatch("the window does not start at the first column")
         self._check()
         self.loop_over(self.outer)
 
@@ -117,7 +117,7 @@ class Plane(FusedSum):
         return [(row, i) for row, (i, rest) in taps if rest == 0 and 0 <= i < self.rows.taps]
 
     def row_at(self, row: Expr) -> DataRow:
-        """Read a row of the data. Raises Unknown for padding of another form."""
+        """Read a row of the data. Raises NoMatch for padding of another form."""
         if self.padding is None:
             outer = [replaced(index, self.values) for index in self.indices[:-2]]
             zero = tirx.const(0, str(self.data.ty.dtype))
@@ -125,16 +125,16 @@ class Plane(FusedSum):
         block = self.padding
         value = block.body.value
         if not is_choice(value):
-            raise Unknown("the padding is not a select")
+            raise NoMatch("the padding is not a select")
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
         if not are_axes(block, list(block.body.indices)) or loads(zero):
-            raise Unknown("the padding is not indexed by its axes")
+            raise NoMatch("the padding is not indexed by its axes")
         y, x = axes[-2:]
         across = [each for each in conjuncts(condition) if uses(each, x)]
         along = [each for each in conjuncts(condition) if not uses(each, x)]
         if any(uses(each, var) for each in across for var in axes[:-1]):
-            raise Unknown("the column padding depends on other axes")
+            raise NoMatch("the column padding depends on other axes")
         values: dict[Var, Expr] = dict(zip(axes, (replaced(index, self.values) for index in self.indices[:-2])))
         values[y] = row
         extent = int(block.iter_vars[-1].dom.extent)
@@ -142,7 +142,7 @@ class Plane(FusedSum):
             np.all([holds_along(each, x, extent) for each in across] or np.ones((1, extent)), axis=0)
         )
         if not len(there) or there[-1] - there[0] >= len(there):
-            raise Unknown("the unpadded columns are not one range")
+            raise NoMatch("the unpadded columns are not one range")
         first, end = int(there[0]), int(there[-1]) + 1
 
         def element(column: Expr) -> Expr:
@@ -176,23 +176,23 @@ class Plane(FusedSum):
         read = [load for load in loads(self.sum.body.value) if not load.source.same_as(self.sum.body.buffer)]
         sliding = [load for load in read if uses(load, self.x)]
         if len(sliding) != 1:
-            raise Unknown("the window does not slide over exactly one operand")
+            raise NoMatch("the window does not slide over exactly one operand")
         self.by_row = any(uses(load, self.y) for load in read if load is not sliding[0])
         return sliding[0].source, simple(self.sum, sliding[0].indices)
 
     def _walk(self, index: Expr, axis: Var) -> Walk:
         taps = [each.var for each in self.sum.iter_vars if int(each.iter_type) == 2 and uses(index, each.var)]
         if len(taps) > 1:
-            raise Unknown("an index depends on several window axes")
+            raise NoMatch("an index depends on several window axes")
         linear = sym.detect_linear_equation(index, [axis, *taps])
         own = [each.var for each in self.sum.iter_vars]
         constant = linear and all(isinstance(each, IntImm) for each in linear[:-1])
         if not constant or any(uses(linear[-1], var) for var in own):
-            raise Unknown("an index is not start + axis · stride + tap · step")
+            raise NoMatch("an index is not start + axis · stride + tap · step")
         stride, *step = (int(each) for each in linear[:-1])
         stride = stride if self.axes[axis] > 1 else 1
         if stride < 1 or any(each < 1 for each in step):
-            raise Unknown("the window slides backwards")
+            raise NoMatch("the window slides backwards")
         if not taps:
             return Walk(stride, None, 1, 1, linear[-1])
         return Walk(stride, taps[0], self.axes[taps[0]], step[0], linear[-1])
@@ -201,13 +201,13 @@ class Plane(FusedSum):
         reduced = [each.var for each in self.sum.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
         self.summed = [var for var in reduced if var not in (self.rows.tap, self.columns.tap)]
         if self.by_row and self.rows.taps > 1:
-            raise Unknown("rows that share data have weights of their own")
+            raise NoMatch("rows that share data have weights of their own")
         taps = self.rows.taps * self.columns.taps
         if taps < 2 or (taps > MOST_UNROLLED and self.columns.taps > _MOST_OF_ROW):
-            raise Unknown("the window has one tap, or too many to unroll")
+            raise NoMatch("the window has one tap, or too many to unroll")
         if any(uses(index, var) for index in self.indices[:-2] for var in (self.y, self.x)):
-            raise Unknown("the outer indices depend on the row or column")
+            raise NoMatch("the outer indices depend on the row or column")
         planes = [index for index in self.outer if isinstance(index, Var) and self.axes[index] > 1]
         self.filters = [var for var in planes if not any(uses(index, var) for index in self.indices[:-2])]
         if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
-            raise Unknown("the padding is not the window's operand")
+            raise NoMatch("the padding is not the window's operand")

@@ -27,7 +27,7 @@ from ...program import DTYPE_BYTES
 from ...support.divisors import divisors
 from ...targets import Machine
 from ...tir.expressions import is_costly, loads
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.inlining import inlined
 from ...tir.loop_nests import buffer_of, int64, sequence
 from ...tir.rolled_loops import ROLLED
@@ -54,7 +54,7 @@ class Lines:
 
 
 def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc:
-    """Schedule `kernel` by lines of its planes. Raises Unknown if the rule does not match, or not with `lines`.
+    """Schedule `kernel` by lines of its planes. Raises NoMatch if the rule does not match, or not with `lines`.
 
     Element-wise producers have to be inlined (see `tir.inlining.inlined`).
     """
@@ -68,7 +68,7 @@ def sliding_windows(kernel: PrimFunc, machine: Machine) -> PrimFunc:
 
 
 def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
-    """List the `Lines` possible for `kernel`, the rule's own choice first. Raises Unknown if the rule does not match."""
+    """List the `Lines` possible for `kernel`, the rule's own choice first. Raises NoMatch if the rule does not match."""
     own = _ByLines(kernel, machine)
     most = machine.registers_of(own.lanes) - 2
     found = [Lines(own.at_once, own.height_at_once, own.band)]
@@ -89,11 +89,11 @@ class _ByLines(LineBuffer):
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
         if loads(self.sum.init.value) or self.summed or self.filters:
-            raise Unknown("the window continues a sum, or several share a plane")
+            raise NoMatch("the window continues a sum, or several share a plane")
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
-            raise Unknown("the lines do not fit the plane")
+            raise NoMatch("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
         whole = lines.rows == self.height and not self.rolled
         self.whole = whole and self.padding is not None and not self.in_region and self.skips_padding
@@ -118,12 +118,12 @@ class _ByLines(LineBuffer):
             }
             fitting = (n for n, nbytes in taken.items() if nbytes <= self.register_bytes)
             if (rows := next(fitting, 0)) == 0:
-                raise Unknown("a line is too long for registers")
+                raise NoMatch("a line is too long for registers")
             return Lines(at_once, rows, rows)
         most = _LINES // line
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
-            raise Unknown("a line is too long for the line buffer")
+            raise NoMatch("a line is too long for the line buffer")
         # bands of equal height, and of whole steps of rows
         band = -(-self.height // -(-self.height // band))
         rows = min(rows, band)

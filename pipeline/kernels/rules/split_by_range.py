@@ -19,7 +19,7 @@ from tvm.tirx import GE, GT, LE, LT, And, IntImm, IterVar, Not, Or, PrimFunc, Se
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import fold_choice, has_condition, replaced, walk
-from ...tir.index_grid import Unknown, holds_along
+from ...tir.index_grid import NoMatch, holds_along
 from ...tir.inlining import inlined
 from ...tir.loop_nests import blocks_of, fresh_axes, kernel_of, nest_of
 
@@ -38,7 +38,7 @@ def split_by_range(kernel: PrimFunc) -> PrimFunc | None:
             return None
         kernel = inlined(kernel)  # with its own parameters
         blocks = blocks_of(kernel)
-    except Unknown:
+    except NoMatch:
         return None
     if len(blocks) != 1 or blocks[0].init is not None or not has_condition(blocks[0].body.value):
         return None
@@ -70,7 +70,7 @@ def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:
             continue
         try:
             yield each, used[0], holds_along(each, used[0], extents[used[0]])
-        except Unknown:
+        except NoMatch:
             continue
 
 

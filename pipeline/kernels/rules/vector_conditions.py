@@ -14,7 +14,7 @@ from tvm.ir import Expr, Range, Var
 from tvm.tirx import LT, FloorDiv, For, IntImm, Stmt
 
 from ...tir.expressions import collect, replaced, uses
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import analyzer_over, int64
 
 #: kind of a vectorized loop
@@ -34,7 +34,7 @@ def vectors_in(stmt: Stmt) -> dict[Var, int]:
 
 
 def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
-    """Return the condition of a vector that has one answer for all lanes. Raises Unknown if lanes differ."""
+    """Return the condition of a vector that has one answer for all lanes. Raises NoMatch if lanes differ."""
     for lane, extent in lanes.items():
 
         def quotient(each: FloorDiv, lane=lane, extent=extent) -> Expr:
@@ -43,7 +43,7 @@ def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
         condition = tvm_ffi.structural_map(condition, (FloorDiv, quotient))
         if uses(condition, lane):
             if not isinstance(condition, LT) or not _is_aligned(condition, lane, extent):
-                raise Unknown("a condition may differ between lanes")
+                raise NoMatch("a condition may differ between lanes")
             condition = replaced(condition, {lane: int64(0)})
     return condition
 

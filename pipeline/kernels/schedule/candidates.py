@@ -27,16 +27,16 @@ from ..rules.forms.scales_last import scales_last
 from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.rows import (
-    byte_groups,
-    byte_runs,
     channel_lines,
     channel_taps,
     channel_windows,
-    dot_runs,
-    long_runs,
-    pair_products,
-    quad_products,
-    run_products,
+    nchw_pmaddwd,
+    neon_c2s4,
+    neon_c16,
+    neon_int16_accumulate,
+    nhwc_pmaddwd,
+    nhwc_pmaddwd_blocked,
+    nhwc_vnni,
     vector_runs,
     word_runs,
 )
@@ -58,7 +58,7 @@ RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
     separable_windows, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
-    vector_runs, word_runs, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, nt_matmul, register_tiles, vector_sums, vector_columns,
+    vector_runs, word_runs, nhwc_vnni, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2

@@ -22,7 +22,7 @@ from tvm.tirx import PrimFunc
 
 from ...errors import ConfigError
 from ...targets import Machine
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.inlining import REFUSALS, inlined, new_schedule, scheduled_kernel
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import workspace_bytes
@@ -101,7 +101,7 @@ def schedule_by_spec(
         if found is None:
             return None
         return Schedule(with_shapes_of(kernel, flat, found.kernel), workspace_bytes(found.kernel), found.repacks)
-    except (*REFUSALS, Unknown, RuntimeError, TypeError, ValueError, AttributeError, LookupError):
+    except (*REFUSALS, NoMatch, RuntimeError, TypeError, ValueError, AttributeError, LookupError):
         return None  # a trace or a size of another kernel
 
 
@@ -115,7 +115,7 @@ def schedule_choices(
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     found, padded = tiling_variants(flat, repackable, machine)
     tiles = [_options_of(tiling) for tiling in found[:_TILES]]
-    with suppress(Unknown):
+    with suppress(NoMatch):
         for lines in sliding_variants(inlined(flat), machine):
             yield f"slide{{at-once={lines.at_once},rows={lines.rows},band={lines.band}}}"
     yield from (f"tile{{{tile}}}" for tile in tiles)

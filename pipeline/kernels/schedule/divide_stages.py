@@ -21,7 +21,7 @@ from tvm.tirx import PrimFunc
 from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.expressions import has_condition, loads
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.inlining import REFUSALS, repeats
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in, simple
 from ...tir.memoise import memoise_by_structure
@@ -79,7 +79,7 @@ def divided(kernel: PrimFunc) -> list[Stage]:
     """Divide an unscheduled kernel of one result, in execution order; return nothing for one of a stage, or of another form."""
     try:
         stages = _Divider(kernel).stages()
-    except (Unknown, *REFUSALS):
+    except (NoMatch, *REFUSALS):
         return []
     return stages if len(stages) > 1 else []
 
@@ -91,20 +91,20 @@ class _Divider:
         self.writer = {block.body.buffer: number for number, block in enumerate(self.blocks)}
         written = [param for param in kernel.params if param in self.writer]
         if len(self.writer) < len(self.blocks) or written != [kernel.params[-1]]:
-            raise Unknown("a buffer is written twice, or the kernel has more than one result")
+            raise NoMatch("a buffer is written twice, or the kernel has more than one result")
         #: for each block, the blocks it reads
         self.reads = [
             sorted({self.writer[load.source] for load in _others(block) if load.source in self.writer})
             for block in self.blocks
         ]
         if any(each >= number for number, reads in enumerate(self.reads) for each in reads):
-            raise Unknown("a buffer is read before it is written")
+            raise NoMatch("a buffer is read before it is written")
         self.summed: list[bool] = []
         for block, reads in zip(self.blocks, self.reads):
             self.summed.append(block.init is not None or any(self.summed[each] for each in reads))
 
     def stages(self) -> list[Stage]:
-        """Return the stages. Raises Unknown if two of them need one reduction."""
+        """Return the stages. Raises NoMatch if two of them need one reduction."""
         ends = sorted(
             {end for number, block in enumerate(self.blocks) if block.init is not None for end in self._ends(number)}
         )
@@ -112,7 +112,7 @@ class _Divider:
         parts = [self._members(end, ends) for end in ends]
         summing = [number for part in parts for number in part if self.blocks[number].init is not None]
         if len(summing) > len(set(summing)):
-            raise Unknown("a reduction belongs to two stages")
+            raise NoMatch("a reduction belongs to two stages")
         values = {
             value: n
             for n, value in enumerate((*tensors_of(self.kernel)[:-1], *(self.blocks[end].body.buffer for end in ends)))

@@ -17,7 +17,7 @@ from ...program import Overlay
 from ...tir.expressions import replaced
 from ...tir.in_place.analysis import analyse_sharing, masked_loads, takes_addresses
 from ...tir.in_place.ordered_elements import end_shift
-from ...tir.index_grid import Unknown
+from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import int64, resized
 from ...tir.row_window import takes_a_row
 from ...tir.stores import stores
@@ -67,7 +67,7 @@ def _is_read_first(kernel: PrimFunc, operand: int) -> bool:
     so_far, result = kernel.params[operand], kernel.params[-1]
     try:
         found = stores(kernel.body)
-    except Unknown:
+    except NoMatch:
         return False
     reads = [
         (store, load, masks) for store in found for load, masks in masked_loads(store) if load.source.same_as(so_far)

@@ -49,7 +49,7 @@ class StepGraph:
     def alive(self, order: Sequence[int]) -> list[int]:
         """Sum the bytes alive at each step of an order; one entry without steps.
 
-        See liveness.alive_bytes.
+        See liveness.live_bytes.
         """
         moments = max(1, len(order))
         touched = (self.touches[step] for step in order)

@@ -58,7 +58,7 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     found, arena = place_buffers(program, placed, parts, alignment, work)
     for index, offset in zip(placed, found, strict=True):
         offsets[index] = offset
-    least = max(parts.alive_bytes())
+    least = max(parts.live_bytes())
     return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
 
 

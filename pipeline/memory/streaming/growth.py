@@ -5,7 +5,7 @@
                |shift|
 
 Rows are stored one after the other in both: a tensor of several planes is turned in place before the region, or after it
-(`kernels/rewrite/turn_rows.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
+(`kernels/rewrite/transpose_in_place.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 """
 
 from __future__ import annotations

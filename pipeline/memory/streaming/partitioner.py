@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...program import Program, Splits
-from .alive_bytes import AliveBytes
 from .in_place import GROWING, IN_PLACE, last_uses_of
+from .live_bytes import AliveBytes
 from .region import best_replacement, region_of
 from .region_builder import BRANCH, RegionBuilder, last_needs
 from .region_forms import KnownForms, RegionForms

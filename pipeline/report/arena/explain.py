@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...memory import ALIGNMENT, ArenaPlan, Bank, Lifetime, alive_bytes, lifetimes
+from ...memory import ALIGNMENT, ArenaPlan, Bank, Lifetime, lifetimes, live_bytes
 from ...memory.liveness import BufferParts, aligned
 from ...program import Program
 from ...support.sizes import format_bytes
@@ -84,7 +84,7 @@ class Explanation:
     bound_at: Kernel | None
     floor_at: Kernel | None
     alive: tuple[Alive, ...]
-    alive_bytes: int
+    live_bytes: int
     lever: Lever
     advice: tuple[str, ...]
     levers: LeversFound | None = None
@@ -100,7 +100,7 @@ def explain(
     """
     lives = lifetimes(program)
     parts = BufferParts(program, alignment)
-    totals = parts.alive_bytes()
+    totals = parts.live_bytes()
     fullest = max(range(len(totals)), key=lambda step: (totals[step], -step))
     peak = peak_step(program, plan, lives, alignment)
     steps = range(len(program.steps))
@@ -121,7 +121,7 @@ def explain(
         bound_at=_kernel(program, fullest, sets, alignment),
         floor_at=held_by,
         alive=tuple(sorted(alive, key=lambda buffer: (-buffer.nbytes, buffer.offset, buffer.name))),
-        alive_bytes=totals[peak],
+        live_bytes=totals[peak],
         lever=lever,
         advice=(advice, *(() if lever == "ports" else _further(levers))),
         levers=levers,
@@ -134,7 +134,7 @@ def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], al
 
     The first of equal ones.
     """
-    totals = alive_bytes(program, alignment)
+    totals = live_bytes(program, alignment)
     at_top: set[int] = set()
     for buffer, life, offset in zip(program.buffers, lives, plan.offsets, strict=True):
         if offset + aligned(buffer.nbytes, alignment) == plan.arena:

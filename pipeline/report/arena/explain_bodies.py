@@ -87,7 +87,7 @@ def _starts(program: Program, places: Sequence[int] | None, loop: Loop) -> dict[
 
 def _explained(step: int, loop: Loop, places: Sequence[int], nbytes: int, inside: bool) -> BodyExplained:
     program = loop.inner
-    alive = BufferParts(program).alive_bytes()
+    alive = BufferParts(program).live_bytes()
     peak = max(range(len(alive)), key=lambda stage: (alive[stage], -stage))
     values = [
         BodyValue(buffer.name, program.dtypes[number], buffer.nbytes, places[number], life.start, life.end - 1)

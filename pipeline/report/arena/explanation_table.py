@@ -50,7 +50,7 @@ def explanation_table(explanation: Explanation, wide: bool = False) -> Renderabl
 
 def _alive_table(explanation: Explanation, wide: bool) -> Table:
     step = explanation.peak.step if explanation.peak else 0
-    title = f"Alive at step {step}: {format_bytes(explanation.alive_bytes)}"
+    title = f"Alive at step {step}: {format_bytes(explanation.live_bytes)}"
     made = table(title, "<buffer", "<dtype", ">size", ">steps", "<from", "<until", "<ONNX nodes")
     made.box, made.pad_edge = SIMPLE_HEAD, False
     rows = len(explanation.alive) if wide else ROWS

@@ -9,7 +9,7 @@ from functools import cached_property
 from ...memory import bound, floor
 from ...memory.liveness import shared_floors
 from ...memory.order.stored_order import stored_order
-from ...memory.streaming.alive_bytes import AliveBytes
+from ...memory.streaming.live_bytes import AliveBytes
 from ...memory.streaming.partition import apply_partition
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, repeat_steps, work_of

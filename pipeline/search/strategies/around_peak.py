@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...memory import alive_bytes, lifetimes
+from ...memory import lifetimes, live_bytes
 from ...passes.graph.fuse_operators import FuseOperators
 from ...passes.graph.fusion_barriers import groups
 from ...passes.sequence.apply import rearranged
@@ -53,7 +53,7 @@ def _holding(program: Program) -> list[int]:
     if not program.steps:
         return []
     lives = lifetimes(program)
-    alive = alive_bytes(program)
+    alive = live_bytes(program)
     peak = alive.index(max(alive))
     later = [life.end - 1 for life in lives if life.start <= peak < life.end]
     return [peak, *sorted({step for step in later if peak < step < len(program.steps)})]

@@ -28,7 +28,7 @@ from ...program import Loop, Program
 from ...targets import Machine, Target
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork, core_of, kernel_cycles
 from ..expressions import chosen_places, element_bytes, is_one, loads
-from ..index_grid import GridLoop, Unknown, grid_over
+from ..index_grid import GridLoop, NoMatch, grid_over
 from ..loop_nests import axis_values
 from ..memoise import memoise_by_structure
 from ..operators.quads import joined_loads
@@ -302,7 +302,7 @@ def _share(condition: Expr, place: _Place) -> float:
             if depends(condition, var, bound):
                 grid.values[var] = grid.evaluate(value)
         return float(grid.holds(condition).mean())
-    except Unknown:
+    except NoMatch:
         return 1.0
 
 

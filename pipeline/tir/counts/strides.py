@@ -11,7 +11,7 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Cast, FloorDiv, FloorMod
 
 from ..expressions import choice_of, conjuncts, loads, parts, values_by_position, walk
-from ..index_grid import Grid, Unknown
+from ..index_grid import Grid, NoMatch
 from ..memoise import structural_hash
 from .loop_counts import CountedLoop
 
@@ -34,7 +34,7 @@ class Strides:
         for var, value in self._bound.items():
             try:
                 self._grid.values[var] = self._grid.evaluate(value)
-            except Unknown:
+            except NoMatch:
                 self._grid.values.pop(var, None)
 
     def of(self, buffer: Var, indices: Sequence[Expr]) -> tuple[list[int | None], int | None]:
@@ -45,7 +45,7 @@ class Strides:
         data = [each for index in indices for each in loads(index)]
         try:
             flat = self._grid.flat([drop_loads(index) for index in indices] if data else indices, buffer)
-        except Unknown:
+        except NoMatch:
             return [None] * self._count, None
         moves = self._moves(flat)
         for each in data:
@@ -88,7 +88,7 @@ class Strides:
     def _is_uneven(self, value: Expr) -> bool:
         try:
             return self._inner is not None and self._moves(self._grid.evaluate(value))[self._inner] is None
-        except Unknown:
+        except NoMatch:
             return False
 
     def _moves(self, values: np.ndarray) -> list[int | None]:

@@ -24,7 +24,7 @@ from tvm.tirx import PrimFunc, Select, Stmt
 
 from ...program import DTYPE_BYTES, Overlay
 from ..expressions import choice_of, collect, element_bytes, loads, parts
-from ..index_grid import Grid, Unknown, chunks
+from ..index_grid import Grid, NoMatch, chunks
 from ..memoise import memoise_by_structure
 from ..stores import Store, leaves, stores
 from .kept_elements import kept_shift
@@ -54,7 +54,7 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
     """
     try:
         found = stores(kernel.body)
-    except Unknown:
+    except NoMatch:
         return Sharing()
     params = list(kernel.params)
     results = [n for n, param in enumerate(params) if any(store.buffer.same_as(param) for store in found)]
@@ -213,7 +213,7 @@ def flat_shift(readers: list[tuple[Store, _Load]]) -> int | None:
                 shifts.update(_shifts(grid, store, load, masks))
                 if len(shifts) > 1:
                     return None
-        except Unknown:
+        except NoMatch:
             return None
     return shifts.pop() if len(shifts) == 1 else None
 
@@ -245,7 +245,7 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
                     return None
                 count += places.size
                 seen[places] = True
-    except (Unknown, IndexError):
+    except (NoMatch, IndexError):
         return None
     return count if count == int(seen.sum()) else None
 

@@ -12,7 +12,7 @@ import numpy as np
 from tvm.ir import TensorLoad, Var
 from tvm.tirx import FloatImm, IntImm
 
-from ..index_grid import Mask, Unknown, chunks
+from ..index_grid import Mask, NoMatch, chunks
 from ..stores import Store, leaves
 
 
@@ -36,7 +36,7 @@ def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | Non
             move for store, (each, masks) in copies if isinstance(each, TensorLoad) and each.source.same_as(operand)
             for move in _moves(store, each, masks)
         ]  # fmt: skip
-    except Unknown:
+    except NoMatch:
         return None
     sources, shifts = (np.concatenate(parts) for parts in zip(*moves)) if moves else (np.zeros(0, int),) * 2
     return commonest_kept(sources, shifts) if shifts.size else None
@@ -58,7 +58,7 @@ def commonest_kept(sources: np.ndarray, shifts: np.ndarray) -> int | None:
 def _moves(store: Store, load: TensorLoad, masks: tuple[Mask, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the elements loaded, by number, and how far each moves."""
     for grid in chunks(store.loops, store.bindings):
-        # a condition on data raises Unknown: a copy that may not happen keeps nothing
+        # a condition on data raises NoMatch: a copy that may not happen keeps nothing
         where = np.ones(grid.shape, bool)
         for condition, holds in masks:
             where &= grid.holds(condition) == holds

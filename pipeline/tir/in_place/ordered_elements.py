@@ -22,7 +22,7 @@ from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import AttrStmt, BufferStore, For, ForKind, IfThenElse, SeqStmt, Stmt
 
-from ..index_grid import Grid, Mask, Unknown, chunks
+from ..index_grid import Grid, Mask, NoMatch, chunks
 from ..stores import Store
 
 #: a smaller part of the result than one of so many is not worth the analysis; nor are more iterations
@@ -68,7 +68,7 @@ def end_shift(
                     np.minimum.at(
                         written, *_moments(grid, store, turns[id(store)], grid.flat(store.indices, result), store.masks)
                     )
-    except (Unknown, IndexError):
+    except (NoMatch, IndexError):
         return None
     return whole - held if (read <= written[whole - held :]).all() else None
 
@@ -76,24 +76,24 @@ def end_shift(
 def _moments(
     grid: Grid, store: Store, turns: Turns, places: np.ndarray, masks: Sequence[Mask]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places and the turns of all iterations that may take place. Raises Unknown."""
+    """Return the places and the turns of all iterations that may take place. Raises NoMatch."""
     turn: np.ndarray | int = turns.first
     for loop, each in zip(store.loops, turns.each, strict=True):
         turn = turn + (grid.values[loop.var] - loop.start) * each
     places, moments = (np.broadcast_to(each, grid.shape) for each in (places, turn))
     where = np.broadcast_to(grid.mask(masks), grid.shape)
     if places.size and places[where].min(initial=0) < 0:
-        raise Unknown("an index below zero")
+        raise NoMatch("an index below zero")
     return places[where], moments[where]
 
 
 def _turns(stmt: Stmt, vector: bool = False) -> tuple[int, list[Turns]]:
-    """Return a statement's turns, and its stores' turns in text order. Raises Unknown."""
+    """Return a statement's turns, and its stores' turns in text order. Raises NoMatch."""
     if isinstance(stmt, BufferStore):
         return 1, [Turns(0, ())]
     if isinstance(stmt, For):
         if stmt.kind not in _IN_ORDER:
-            raise Unknown("a loop without an order")
+            raise NoMatch("a loop without an order")
         taken, inside = _turns(stmt.body, vector or stmt.kind == ForKind.VECTORIZED)
         return taken * int(stmt.extent), [Turns(each.first, (taken, *each.each)) for each in inside]
     if isinstance(stmt, SBlockRealize):
@@ -110,5 +110,5 @@ def _turns(stmt: Stmt, vector: bool = False) -> tuple[int, list[Turns]]:
         found += [each._replace(first=each.first + total) for each in inside]
         total += taken
     if vector and len(found) > 1:
-        raise Unknown("several stores in one vector")
+        raise NoMatch("several stores in one vector")
     return total, found

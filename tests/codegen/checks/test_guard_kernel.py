@@ -123,9 +123,9 @@ def test_without_checks_marked_values_are_as_they_were():
 @pytest.mark.parametrize("mode", ["fail", "clamp", "off"])
 def test_places_that_a_kernel_counts_itself_are_no_data(mode):
     """Turn a tensor in place along the cycles of a permutation: its places are in a buffer, and no input moves them."""
-    from passfit.kernels.rewrite.turn_rows import turn_rows
+    from passfit.kernels.rewrite.transpose_in_place import transpose_in_place
 
-    kernel = turn_rows([3, 4, 20], 1, "float32", back=False)
+    kernel = transpose_in_place([3, 4, 20], 1, "float32", back=False)
     assert guarded(kernel, mode).kernel is kernel
 
 
@@ -134,7 +134,7 @@ def test_a_kernel_that_cannot_be_understood_costs_its_plan(monkeypatch):
 
     from passfit.codegen.checks import guard_kernels as room
     from passfit.program import Program
-    from passfit.tir.index_grid import Unknown
+    from passfit.tir.index_grid import NoMatch
 
     @dataclass(frozen=True)
     class Lowered:
@@ -143,7 +143,7 @@ def test_a_kernel_that_cannot_be_understood_costs_its_plan(monkeypatch):
         program: Program = Program("none", (), (), (), (), (), ())
 
     def unknown(*_):
-        raise Unknown("While")
+        raise NoMatch("While")
 
     monkeypatch.setattr(room, "guard_kernel", unknown)
     lowered = Lowered({"k": te_kernel(gathered)})

@@ -12,7 +12,7 @@ from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
 from passfit.kernels.rules.rule import Speed
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import Machine
-from passfit.tir.index_grid import Unknown
+from passfit.tir.index_grid import NoMatch
 
 from ...profiles import examples
 from ..programs import weight
@@ -69,7 +69,7 @@ def test_other_sums(name):
 def test_other_kernels_are_refused(name, shapes, body, operand, axis):
     kernel = single(shapes, body, ("legalize", "fold-constant", "fuse-operators{over=reduction}")).kernel
     assert not sums_over(kernel, operand, axis)
-    with pytest.raises(Unknown):
+    with pytest.raises(NoMatch):
         partial_sum(kernel, operand, axis, 1)
 
 

@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.tir.index_grid import Unknown
+from passfit.tir.index_grid import NoMatch
 from passfit.tir.row_window import MOST_ROWS, row_window, rows_of
 
 from ...profiles import examples
@@ -169,7 +169,7 @@ def test_rows_that_do_not_exist_are_not_computed():
 def test_what_has_no_rows_is_refused():
     kernel = single([(3, 4)], lambda x: _op.nn.softmax(x))
     assert rows_of(kernel.kernel, 1) is None
-    with pytest.raises(Unknown):
+    with pytest.raises(NoMatch):
         row_window(kernel.kernel, 1, 1)
 
 

@@ -11,7 +11,7 @@ from tvm import relax
 
 from passfit.codegen.objects import build_module
 from passfit.kernels.rewrite.window_taps import tap_window, taps_along
-from passfit.tir.index_grid import Unknown
+from passfit.tir.index_grid import NoMatch
 
 from ...profiles import examples
 from ..programs import HOST, lowered, weight
@@ -88,5 +88,5 @@ def test_other_kernels_have_no_taps(name, body, axis):
     kernel = single((1, 2, 12, 8), body)
     (rows,) = (each for each in kernel.rows() if each.axis == axis)
     assert taps_along(kernel.kernel, rows) == ()
-    with pytest.raises(Unknown):
+    with pytest.raises(NoMatch):
         tap_window(kernel.kernel, axis, 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from passfit.errors import ConfigError
-from passfit.memory import alive_bytes, plan_arena, share
+from passfit.memory import live_bytes, plan_arena, share
 from passfit.memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
 from passfit.memory.files.plan_file import SavedPlan
 
@@ -64,7 +64,7 @@ def test_gaps_say_where_a_buffer_holds_nothing(tmp_path_factory, program):
             alive[step] += nbytes
     # what lies between two parts is not a gap to MiniMalloc
     assert max(alive) >= saved.plan.bound
-    assert all(one >= other for one, other in zip(alive, alive_bytes(program, 64), strict=True))
+    assert all(one >= other for one, other in zip(alive, live_bytes(program, 64), strict=True))
 
 
 def test_the_part_of_a_concatenation_that_is_not_there_yet_is_a_gap(tmp_path):

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.errors import PlanError
-from passfit.memory import alive_bytes, best_order, bound, check_order, orders, plan_arena, share, validate_plan
+from passfit.memory import best_order, bound, check_order, live_bytes, orders, plan_arena, share, validate_plan
 from passfit.memory.order.best_order import beam_order
 from passfit.memory.order.step_graph import step_graph
 from passfit.program import Buffer, Port, Program, Step, Tensor
@@ -72,7 +72,7 @@ def test_the_best_order_is_the_best_there_is(program, alignment):
 def test_what_is_alive_in_an_order_is_what_is_alive_in_the_program_in_that_order(program, alignment):
     graph = step_graph(program, alignment)
     for _, order in orders(program):
-        assert graph.alive(order) == alive_bytes(program.reordered(order), alignment)
+        assert graph.alive(order) == live_bytes(program.reordered(order), alignment)
 
 
 @given(programs())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.memory import alive_bytes, bound
+from passfit.memory import bound, live_bytes
 from passfit.memory.liveness import shared_floors
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.sharing.share import share
@@ -27,7 +27,7 @@ from ..rowwise import RowBuilder, row_programs, windows
 
 
 def alive_at(program: Program, step: int, alignment: int) -> int:
-    return alive_bytes(program, alignment)[step]
+    return live_bytes(program, alignment)[step]
 
 
 def in_its_place(program: Program) -> Program:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from passfit.memory import ALIGNMENT, alive_bytes, plan_arena, validate_plan
+from passfit.memory import ALIGNMENT, live_bytes, plan_arena, validate_plan
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.streaming.growth import SegmentOverlap
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
@@ -60,7 +60,7 @@ def test_a_result_may_take_the_place_that_was_said(case):
         buffer = after.tensors[found.replacement.result].buffer
         assert keeps_contents(after, buffer)
         before, now = (
-            alive_bytes(each, ALIGNMENT) for each in (estimate_region(program, found)[0], drop_empty_buffers(after))
+            live_bytes(each, ALIGNMENT) for each in (estimate_region(program, found)[0], drop_empty_buffers(after))
         )
         number = after.steps.index(step)
         assert before[number] - now[number] == found.saved > 0

@@ -25,9 +25,9 @@ def test_every_program_can_be_explained(program):
     plan = plan_arena(program)
     explanation = explain(program, plan)
     assert (explanation.arena, explanation.bound, explanation.floor) == (plan.arena, plan.bound, plan.floor)
-    assert sum(-(-buffer.nbytes // 64) * 64 for buffer in explanation.alive) == explanation.alive_bytes
+    assert sum(-(-buffer.nbytes // 64) * 64 for buffer in explanation.alive) == explanation.live_bytes
     if plan.proved:
-        assert explanation.alive_bytes == plan.bound
+        assert explanation.live_bytes == plan.bound
     assert shown(explanation)
 
 

@@ -20,7 +20,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ....tir.expressions import is_contiguous, loads, replaced, uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of
 from .exchange_params import new_axes
 
@@ -42,7 +42,7 @@ def overlap_sums(kernel: PrimFunc, lanes: Sequence[int]) -> PrimFunc | None:
     """
     try:
         blocks = blocks_of(kernel)
-    except Unknown:
+    except NoMatch:
         return None
     nests = [_nest(block, lanes) for block in blocks]
     if not any(split for _, split in nests):

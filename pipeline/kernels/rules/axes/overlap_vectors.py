@@ -29,7 +29,7 @@ from tvm.tirx.analysis import undefined_vars
 from ....targets import Machine
 from ....tir.expressions import loads, replaced
 from ....tir.in_place.analysis import analyse_sharing
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
 from .exchange_params import accesses, exchange_buffers, exchange_params, new_axes, stores_of, walked_dimensions
@@ -122,7 +122,7 @@ def widened(kernel: PrimFunc, machine: Machine, alone: bool = False) -> Iterator
         return
     try:
         blocks = blocks_of(kernel)
-    except Unknown:
+    except NoMatch:
         return
     written = [param for param in kernel.params if any(block.body.buffer.same_as(param) for block in blocks)]
     if len(written) != 1:

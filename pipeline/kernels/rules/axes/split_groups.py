@@ -25,7 +25,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import LE, LT, BufferStore, FloorDiv, IfThenElse, IntImm, PrimFunc, Stmt
 
 from ....tir.expressions import conjuncts, is_choice, loads, parts, replaced, uses, walk
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import (
     analyzer_of,
     blocks_of,
@@ -102,7 +102,7 @@ def split_groups(kernel: PrimFunc, lanes: int = 1) -> Grouped | None:
         blocks = blocks_of(kernel)
         found = next((each for block in blocks for each in [_grouped_axis(block, lanes)] if each is not None), None)
         return None if found is None else _split(kernel, blocks, *found)
-    except Unknown:
+    except NoMatch:
         return None
 
 
@@ -190,7 +190,7 @@ def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
     """Return a condition of whole vectors if it has one answer for all lanes; else itself, for each lane."""
     try:
         return of_vectors(condition, lanes)
-    except Unknown:
+    except NoMatch:
         return condition
 
 

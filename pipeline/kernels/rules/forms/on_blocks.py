@@ -8,7 +8,7 @@ from functools import wraps
 from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ....tir.loop_nests import blocks_of
 
@@ -24,7 +24,7 @@ def on_blocks(rewrite: BlocksRewrite) -> Callable[[PrimFunc], PrimFunc]:
         try:
             flat = inlined(kernel)
             blocks = blocks_of(flat)
-        except Unknown:
+        except NoMatch:
             return kernel
         found = rewrite(flat, blocks)
         return kernel if found is None else found

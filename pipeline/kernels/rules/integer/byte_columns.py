@@ -1,4 +1,4 @@
-"""Read columns of runs of bytes into registers, loop over blocks of filters: for byte_runs.py and byte_groups.py."""
+"""Read columns of runs of bytes into registers, loop over blocks of filters: for neon_c16.py and neon_int16_accumulate.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tvm.tirx import BufferStore, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import int64, sequence
 from ....tir.operators.quads import neighbours
 from ....tir.operators.runs import RUN
@@ -29,7 +29,7 @@ _MOST_EDGES = 4
 class ByteColumns(QuadWindows):
     """Hold the columns of a tile in `values`, runs of bytes; the second halves are complemented if `complemented`.
 
-    Filters are read in blocks numbered `block`. Raises Unknown for other forms.
+    Filters are read in blocks numbered `block`. Raises NoMatch for other forms.
     """
 
     values: Var
@@ -40,7 +40,7 @@ class ByteColumns(QuadWindows):
         super().__init__(form, machine, row)
         self.read_memory()
         if not (self.adjacent or self.axes[self.x] == 1) or self.axes[self.c] % RUN:
-            raise Unknown("channels are not runs")
+            raise NoMatch("channels are not runs")
         self.block = Var("block", "int64")
 
     def in_blocks(self, stmt: Stmt) -> Stmt:
@@ -63,7 +63,7 @@ class ByteColumns(QuadWindows):
         }
         edges = [start for start, inside in each.items() if not all(inside)]
         if len(edges) > _MOST_EDGES:
-            raise Unknown("the padding is wider than a few tiles")
+            raise NoMatch("the padding is wider than a few tiles")
         whole = filled(tile.start * self.stride, [True] * len(columns)) if len(edges) < len(each) else None
         cases = [(start, filled(int64(start * self.stride), each[start])) for start in edges]
         there = by_value(tile.start, cases, whole)

@@ -20,7 +20,7 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import couples
 from ....tir.operators.quads import couple
@@ -38,12 +38,12 @@ _COLUMN, _RESULT, _TILE = 4, 15, 6
 
 
 class ChannelTaps(ChannelWindows):
-    """Build the kernel. Raises Unknown for other forms."""
+    """Build the kernel. Raises NoMatch for other forms."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
         if self.zero is None:
-            raise Unknown("the factors are not bytes")
+            raise NoMatch("the factors are not bytes")
         places, self.whole = self.axes[self.x], self._whole_windows()
         #: places of a tile
         self.high = places if places <= _SUMS else min(range(1, _SUMS + 1), key=self._cost)

@@ -23,7 +23,7 @@ from tvm.tirx import BufferStore, IfThenElse, IntImm, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple
@@ -43,7 +43,7 @@ _MOST_EDGES, _LONG, _MANY = 4, 8, 128
 
 
 class ChannelWindows(SumBuilder):
-    """Build the kernel; `f` is the axis of channels. Raises Unknown for other forms."""
+    """Build the kernel; `f` is the axis of channels. Raises NoMatch for other forms."""
 
     #: windows at the edges of a line at most
     edges = _MOST_EDGES
@@ -58,7 +58,7 @@ class ChannelWindows(SumBuilder):
             for values in combinations(*(range(self.axes[var]) for var in others))
         ]
         if not 1 < self.taps * len(self.rows) <= _MOST_TAPS:
-            raise Unknown("the window has one tap, or too many to unroll")
+            raise NoMatch("the window has one tap, or too many to unroll")
         #: the zero point of the data, if its bytes are multiplied as they are
         self.zero = self._zero() if machine.quads or machine.lanes == 1 else None
         #: whether registers hold the columns of two windows
@@ -70,19 +70,19 @@ class ChannelWindows(SumBuilder):
         self.size = -(-places // -(-places // most))
         self.lines = buffer_of("lines", self._extents(self.size), "int32")
         if not self.machine.pairs and places - len(self._whole_windows()) > self.edges:
-            raise Unknown("the padding is wider than a few windows")
+            raise NoMatch("the padding is wider than a few windows")
 
     def _lanes(self, machine: Machine) -> int:
-        """Return the channels of a block. Raises Unknown if they are not neighbours."""
+        """Return the channels of a block. Raises NoMatch if they are not neighbours."""
         most = max(machine.lanes, _BYTES if machine.quads else 0)
         found = max((lanes for lanes in (4, 8, most) if lanes <= min(most, self.axes[self.f])), default=0)
         if not found or not self._side_by_side():
-            raise Unknown("channels are not whole vectors side by side")
+            raise NoMatch("channels are not whole vectors side by side")
         return found
 
     def _zero(self) -> int | None:
         """Return the zero point of the data if both factors are bytes."""
-        with suppress(Unknown):
+        with suppress(NoMatch):
             zero, _ = self.bytes_()
             return int(zero) if isinstance(zero, IntImm) else None
         return None

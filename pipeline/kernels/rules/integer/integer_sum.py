@@ -13,7 +13,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import IntImm, PrimFunc
 
 from ....tir.expressions import is_choice, loads, unconverted, uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ....tir.loop_nests import blocks_of, int64, simple
 
@@ -29,7 +29,7 @@ class IntegerSum:
 
     Axes of the sum: `f` moves the weight alone, along its dimension `filters`, or both factors if the sum is `depthwise`;
     `x` the data alone, along its dimension `along`, by `stride`; `tap` moves the data along the same dimension, by `step`.
-    `inside` is a value that is not padding, `border` the condition for it to be. Raises Unknown for other forms.
+    `inside` is a value that is not padding, `border` the condition for it to be. Raises NoMatch for other forms.
     """
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], depthwise: bool):
@@ -37,7 +37,7 @@ class IntegerSum:
         blocks = blocks_of(kernel)
         places = [number for number, block in enumerate(blocks) if block.init is not None]
         if len(places) != 1 or places[0] > 1 or len(blocks) - places[0] > 2:
-            raise Unknown("more than padding, a sum and an epilogue")
+            raise NoMatch("more than padding, a sum and an epilogue")
         self.padding = blocks[0] if places[0] == 1 else None
         self.total, self.last = blocks[places[0]], blocks[-1] if len(blocks) - places[0] == 2 else None
         self.axes = {axis.var: int(axis.dom.extent) for axis in self.total.iter_vars}
@@ -65,7 +65,7 @@ class IntegerSum:
         value, own = self.total.body.value, self.total.body.buffer
         products = isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul) and str(value.ty.dtype) == "int32"
         if not products or not isinstance(value.a, TensorLoad) or not value.a.source.same_as(own):
-            raise Unknown("no sum of integer products")
+            raise NoMatch("no sum of integer products")
         spatial = [var for var in self.axes if var not in self.summed and self.axes[var] > 1]
         weights = [self.original.params[number] for number in sorted(repackable)]
         factors = (value.b.a, value.b.b), (value.b.b, value.b.a)
@@ -79,7 +79,7 @@ class IntegerSum:
             load = tirx.BufferLoad(load.source, simple(self.total, load.indices))
             if sum(uses(load, var) for var in spatial) == 1:
                 return load, other.value
-        raise Unknown("no weight that may be repacked beside a factor in int16")
+        raise NoMatch("no weight that may be repacked beside a factor in int16")
 
     def _filters(self, depthwise: bool) -> tuple[Var, int]:
         for place, index in enumerate(self.weight.indices):
@@ -88,7 +88,7 @@ class IntegerSum:
             elsewhere = any(uses(each, index) for n, each in enumerate(self.weight.indices) if n != place)
             if not elsewhere and uses(self.value, index) == depthwise:
                 return index, place
-        raise Unknown("no axis moves the weight as it should")
+        raise NoMatch("no axis moves the weight as it should")
 
     def _data(self) -> TensorLoad:
         """Return the load of the data; another may only be of a zero point computed at run time, the same for all sums."""
@@ -96,20 +96,20 @@ class IntegerSum:
         if len(found) != 1 or any(
             load.source.same_as(found[0].source) for load in loads(self.value) if not load.same_as(found[0])
         ):
-            raise Unknown("the other factor reads more than one operand")
+            raise NoMatch("the other factor reads more than one operand")
         return found[0]
 
     def _read_padding(self, padding: SBlock) -> None:
         """Read a value that is not padding, and the condition for it to be."""
         reads = self.data.source.same_as(padding.body.buffer) and self.value.same_as(self.data)
         if not _plain(padding) or not is_choice(padding.body.value) or not reads:
-            raise Unknown("the padding is not a select at its own axes")
+            raise NoMatch("the padding is not a select at its own axes")
         self.border, self.inside, nothing = padding.body.value.args
         if not isinstance(nothing, IntImm) or int(nothing):
-            raise Unknown("the padding is not zero")
+            raise NoMatch("the padding is not zero")
         found = _moved(self.inside, [axis.var for axis in padding.iter_vars])
         if len(found) != 1:
-            raise Unknown("the data is not a number less its zero point")
+            raise NoMatch("the data is not a number less its zero point")
         self._raw = found[0]
 
     def _places(self) -> tuple[Var, int]:
@@ -129,19 +129,19 @@ class IntegerSum:
         index = self.indices[self.along]
         moved = [var for var in self.axes if uses(index, var) and not var.same_as(self.x)]
         if len(moved) > 1 or any(var not in self.summed for var in moved):
-            raise Unknown("places depend on several axes")
+            raise NoMatch("places depend on several axes")
         if self.axes[self.x] == 1:
             return None, 1, 1
         linear = sym.detect_linear_equation(index, [self.x, *moved])
         if not linear or not all(isinstance(each, IntImm) for each in linear[:-1]):
-            raise Unknown("places are not by stride and step")
+            raise NoMatch("places are not by stride and step")
         self.first = linear[-1]
         tap = moved[0] if moved else None
         if tap is not None and (self.axes[tap] > _MOST_TAPS or sum(uses(each, tap) for each in self.indices) != 1):
-            raise Unknown("too many taps")
+            raise NoMatch("too many taps")
         stride, step = int(linear[0]), int(linear[1]) if moved else 1
         if stride < 1 or step < 1:
-            raise Unknown("windows go backwards")
+            raise NoMatch("windows go backwards")
         return tap, stride, step
 
     def _check_epilogue(self) -> None:
@@ -150,11 +150,11 @@ class IntegerSum:
         self.epilogue: dict[Var, Expr] = {}
         if self.last is None:
             if not self.total.body.buffer.same_as(self.original.params[-1]):
-                raise Unknown("the sum is not the result")
+                raise NoMatch("the sum is not the result")
             return
         for axis in self.last.iter_vars:
             if int(axis.iter_type) == _REDUCE:
-                raise Unknown("the epilogue sums")
+                raise NoMatch("the epilogue sums")
             if int(axis.dom.extent) == 1:
                 self.epilogue[axis.var] = int64(0)
         for load in loads(self.last.body.value):
@@ -163,17 +163,17 @@ class IntegerSum:
             for index, own in zip(simple(self.last, load.indices), written, strict=True):
                 if isinstance(index, Var) and isinstance(own, Var):
                     if not self.epilogue.setdefault(index, own).same_as(own):
-                        raise Unknown("the epilogue is not element-wise")
+                        raise NoMatch("the epilogue is not element-wise")
                 elif not (isinstance(index, IntImm) and (isinstance(own, IntImm) or self.axes[own] == 1)):
-                    raise Unknown("the epilogue is not element-wise")
+                    raise NoMatch("the epilogue is not element-wise")
         if len(self.epilogue) != len(self.last.iter_vars):
-            raise Unknown("the epilogue repeats the sum")
+            raise NoMatch("the epilogue repeats the sum")
 
 
 @lru_cache(1 << 8)
 def integer_sum(kernel: PrimFunc, repackable: frozenset[int], depthwise: bool) -> IntegerSum | None:
     """Return the parts of a kernel; None for other forms. All rules for integers share them."""
-    with suppress(Unknown):
+    with suppress(NoMatch):
         return IntegerSum(inlined(kernel), repackable, depthwise)
     return None
 

@@ -11,7 +11,7 @@ from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
 from ....targets import Machine
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.workspace import held_bytes
 from ..rule import RuleResult
 from .integer_sum import IntegerSum, integer_sum
@@ -26,7 +26,7 @@ class MicroKernel:
     `vectors`. `values` is the dtype that lines hold them in: int16 less the zero point, bytes with it; empty: as in memory. `others`
     are the registers besides those of a row of weights, `fill_lanes` the lanes of a vector that fills lines.
 
-    Builders that take `multiply`: RunProducts, LongRuns and PairProducts two int16; DotRuns four bytes; VectorRuns 16 bytes, whose
+    Builders that take `multiply`: NhwcPmaddwd, NhwcPmaddwdBlocked and NchwPmaddwd two int16; NhwcVnni four bytes; VectorRuns 16 bytes, whose
     layout of weights differs. The others call the operators of tir/operators themselves. Weights are repacked as `r k/group f k%group`.
     """
 
@@ -53,7 +53,7 @@ class MicroKernel:
         form = integer_sum(kernel, of, self.depthwise)
         if form is None:
             return
-        with suppress(Unknown):
+        with suppress(NoMatch):
             built = self.build(form, machine, self)
             found = built.kernel()
             yield RuleResult(found, built.repacks, workspace=held_bytes(found))

@@ -1,6 +1,6 @@
 """Match sums of integer products that can be taken by four, choose the shape of their tiles, and store their results.
 
-Four neighbouring places are stored at once where the result has them side by side: see quad_products.py.
+Four neighbouring places are stored at once where the result has them side by side: see neon_c2s4.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tvm.tirx import BufferStore, IntImm, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import int64
 from ....tir.operators.quads import byte, couple
 from .integer_sum import IntegerSum
@@ -34,7 +34,7 @@ class QuadForm(SumBuilder):
     """Read the form of a sum: `c` is the summed axis in fours, `dense` if its channels are neighbours in memory.
 
     `steps` is the number of quads read at once, `chunk` the channels of these. A tile has `width` filters, at most `rows`
-    places, and sums `acc`, of four bytes. Raises Unknown for other forms.
+    places, and sums `acc`, of four bytes. Raises NoMatch for other forms.
     """
 
     c: Var
@@ -46,7 +46,7 @@ class QuadForm(SumBuilder):
         super().__init__(form, machine, row)
         zero, self.dtype = self.bytes_()
         if not isinstance(zero, IntImm):
-            raise Unknown("the zero point is computed")
+            raise NoMatch("the zero point is computed")
         #: the zero point of int8
         self.zero = int(zero) - (128 if self.dtype == "uint8" else 0)
         self.c, self.inner = self._channels()
@@ -65,13 +65,13 @@ class QuadForm(SumBuilder):
         """Find the summed axis to take by four, and the weight's dimension it moves along."""
         for index in self.weight.indices:
             if not isinstance(index, IntImm) and index not in self.axes:
-                raise Unknown("the weight is not indexed by axes")
+                raise NoMatch("the weight is not indexed by axes")
         moved = [
             var for var in self.summed if not var.same_as(self.tap) and any(uses(index, var) for index in self.indices)
         ]
         fit = [var for var in moved if self.axes[var] > 2]
         if not fit:
-            raise Unknown("no summed axis in fours")
+            raise NoMatch("no summed axis in fours")
         # the least padding to fours, then the longest: rows of a window, if there are one or two channels
         c = min(fit, key=lambda var: (ceil(self.axes[var] / 4) / self.axes[var], -self.axes[var]))
         return c, self.weight_places([c])[0]

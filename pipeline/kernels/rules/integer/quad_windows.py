@@ -1,4 +1,4 @@
-"""Read the data of a tile from memory by words of four bytes, and join the channels of each place: see quad_products.py.
+"""Read the data of a tile from memory by words of four bytes, and join the channels of each place: see neon_c2s4.py.
 
 word     four neighbouring bytes; the last of a line overlaps with the one before
 value    two channels of a place: bytes picked from words, or the zero point where there is padding
@@ -16,7 +16,7 @@ from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, Stmt
 
 from ....tir.expressions import uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import flat_index, int64, sequence
 from ....tir.operators.quads import neighbours, picked
 from .loops import by_value, guarded, vector
@@ -49,15 +49,15 @@ class QuadWindows(QuadForm):
     halves = 2
 
     def read_memory(self) -> None:
-        """Find the steps of columns and channels in memory: one of them has to be 1. Raises Unknown."""
+        """Find the steps of columns and channels in memory: one of them has to be 1. Raises NoMatch."""
         channel, column = Var("channel", "int64"), Var("column", "int64")
         raw = self.raw_at({**self.loops_over(self.axes), self.c: channel}, column)
         found = sym.detect_linear_equation(flat_index(raw.source.ty.shape, raw.indices), [channel, column])
         if not found or not all(isinstance(each, IntImm) for each in found[:2]):
-            raise Unknown("channels or columns have no step in memory")
+            raise NoMatch("channels or columns have no step in memory")
         between, self.column_step = (int(each) for each in found[:2])
         if between != 1 and self.column_step != 1:
-            raise Unknown("neither channels nor columns are neighbours")
+            raise NoMatch("neither channels nor columns are neighbours")
         self.adjacent = between == 1 and self.column_step != 1
         extents = [int(extent) for extent in raw.source.ty.shape]
         #: the dimension of neighbours in memory
@@ -65,13 +65,13 @@ class QuadWindows(QuadForm):
         last = raw.indices[self.line]
         neighbour = channel if self.adjacent else column
         if not uses(last, neighbour) or any(uses(last, param) for param in self.original.params):
-            raise Unknown("neighbours may be rows of a ring buffer")
+            raise NoMatch("neighbours may be rows of a ring buffer")
         self.low, self.high = self.columns(read=False)
         #: conditions not to be padding that depend on the channel, and the others
         self.by_channel = self._conditions_of_channels()
         self.by_row = [each for each in self.row_conditions() if not any(each.same_as(one) for one in self.by_channel)]
         if self.by_channel and (self.adjacent or self.halves > 1):
-            raise Unknown("padding along channels costs more than is gained, unless products are dot products")
+            raise NoMatch("padding along channels costs more than is gained, unless products are dot products")
 
     def _conditions_of_channels(self) -> list[Expr]:
         axes = [] if self.padding is None else zip(self.padding.iter_vars, self.indices)

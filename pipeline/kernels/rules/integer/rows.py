@@ -8,21 +8,21 @@ from ....targets import Machine
 from ....tir.operators.pairs import fours, pairs
 from ....tir.operators.quads import dots
 from ....tir.operators.runs import SUMS
-from .byte_groups import ByteGroups
-from .byte_runs import ByteRuns
 from .channel_taps import ChannelTaps
 from .channel_windows import ChannelWindows
 from .micro_kernel import MicroKernel
-from .pair_products import PairProducts
-from .quad_products import QuadProducts
+from .nchw_pmaddwd import NchwPmaddwd
+from .neon_c2s4 import NeonC2s4
+from .neon_c16 import NeonC16
+from .neon_int16_accumulate import NeonInt16Accumulate
 from .runs.channel_lines import ChannelLines
-from .runs.dot_runs import DotRuns
-from .runs.long_runs import LongRuns
-from .runs.run_products import RunProducts
+from .runs.nhwc_pmaddwd import NhwcPmaddwd
+from .runs.nhwc_pmaddwd_blocked import NhwcPmaddwdBlocked
+from .runs.nhwc_vnni import NhwcVnni
 from .runs.vector_runs import VectorRuns
 from .runs.word_runs import WordRuns
 
-#: least registers for byte_groups
+#: least registers for neon_int16_accumulate
 _REGISTERS = 32
 
 
@@ -57,16 +57,18 @@ vector_runs = MicroKernel(
     "vector_runs", lambda machine: machine.vmlava, VectorRuns, multiply=dots, group=16, values="int8", vectors=True
 )
 word_runs = MicroKernel("word_runs", _smlad, WordRuns, group=4)
-dot_runs = MicroKernel("dot_runs", _vpdpbusd, DotRuns, multiply=fours, group=4, values="uint8", fill_lanes=32)
-long_runs = MicroKernel("long_runs", _pmaddwd, LongRuns, multiply=_add_pairs, group=2, values="int16", others=2)
-run_products = MicroKernel(
-    "run_products", _pmaddwd, RunProducts, multiply=_add_pairs, group=2, values="int16", others=2
+nhwc_vnni = MicroKernel("nhwc_vnni", _vpdpbusd, NhwcVnni, multiply=fours, group=4, values="uint8", fill_lanes=32)
+nhwc_pmaddwd_blocked = MicroKernel(
+    "nhwc_pmaddwd_blocked", _pmaddwd, NhwcPmaddwdBlocked, multiply=_add_pairs, group=2, values="int16", others=2
 )
-pair_products = MicroKernel("pair_products", _pmaddwd, PairProducts, multiply=_add_pairs, group=2, values="int16")
-byte_groups = MicroKernel(
-    "byte_groups",
+nhwc_pmaddwd = MicroKernel(
+    "nhwc_pmaddwd", _pmaddwd, NhwcPmaddwd, multiply=_add_pairs, group=2, values="int16", others=2
+)
+nchw_pmaddwd = MicroKernel("nchw_pmaddwd", _pmaddwd, NchwPmaddwd, multiply=_add_pairs, group=2, values="int16")
+neon_int16_accumulate = MicroKernel(
+    "neon_int16_accumulate",
     lambda machine: _smull(machine) and machine.registers * machine.lanes // SUMS >= _REGISTERS,
-    ByteGroups,
+    NeonInt16Accumulate,
 )
-byte_runs = MicroKernel("byte_runs", _smull, ByteRuns)
-quad_products = MicroKernel("quad_products", lambda machine: machine.quads and not machine.compact, QuadProducts)
+neon_c16 = MicroKernel("neon_c16", _smull, NeonC16)
+neon_c2s4 = MicroKernel("neon_c2s4", lambda machine: machine.quads and not machine.compact, NeonC2s4)

@@ -14,7 +14,7 @@ from tvm.tirx import For, IntImm, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import conjuncts, replaced, uses, with_loads
-from ....tir.index_grid import Unknown, holds_along
+from ....tir.index_grid import NoMatch, holds_along
 from ....tir.loop_nests import buffer_of, int64, kernel_of
 from ...weights.repack import Repack
 from ...weights.repack_sums import RepackSums
@@ -29,7 +29,7 @@ _SERIAL = 0
 
 
 class SumBuilder(IntegerSum):
-    """Take over the parts of a match, for the schedule of one form. Raises Unknown for others.
+    """Take over the parts of a match, for the schedule of one form. Raises NoMatch for others.
 
     Windows have to start at the first column of the data, unless `anywhere` says that rows need not be padded.
     """
@@ -47,7 +47,7 @@ class SumBuilder(IntegerSum):
         self.machine, self.row = machine, row
         starts = isinstance(self.first, IntImm) and int(self.first) == 0
         if not starts and not (self.anywhere and self.padding is None):
-            raise Unknown("places are not by stride and step")
+            raise NoMatch("places are not by stride and step")
 
     def kernel(self) -> PrimFunc:
         """Build the kernel."""
@@ -114,10 +114,10 @@ class SumBuilder(IntegerSum):
         return repack
 
     def weight_places(self, axes: Iterable[Var]) -> list[int]:
-        """List the dimensions of the weight that axes are an index of, one each. Raises Unknown for others."""
+        """List the dimensions of the weight that axes are an index of, one each. Raises NoMatch for others."""
         found = [[place for place, index in enumerate(self.weight.indices) if index.same_as(var)] for var in axes]
         if any(len(places) != 1 for places in found):
-            raise Unknown("the weight is not indexed by axes")
+            raise NoMatch("the weight is not indexed by axes")
         return [place for (place,) in found]
 
     def sums_repack(self, width: int, order: str, run: Sequence[int], group: int, **others: Any) -> RepackSums:
@@ -146,7 +146,7 @@ class SumBuilder(IntegerSum):
             if self.axes[self.f] % width == 0 and high <= self.axes[self.x] and fits(width, high)
         ]
         if not found:
-            raise Unknown("the filters are not whole vectors")
+            raise NoMatch("the filters are not whole vectors")
         return min(found)[1:]
 
     def raw(self) -> TensorLoad:
@@ -190,7 +190,7 @@ class SumBuilder(IntegerSum):
     def columns(self, *, read: bool = True) -> tuple[int, int]:
         """Return the first and the end of the columns that are not padding; of all in memory unless only those `read` count.
 
-        Raises Unknown if others lie between.
+        Raises NoMatch if others lie between.
         """
         whole = self.span(self.axes[self.x])
         if self.padding is None:
@@ -199,13 +199,13 @@ class SumBuilder(IntegerSum):
         across = [each for each in conjuncts(self.border) if uses(each, axis.var)]
         others = [other.var for other in self.padding.iter_vars if not other.var.same_as(axis.var)]
         if any(uses(each, other) for each in across for other in others):
-            raise Unknown("the padding of columns depends on other axes")
+            raise NoMatch("the padding of columns depends on other axes")
         there = np.ones(int(axis.dom.extent), bool)
         for each in across:
             there &= holds_along(each, axis.var, len(there))
         low, high = int(there.argmax()), len(there) - int(there[::-1].argmax())
         if not there.any() or not there[low:high].all():
-            raise Unknown("the columns are not contiguous")
+            raise NoMatch("the columns are not contiguous")
         return low, min(high, whole) if read else high
 
     def bands(self, size: int, build: Callable[[Expr, int, tuple[int, int]], Stmt]) -> list[Stmt]:
@@ -224,7 +224,7 @@ class SumBuilder(IntegerSum):
         inner = [n for n in range(whole) if inside(n * size, size) == (0, self.span(size))]
         first, end = (inner[0], inner[-1] + 1) if inner else (whole, whole)
         if first + whole - end > 2:
-            raise Unknown("the padding is wider than a band")
+            raise NoMatch("the padding is wider than a band")
         alone = [(n * size, size) for n in (*range(first), *range(end, whole))]
         alone += [(whole * size, rest)] if rest else []
         parts = [build(int64(start), count, inside(start, count)) for start, count in alone]
@@ -234,13 +234,13 @@ class SumBuilder(IntegerSum):
         return parts
 
     def bytes_(self) -> tuple[Expr, str]:
-        """Return the zero point and the dtype of data of bytes. Raises Unknown for other factors."""
+        """Return the zero point and the dtype of data of bytes. Raises NoMatch for other factors."""
         zero, value = less(self.inside)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
-            raise Unknown("the data is not a number less its zero point")
+            raise NoMatch("the data is not a number less its zero point")
         dtype = str(value.value.ty.dtype)
         if dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
-            raise Unknown("the factors are not bytes")
+            raise NoMatch("the factors are not bytes")
         return zero, dtype
 
     def at(self, values: Axes, column: Expr) -> list[Expr]:

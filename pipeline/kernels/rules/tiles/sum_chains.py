@@ -18,7 +18,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
 from ....tir.expressions import COMBINED, is_true, loads, reads, replaced
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import element_of, int64, move_accesses, nest_loops, renewed, reshaped, with_fields
 from ....tir.switches import switchable
 from .tile_size import IN_FLIGHT
@@ -49,7 +49,7 @@ def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
         start, total, *after = list(parts.seq)[found[0] - 1 :]
         try:
             new, several = _chained(start, total, after, wanted)
-        except Unknown:
+        except NoMatch:
             return parts
         made.append((_block(total).body.buffer, several))
         return SeqStmt([*list(parts.seq)[: found[0] - 1], *new])
@@ -69,14 +69,14 @@ def _chained(start: Stmt, total: Stmt, after: Sequence[Stmt], wanted: int) -> tu
     update = _block(total).body
     buffer, join = update.buffer, COMBINED.get(type(update.value).__name__)
     if join is None or not isinstance(total, For):
-        raise Unknown("the reduction is not a sum, max or min in a loop")
+        raise NoMatch("the reduction is not a sum, max or min in a loop")
     if not _block(start).body.buffer.same_as(buffer):
-        raise Unknown("the sums do not start before them")
+        raise NoMatch("the sums do not start before them")
     extent, inner = int(total.extent), _iterations(total.body)
     fitting = (each for each in range(wanted, 1, -1) if extent % each == 0 and extent // each * inner >= _FEWEST)
     count = next(fitting, None)
     if count is None:
-        raise Unknown("no number of accumulators divides the loop")
+        raise NoMatch("no number of accumulators divides the loop")
     several = reshaped(buffer, [count, *buffer.ty.shape])
 
     def of(part: object, chain: Expr):
@@ -126,19 +126,19 @@ def _sums(part: Stmt) -> bool:
     """Return whether a part of a tile is the nest of a sum."""
     try:
         block = _block(part)
-    except Unknown:
+    except NoMatch:
         return False
     return block.init is None and reads(block.body.value, block.body.buffer)
 
 
 def _block(nest: Stmt) -> SBlock:
-    """Return the block of a nest of loops. Raises Unknown for another form."""
+    """Return the block of a nest of loops. Raises NoMatch for another form."""
     _, nest = nest_loops(nest)
     if not isinstance(nest, SBlockRealize) or not is_true(nest.predicate):
-        raise Unknown("a part is not a nest of loops around one block")
+        raise NoMatch("a part is not a nest of loops around one block")
     block = nest.block
     if not isinstance(block.body, BufferStore) or block.match_buffers or block.alloc_buffers:
-        raise Unknown("a block is more than one store")
+        raise NoMatch("a block is more than one store")
     return block
 
 
@@ -146,5 +146,5 @@ def _iterations(nest: Stmt) -> int:
     """Count the terms of a sum within one iteration of its first loop."""
     loops, _ = nest_loops(nest)
     if not all(isinstance(loop.extent, IntImm) for loop in loops):
-        raise Unknown("a loop has no constant extent")
+        raise NoMatch("a loop has no constant extent")
     return prod(int(loop.extent) for loop in loops if int(loop.kind) == _SERIAL)

@@ -22,7 +22,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import PrimFunc
 
 from ....targets import Machine
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import REFUSALS, scheduled_kernel
 from ....tir.rolled_loops import with_rolled_taps
 from ...weights.repack import Repack
@@ -73,7 +73,7 @@ def tile_reduction(
             return _tile(kernel, parts, tiling, copy_late)
         except REFUSALS:
             return None
-        except Unknown:
+        except NoMatch:
             continue
     return None
 

@@ -44,7 +44,7 @@ from tvm.tirx import (
 from tvm.tirx.analysis import undefined_vars
 
 from ....tir.expressions import choice_of, collect, is_true, loads, reads, replaced, unconverted, uses, walk
-from ....tir.index_grid import GridLoop, Unknown, grid_over
+from ....tir.index_grid import GridLoop, NoMatch, grid_over
 from ....tir.loop_nests import (
     all_of,
     are_axes,
@@ -153,7 +153,7 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[tuple[Expr, Expr]]:
             whole = [throughout(replaced(each, nest.values), holds, nest.loops) for each, holds in asked]
             # the share of tiles, over rows that are known only when they run
             share = _share([(each, True) for each in whole if set(undefined_vars(each)) <= around.keys()], around)
-        except Unknown:
+        except NoMatch:
             continue
         known = all(set(undefined_vars(each)) <= around.keys() for each in whole)
         if share is not None and share >= _SHARE:
@@ -200,7 +200,7 @@ def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | 
         return None
     asked = [var for var in extents if var in used]
     if math.prod(extents[var] for var in asked) > _SAMPLES:
-        raise Unknown("too many positions to count")
+        raise NoMatch("too many positions to count")
     grid = grid_over([GridLoop(var, 0, extents[var]) for var in asked])
     held = np.ones(grid.shape, bool)
     for condition, holds in conditions:
@@ -209,7 +209,7 @@ def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | 
 
 
 def throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
-    """Return a condition without `loops` by which another holds, or does not, in all iterations. Raises Unknown."""
+    """Return a condition without `loops` by which another holds, or does not, in all iterations. Raises NoMatch."""
     if isinstance(condition, Not):
         return throughout(condition.a, not holds, loops)
     if isinstance(condition, (And, Or)):
@@ -218,14 +218,14 @@ def throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
     if not any(uses(condition, var) for var in loops):
         return condition if holds else Not(condition)
     if not isinstance(condition, (LT, LE, GT, GE)):
-        raise Unknown("a condition is not a comparison")
+        raise NoMatch("a condition is not a comparison")
     less = isinstance(condition, (LT, LE))
     small, large = (condition.a, condition.b) if less == holds else (condition.b, condition.a)
     strict = isinstance(condition, (LT, GT)) == holds
     # the difference is greatest where each loop is at one of its ends
     linear = sym.detect_linear_equation(small - large, list(loops))
     if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]):
-        raise Unknown("a condition is not linear in the copy's loops")
+        raise NoMatch("a condition is not linear in the copy's loops")
     greatest = sum(max(0, int(step) * (extent - 1)) for step, extent in zip(linear, loops.values()))
     most = sym.Analyzer().simplify(linear[-1] + int64(greatest))
     return most < 0 if strict else most <= 0

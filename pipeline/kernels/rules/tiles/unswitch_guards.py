@@ -20,7 +20,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
 from ....tir.expressions import collect, conjuncts, distinct, is_among, uses
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import nest_loops, nested, renewed
 from ....tir.row_window import takes_a_row, tensors_of
 from ....tir.switches import switchable
@@ -56,7 +56,7 @@ def _unswitched(nest: Stmt, first: Var) -> Stmt:
     over = {loop.loop_var: int(loop.extent) for loop in serial[inside:]} | loops
     try:
         whole = [throughout(each, True, over) for each in guards]
-    except Unknown:
+    except NoMatch:
         return nest
     plain, guarded = (nested(serial[inside:], each) for each in (_without(body, guards), body))
     return nested(serial[:inside], IfThenElse(tirx.all(*whole), renewed(plain), guarded))

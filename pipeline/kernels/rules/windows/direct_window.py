@@ -35,7 +35,7 @@ from ....memory.liveness import aligned
 from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import loads, replaced
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.row_element import moved
@@ -83,13 +83,13 @@ def direct_windows(kernel: PrimFunc, machine: Machine) -> PrimFunc:
     """Schedule `kernel` by vectors of its rows: a Rule."""
     grouped = split_groups(kernel, machine.lanes)
     if grouped is not None:
-        with suppress(Unknown):
+        with suppress(NoMatch):
             joined = grouped.joined(_Direct(inlined(grouped.kernel), machine).kernel(), ())
             if joined is not None:
                 return joined[0]
     direct = _Direct(inlined(kernel), machine)
     if grouped is not None and direct.summed:
-        raise Unknown("the sums of a group cover several planes")
+        raise NoMatch("the sums of a group cover several planes")
     return direct.kernel()
 
 
@@ -105,7 +105,7 @@ class RowSums(Plane):
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
         if self.dtype != "float32" or str(self.data.ty.dtype) != self.dtype:
-            raise Unknown("the window is of other numbers")
+            raise NoMatch("the window is of other numbers")
         self.row, self.count, self.at_once, self.unrolled = Var("group", "int64"), 1, 1, 1
         _, self.first, self.end, self.zero, _ = self._row_of(0)
         self.real = [self._real(j) for j in range(self.columns.taps)]
@@ -118,10 +118,10 @@ class RowSums(Plane):
         if self.filter is not None:
             self.trips[self.filter] //= self.unrolled
         if not self.met:
-            raise Unknown("all rows are padding")
+            raise NoMatch("all rows are padding")
 
     def plan(self, machine: Machine) -> None:
-        """Choose `lanes`, `starts`, and what is summed at a time. Raises Unknown where another rule does better."""
+        """Choose `lanes`, `starts`, and what is summed at a time. Raises NoMatch where another rule does better."""
         raise NotImplementedError
 
     def kernel(self) -> PrimFunc:
@@ -261,16 +261,16 @@ class _Direct(RowSums):
 
     def plan(self, machine: Machine) -> None:
         if not machine.transposes or machine.compact:
-            raise Unknown("vectors are not moved")
+            raise NoMatch("vectors are not moved")
         plain = self.padding is not None and isinstance(self.padding.body.value.args[1], TensorLoad)
         if not self.skips_padding and not (self.pools and plain and takes_a_row(self.original)):
-            raise Unknown("the padding cannot be skipped")
+            raise NoMatch("the padding cannot be skipped")
         most = min((end - first for first, end in self.real if first < end), default=0)
         self.lanes = machine.lanes
         while self.lanes > most:
             self.lanes //= 2
         if self.columns.stride > _MOST_STRIDE or self.lanes < _FEW:
-            raise Unknown("a row is not whole vectors")
+            raise NoMatch("a row is not whole vectors")
         self.starts = [*range(0, self.width - self.lanes, self.lanes), self.width - self.lanes]
         self.filter = self.filters[-1] if self.filters else None
         registers, taps = machine.registers_of(self.lanes), self.rows.taps * self.columns.taps
@@ -285,7 +285,7 @@ class _Direct(RowSums):
                 and not self.by_row
                 and not takes_a_row(self.original)
             ):
-                raise Unknown("padded lines take fewer products")
+                raise NoMatch("padded lines take fewer products")
             self.at_once = len(self.starts)
             if self.at_once > registers - 2 and not self.once:
                 self.at_once = max(min(registers // 2, _PRODUCTS // (ENDS * taps)), 1)
@@ -298,7 +298,7 @@ class _Direct(RowSums):
             or held > machine.register_bytes
             or taps * self.at_once > _MOST_PRODUCTS
         ):
-            raise Unknown("a row is more than registers hold, or than is unrolled")
+            raise NoMatch("a row is more than registers hold, or than is unrolled")
         # the last group may overlap the one before, unless sums continue or results replace data
         self.count = max(divisors(self.height, most)) if self.once else -(-self.height // -(-self.height // most))
         self.in_place = self._continues
@@ -310,10 +310,10 @@ class _Direct(RowSums):
         if self.columns.stride > 1 or (
             steps > _FEW_STEPS and _lanes_of(filters, widest) * len(self.starts) * _GAIN > self.width
         ):
-            raise Unknown("vectors of filters take less")
+            raise NoMatch("vectors of filters take less")
         block = best_block(self, len(self.starts), filters, registers, _PRODUCTS, whole=self.once)
         if block is None:
-            raise Unknown("no block of rows fits registers")
+            raise NoMatch("no block of rows fits registers")
         return block
 
     @property

@@ -16,7 +16,7 @@ from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
 from ....targets import Machine
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ....tir.loop_nests import int64
 from ....tir.operators.row_element import nearest, row_element
@@ -43,21 +43,21 @@ class _Narrow(RowSums):
 
     def plan(self, machine: Machine) -> None:
         if not machine.transposes or machine.compact or not self.skips_padding:
-            raise Unknown("vectors are not shuffled, or the padding cannot be skipped")
+            raise NoMatch("vectors are not shuffled, or the padding cannot be skipped")
         if self.summed or self.filters or self.once or not self.fits_accumulators:
-            raise Unknown("planes are summed or shared, a sum continues, or an epilogue reads past the end")
+            raise NoMatch("planes are summed or shared, a sum continues, or an epilogue reads past the end")
         taps = self.rows.taps * self.columns.taps
         self.lanes = _FEW
         while self.lanes < self.width:
             self.lanes *= 2
         if self.lanes > machine.lanes or 2 * self.width <= self.lanes or (self.lanes > _FEW and taps < _TAPS):
-            raise Unknown("a row is not a vector, or the window is small")
+            raise NoMatch("a row is not a vector, or the window is small")
         if not self.lanes // 2 <= self.end - self.first <= _VECTORS * self.lanes:
-            raise Unknown("a row of the data is more than two vectors")
+            raise NoMatch("a row of the data is more than two vectors")
         self.most = machine.registers_of(self.lanes) // 2
         most = min(self.most, _PRODUCTS // taps)
         if most < 1:
-            raise Unknown("the window is large")
+            raise NoMatch("the window is large")
         self.starts, self.in_place = [0], True
         self.count = -(-self.height // -(-self.height // most))
 

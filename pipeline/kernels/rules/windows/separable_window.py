@@ -26,7 +26,7 @@ from ....memory import ALIGNMENT
 from ....memory.liveness import aligned
 from ....targets import Machine
 from ....tir.expressions import loads
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.row_window import takes_a_row
@@ -58,27 +58,27 @@ class _Separable(Plane):
         super().__init__(kernel)
         self.start = self.sum.init.value
         if machine.compact or not self.pools or loads(self.start):
-            raise Unknown("code is short, or the window is not a pooling")
+            raise NoMatch("code is short, or the window is not a pooling")
         if self.summed or self.filters or self.dtype != "float32":
-            raise Unknown("the window covers several planes, or is of other numbers")
+            raise NoMatch("the window covers several planes, or is of other numbers")
         rows, columns = self.rows.taps, self.columns.taps
         if rows * columns < _GAIN * (rows * self.columns.stride + columns):
-            raise Unknown("the window is small")
+            raise NoMatch("the window is small")
         if self.columns.stride > (_MOST_STRIDE if machine.transposes else 1):
-            raise Unknown("vectors of a row are apart")
+            raise NoMatch("vectors of a row are apart")
         _, self.first, self.end, _, _ = self.row_at(self.rows.start)
         self.lanes = machine.lanes
         while self.lanes > min(self.width, self.end - self.first):
             self.lanes //= 2
         if self.lanes < _FEW:
-            raise Unknown("a row is not whole vectors")
+            raise NoMatch("a row is not whole vectors")
         self.line = buffer_of("line", (self.needed,), self.dtype)
         self.at_once = min(-(-max(self.width, self.end - self.first) // self.lanes), _AT_ONCE)
         if takes_a_row(kernel):
             left = machine.register_bytes - aligned(self.needed * 4, ALIGNMENT)
             self.at_once = min(self.at_once, left // ALIGNMENT * ALIGNMENT // (self.lanes * 4))
         if self.at_once < 1:
-            raise Unknown("a line is too long for registers")
+            raise NoMatch("a line is too long for registers")
         self.acc = buffer_of("acc", (self.at_once, self.lanes), self.dtype)
 
     def kernel(self) -> PrimFunc:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from tvm.tirx import PrimFunc
 
 from ....targets import Machine
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ..fused_sum import sum_rule
 from .direct_window import RowSums
@@ -34,9 +34,9 @@ class _Small(RowSums):
 
     def plan(self, machine: Machine) -> None:
         if machine.compact or self.summed or self.filters or self.once:
-            raise Unknown("code is short, planes are summed or shared, or a sum continues")
+            raise NoMatch("code is short, planes are summed or shared, or a sum continues")
         if self.width >= _WIDTH or self.height * self.width * self.rows.taps * self.columns.taps > _PRODUCTS:
-            raise Unknown("the plane is large")
+            raise NoMatch("the plane is large")
         if not self.skips_padding and not self.pools:
-            raise Unknown("the padding cannot be skipped")
+            raise NoMatch("the padding cannot be skipped")
         self.lanes, self.starts, self.at_once, self.count = 1, range(self.width), self.width, self.height

@@ -15,7 +15,7 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import Cast, FloatImm, IntImm, IterVar, PrimFunc, Select
 
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import block_of, nests_in
 
 #: elements gathered one by one at most; whole axes are read without limit
@@ -44,14 +44,14 @@ def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list
         with np.errstate(all="ignore"):
             for nest in nests:
                 _run(block_of(nest, in_order=False), buffers)
-    except Unknown:
+    except NoMatch:
         return None
     return [tvm.runtime.tensor(buffers[each]) for each in results]
 
 
 def _run(block: SBlock, buffers: dict[Var, np.ndarray]) -> None:
     if block.init is not None:
-        raise Unknown("the kernel reduces")
+        raise NoMatch("the kernel reduces")
     store, axes = block.body, _Axes(list(block.iter_vars), buffers)
     value = np.broadcast_to(axes.value(store.value), axes.shape)
     target = buffers[store.buffer]
@@ -90,10 +90,10 @@ class _Axes:
         elif isinstance(expr, Call) and len(expr.args) == 1 and _dtype(expr.args[0]).kind == "f":
             function = _UNARY.get(str(getattr(expr.op, "name", "")).rpartition(".")[2])
             if function is None:
-                raise Unknown(name)
+                raise NoMatch(name)
             made = function(self.value(expr.args[0]))
         else:
-            raise Unknown(name)
+            raise NoMatch(name)
         return np.asarray(made, dtype)
 
     def whole(self, indices: Sequence[Expr], shape: Sequence[int]) -> dict[int, int] | None:
@@ -109,15 +109,15 @@ class _Axes:
 
     def looked_up(self, indices: Sequence[Expr]) -> tuple[np.ndarray, ...]:
         if np.prod(self.shape) > _MOST_LOOKED_UP:
-            raise Unknown("too many elements are read one by one")
+            raise NoMatch("too many elements are read one by one")
         return tuple(np.broadcast_to(self.value(index), self.shape) for index in indices)
 
     def _load(self, load: TensorLoad) -> np.ndarray:
         if load.source not in self._buffers:
-            raise Unknown("a buffer is read before it is written")
+            raise NoMatch("a buffer is read before it is written")
         array = self._buffers[load.source]
         if _dtype(load) != array.dtype:
-            raise Unknown("a buffer is read as another dtype")
+            raise NoMatch("a buffer is read as another dtype")
         read = self.whole(load.indices, array.shape)
         if read is None:
             return array[self.looked_up(load.indices)]
@@ -134,5 +134,5 @@ def _shape(buffer: Var) -> tuple[int, ...]:
 def _dtype(expr: Expr) -> np.dtype:
     name = str(expr.ty.dtype)
     if name not in _DTYPES:
-        raise Unknown(f"numpy and LLVM may differ in {name}")
+        raise NoMatch(f"numpy and LLVM may differ in {name}")
     return np.dtype(name)

@@ -22,7 +22,7 @@ from tvm.tirx import BufferStore, PrimFunc
 
 from ....program import DTYPE_BYTES
 from ....tir.expressions import is_costly
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ..bound_groups import group_function, is_plain_call
 from ..rules.dataflow import bindings_of
@@ -110,7 +110,7 @@ def _inline_first(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
 
     FuseOps finds that pattern only where operands are read as they are.
     """
-    with suppress(Unknown):
+    with suppress(NoMatch):
         kernel = inlined(kernel)
     pattern = int(reader.attrs["op_pattern"])
     return kernel.with_attr("op_pattern", pattern) if pattern == OUT_FUSIBLE else kernel

@@ -19,7 +19,7 @@ from passfit.codegen.objects import build_module
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Sum, Window, convolution, product
 from passfit.kernels.rewrite.channels_last import with_channels_last
-from passfit.kernels.rules.integer.rows import dot_runs, long_runs, pair_products, run_products
+from passfit.kernels.rules.integer.rows import nchw_pmaddwd, nhwc_pmaddwd, nhwc_pmaddwd_blocked, nhwc_vnni
 from passfit.kernels.rules.rule import RuleResult
 from passfit.targets import get_target
 from passfit.tir.row_window import row_window
@@ -88,7 +88,7 @@ def assert_exact(
 @settings(max_examples=examples(6))
 @given(
     st.integers(2, 20), st.integers(1, 40).map(lambda n: 2 * n), st.sampled_from([8, 16, 24, 48]), st.sampled_from(["uint8", "int8"]),
-    st.sampled_from([run_products, pair_products]), st.sampled_from(MACHINES), st.integers(0, 9),
+    st.sampled_from([nhwc_pmaddwd, nchw_pmaddwd]), st.sampled_from(MACHINES), st.integers(0, 9),
 )  # fmt: skip
 def test_products_of_matrices_are_exact(rows, depth, columns, dtype, rule, machine, seed):
     kernel = matrices(rows, depth, columns, dtype)
@@ -106,16 +106,16 @@ def test_products_of_matrices_are_exact(rows, depth, columns, dtype, rule, machi
 )
 def test_windows_with_padding_are_exact(channels, size, taps, dtype, last, seed):
     kernel = windows(channels, size, taps, taps // 2, dtype, last)
-    for rule in (run_products, pair_products):
+    for rule in (nhwc_pmaddwd, nchw_pmaddwd):
         found = list(rule(kernel, frozenset({WEIGHT}), MACHINES[0]))
         if found:
             assert_exact(kernel, found, seed)
 
 
-@pytest.mark.parametrize("rule", [run_products, dot_runs, long_runs])
+@pytest.mark.parametrize("rule", [nhwc_pmaddwd, nhwc_vnni, nhwc_pmaddwd_blocked])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_rows_of_a_matrix_at_a_time_are_exact(rule, rows):
-    kernel = row_window(batched(8, 1024 if rule is long_runs else 64, 16), 1, rows)
+    kernel = row_window(batched(8, 1024 if rule is nhwc_pmaddwd_blocked else 64, 16), 1, rows)
     for first in (0, 4, 8 - rows):
         assert_exact(
             kernel, list(rule(kernel, frozenset({WEIGHT + 1}), get_target("x86-64-vnni").machine)), first, first=first
@@ -126,7 +126,7 @@ def test_a_single_place_needs_little_workspace():
     for depth in (96, 640, 4000):
         found = [
             each
-            for rule in (run_products, long_runs)
+            for rule in (nhwc_pmaddwd, nhwc_pmaddwd_blocked)
             for each in rule(matrices(1, depth, 32), frozenset({WEIGHT}), MACHINES[0])
         ]
         assert len(found) == 1 and workspace_bytes(found[0].kernel) <= 192 + 128, depth
@@ -134,5 +134,5 @@ def test_a_single_place_needs_little_workspace():
 
 def test_a_zero_point_for_each_row_is_left_to_other_rules():
     kernel = matrices(6, 16, 16, zeros=(6, 1))
-    for rule in (run_products, pair_products):
+    for rule in (nhwc_pmaddwd, nchw_pmaddwd):
         assert list(rule(kernel, frozenset({WEIGHT}), MACHINES[0])) == []

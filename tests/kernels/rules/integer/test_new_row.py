@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 
 from passfit.codegen.expand import products
 from passfit.kernels.rules.integer.micro_kernel import MicroKernel
-from passfit.kernels.rules.integer.runs.dot_runs import DotRuns
+from passfit.kernels.rules.integer.runs.nhwc_vnni import NhwcVnni
 from passfit.targets import Machine
 from passfit.tir.operators.declare import call, declare
 
@@ -29,7 +29,7 @@ def expand(_has, found):
     return products.sum_of_parts(total, weights, values, 8)
 
 
-dot4 = MicroKernel("dot4", lambda machine: machine.dots, DotRuns, multiply=multiply, group=4, values="int8")
+dot4 = MicroKernel("dot4", lambda machine: machine.dots, NhwcVnni, multiply=multiply, group=4, values="int8")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])

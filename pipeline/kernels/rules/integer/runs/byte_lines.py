@@ -26,12 +26,12 @@ _FILLED = (16, 8, 4, 2, 1)
 
 
 class ByteLines(SumBuilder):
-    """Hold the `lines` of a sum of bytes, of the row's dtype. Raises Unknown for other forms."""
+    """Hold the `lines` of a sum of bytes, of the row's dtype. Raises NoMatch for other forms."""
 
     lines: Var
 
     def read_bytes(self) -> None:
-        """Read the dtype and the zero point of the data. Raises Unknown for others than bytes."""
+        """Read the dtype and the zero point of the data. Raises NoMatch for others than bytes."""
         zero, self.dtype = self.bytes_()
         #: whether lines are offset
         self.flipped = self.row.values not in ("", self.dtype)

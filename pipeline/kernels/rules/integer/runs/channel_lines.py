@@ -19,7 +19,7 @@ from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from .....targets import Machine
-from .....tir.index_grid import Unknown
+from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import buffer_of, sequence
 from ...line_buffer import loop_of
 from ..channel_windows import ChannelWindows
@@ -33,13 +33,13 @@ _FOUR, _CHANNELS = 4, 16
 
 
 class ChannelLines(ByteLines, ChannelWindows):
-    """Build the kernel. Raises Unknown for other forms."""
+    """Build the kernel. Raises NoMatch for other forms."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
         self.read_bytes()
         if not isinstance(self.zero, int):
-            raise Unknown("the zero point is computed")
+            raise NoMatch("the zero point is computed")
         self.c = self.f
         self.lines = buffer_of("lines", self._extents(self.size), "int8")
 

@@ -23,14 +23,14 @@ from tvm.tirx import BufferStore, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
-from .....tir.index_grid import Unknown
+from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import buffer_of, int64
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
 from ..loops import overlapped
 from ..micro_kernel import MicroKernel
 from ..sum_builder import Axes
-from .run_products import ALONE
+from .nhwc_pmaddwd import ALONE
 from .word_runs import LONGEST, WordRuns
 
 _SERIAL, _UNROLLED = 0, 3
@@ -43,7 +43,7 @@ _FOUR, _LANES = 4, (16, 8, 4)
 
 
 class VectorRuns(WordRuns):
-    """Build the kernel. Raises Unknown for other forms."""
+    """Build the kernel. Raises NoMatch for other forms."""
 
     alone = False
     unrolled = 6
@@ -65,7 +65,7 @@ class VectorRuns(WordRuns):
     def _tile_shape(self) -> tuple[int, int]:
         """Choose the filters of a place."""
         if not self.in_place and self._bytes(1) > (ALONE if self.axes[self.x] == 1 else LONGEST):
-            raise Unknown("a tile's lines are too long")
+            raise NoMatch("a tile's lines are too long")
         return 1, max(divisors(self.axes[self.f], _SUMS), key=lambda width: (width % _FOUR == 0, width))
 
     def _tiles(self, count: int, build: Callable[[Expr, Var], Stmt]) -> Stmt:

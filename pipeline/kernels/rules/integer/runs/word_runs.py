@@ -24,15 +24,15 @@ from tvm.ir import Expr, Var
 from tvm.tirx import IntImm, PrimFunc, Stmt
 
 from .....support.divisors import divisors
-from .....tir.index_grid import Unknown
+from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import sequence
 from .....tir.operators.pairs import fours, halves
 from .....tir.operators.quads import dots
 from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
 from ..loops import overlapped
-from .dot_runs import DotRuns
-from .run_products import ALONE
+from .nhwc_pmaddwd import ALONE
+from .nhwc_vnni import NhwcVnni
 
 #: sums of a tile at most: of 14 registers, two hold the spread word, two the other one, two addresses, and some counters
 _SUMS = 6
@@ -42,8 +42,8 @@ _LINES, LONGEST = 1024, 3072
 _SPREAD, _PLACE, _FILTER, _STEP, _TILE = 3, 3, 5, 1.5, 16
 
 
-class WordRuns(DotRuns):
-    """Build the kernel; `widened` if lines hold int16, else data keeps its dtype. Raises Unknown for other forms."""
+class WordRuns(NhwcVnni):
+    """Build the kernel; `widened` if lines hold int16, else data keeps its dtype. Raises NoMatch for other forms."""
 
     least = 3
     widened = False
@@ -69,7 +69,7 @@ class WordRuns(DotRuns):
         if self.in_place or self._bytes(1) <= (ALONE if places == 1 else LONGEST):
             found += [(_cost(steps, width, _FILTER), False, 1, width) for width in divisors(self.axes[self.f], _SUMS)]
         if not found:
-            raise Unknown("a tile's lines are too long")
+            raise NoMatch("a tile's lines are too long")
         _, self.widened, high, width = min(found)
         self.in_place = self.in_place and not self.widened
         return high, width

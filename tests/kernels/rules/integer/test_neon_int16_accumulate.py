@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.rows import byte_groups
+from passfit.kernels.rules.integer.rows import neon_int16_accumulate
 from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
 
@@ -21,7 +21,7 @@ MACHINE = get_target("rpi4").machine
 
 
 def scheduled(kernel, weight=1, machine=MACHINE):
-    return list(byte_groups(kernel, frozenset({weight}), machine))
+    return list(neon_int16_accumulate(kernel, frozenset({weight}), machine))
 
 
 @settings(max_examples=examples(2))

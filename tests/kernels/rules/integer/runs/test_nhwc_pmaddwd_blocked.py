@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.rows import long_runs
+from passfit.kernels.rules.integer.rows import nhwc_pmaddwd_blocked
 from passfit.targets import get_target
 
 from .....profiles import examples
@@ -22,7 +22,7 @@ PAIRS, WIDE = MACHINES
 
 def scheduled(kernel, machine=PAIRS):
     number = next(n for n, param in enumerate(kernel.params) if "w" in param.name)
-    return list(long_runs(kernel, frozenset({number}), machine))
+    return list(nhwc_pmaddwd_blocked(kernel, frozenset({number}), machine))
 
 
 @settings(max_examples=examples(8))

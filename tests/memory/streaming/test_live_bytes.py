@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.memory import ALIGNMENT
-from passfit.memory.streaming.alive_bytes import AliveBytes
+from passfit.memory.streaming.live_bytes import AliveBytes
 from passfit.program import Program
 
 from ...strategies import programs

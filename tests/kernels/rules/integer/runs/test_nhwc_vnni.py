@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.rows import dot_runs
+from passfit.kernels.rules.integer.rows import nhwc_vnni
 from passfit.targets import get_target, how_to_run
 
 from .....profiles import examples
@@ -27,7 +27,7 @@ PROCESSORS = [HOST, *([TARGET.llvm_config() | HOST] if how_to_run(TARGET).native
 
 def scheduled(kernel, machine=MACHINES[0]):
     number = next(n for n, param in enumerate(kernel.params) if "w" in param.name)
-    return list(dot_runs(kernel, frozenset({number}), machine))
+    return list(nhwc_vnni(kernel, frozenset({number}), machine))
 
 
 @settings(max_examples=examples(10))

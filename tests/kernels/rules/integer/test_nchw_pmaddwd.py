@@ -15,7 +15,7 @@ from tvm import te
 
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Requantisation, Sum, Window, convolution, product
-from passfit.kernels.rules.integer.rows import pair_products
+from passfit.kernels.rules.integer.rows import nchw_pmaddwd
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
@@ -44,7 +44,7 @@ def matmul(m, k, n):
 
 
 def scheduled(kernel, machine=MACHINE):
-    return list(pair_products(kernel, frozenset({1}), machine))
+    return list(nchw_pmaddwd(kernel, frozenset({1}), machine))
 
 
 @settings(max_examples=examples(10))

@@ -35,8 +35,8 @@ from .quad_windows import QuadWindows, Tile, vectors_of
 _SUMS = 5
 
 
-class QuadProducts(QuadWindows):
-    """Build the kernel. Raises Unknown for other forms."""
+class NeonC2s4(QuadWindows):
+    """Build the kernel. Raises NoMatch for other forms."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)

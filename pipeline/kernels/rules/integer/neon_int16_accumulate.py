@@ -7,7 +7,7 @@
                 acc[f, place] += across(for each place: the groups of all taps, each in int16, added up in int32)
         result[tile] = epilogue(start of f + acc[f, place])
 
-Unlike in byte_runs.py, int16 holds sums of many products, and values are as they are. Code knows all groupings: the
+Unlike in neon_c16.py, int16 holds sums of many products, and values are as they are. Code knows all groupings: the
 weights of each filter choose one (weights/repack_groups.py). With more runs than a unit, blocks are loops around units.
 """
 
@@ -26,7 +26,7 @@ from ....memory import ALIGNMENT
 from ....memory.liveness import aligned
 from ....targets import Machine
 from ....tir.expressions import replaced
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.runs import RUN, SUMS, across, group, turned
 from ...weights.repack_groups import RepackGroups, groupings
@@ -46,12 +46,12 @@ _ROWS = (4, 3)
 _MOST_RUNS, _MOST_VALUES = 9, 25
 #: instructions of eight products with their sums, by weights of trained networks, and of a unit around them
 _PRODUCT, _AROUND = 1.27, 14
-#: most instructions of eight products: byte_runs.py takes so many, or fewer without taps
+#: most instructions of eight products: neon_c16.py takes so many, or fewer without taps
 _MOST_COST = 1.745
 
 
-class ByteGroups(ByteColumns):
-    """Build the kernel. Raises Unknown for other forms."""
+class NeonInt16Accumulate(ByteColumns):
+    """Build the kernel. Raises NoMatch for other forms."""
 
     complemented = False
     repack: RepackGroups
@@ -59,7 +59,7 @@ class ByteGroups(ByteColumns):
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
         if self.axes[self.x] < SUMS:
-            raise Unknown("a tile has four places")
+            raise NoMatch("a tile has four places")
         self.rows, self.within, self.runs, self.width = self._shape(machine.register_bytes)
         #: axes that are loops around a unit
         self.around = [var for var in self.others if self.axes[var] > 1 and var not in self.within]
@@ -73,7 +73,7 @@ class ByteGroups(ByteColumns):
     def _shape(self, most: int) -> tuple[int, list[Var], int, int]:
         """Choose places, axes within a unit, its runs of channels and filters, with the fewest instructions.
 
-        Buffers take `most` bytes. Raises Unknown if other rules take fewer instructions.
+        Buffers take `most` bytes. Raises NoMatch if other rules take fewer instructions.
         """
         others = [var for var in self.others if self.axes[var] > 1]
         runs = prod(self.axes[var] for var in others) * self.taps * (self.axes[self.c] // RUN)
@@ -89,7 +89,7 @@ class ByteGroups(ByteColumns):
                     found.append((cost, -rows, -len(within), -n, -width))
         least = min(found, default=None)
         if least is None or least[0] > _MOST_COST * 2 * runs * self.axes[self.x]:
-            raise Unknown("too many taps to unroll, or too few to gain")
+            raise NoMatch("too many taps to unroll, or too few to gain")
         return -least[1], others if least[2] else [], -least[3], -least[4]
 
     def _cost(self, rows: int, size: int, runs: int, values: float) -> float:

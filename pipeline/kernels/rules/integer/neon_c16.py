@@ -25,7 +25,7 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.runs import RUN, SUMS, runs, totals
 from ..line_buffer import loop_of
@@ -47,13 +47,13 @@ _UNROLLED, _MANY_TILES = 64, 4
 _UNROLLED_BY_LLVM = 2
 
 
-class ByteRuns(ByteColumns):
-    """Build the kernel. Raises Unknown for other forms."""
+class NeonC16(ByteColumns):
+    """Build the kernel. Raises NoMatch for other forms."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
         if self.taps > _MOST_TAPS:
-            raise Unknown("too many taps to unroll")
+            raise NoMatch("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
         plain = self.sums_repack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
         self.repack = self.pack(plain)
@@ -67,7 +67,7 @@ class ByteRuns(ByteColumns):
         #: whether registers hold the values of a tile for all blocks, rather than weights of a block for all tiles
         self.few = self.alone and self.axes[self.x] // self.rows < _MANY_TILES
         held = len(self.columns_of(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
-        # unsigned: see quad_products.py
+        # unsigned: see neon_c2s4.py
         self.acc = buffer_of("acc", [self.rows, self.width * SUMS], "uint32")
         self.values = buffer_of("values", [held, RUN // 2], "uint16")
 

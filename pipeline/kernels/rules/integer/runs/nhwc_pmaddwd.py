@@ -25,7 +25,7 @@ from tvm.tirx import BufferStore, PrimFunc, Stmt
 from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.expressions import dtype_bytes, replaced, uses
-from .....tir.index_grid import Unknown
+from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import buffer_of, int64, sequence
 from .....tir.operators.quads import couple
 from ....weights.repack_sums import RepackSums
@@ -50,8 +50,8 @@ ALONE = 192
 _MOST_TILES, _FILLED = 64, 8
 
 
-class RunProducts(SumBuilder):
-    """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms.
+class NhwcPmaddwd(SumBuilder):
+    """Build the kernel; `c` is the axis of channels, if they are side by side. Raises NoMatch for other forms.
 
     `run` values are neighbours in memory, of `channels` and taps; `grouped` of them are multiplied at once.
     """
@@ -81,7 +81,7 @@ class RunProducts(SumBuilder):
         self.even = self.stride * self.channels % 2 == 0 and gap % 2 == 0
         self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
         if not self.lanes:
-            raise Unknown("the filters are not whole vectors")
+            raise NoMatch("the filters are not whole vectors")
         self.repack = self._repacked(in_run)
         self.high, self.width = self._tile_shape()
         self.repack = self.pack(replace(self._repacked(in_run), width=self.width))
@@ -94,34 +94,34 @@ class RunProducts(SumBuilder):
         return "int32" if self.even else "int16"
 
     def _check_run(self) -> None:
-        """Raise Unknown for a run of one value, or an odd run that another rule takes in pairs."""
+        """Raise NoMatch for a run of one value, or an odd run that another rule takes in pairs."""
         if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
-            raise Unknown("no run of pairs")
+            raise NoMatch("no run of pairs")
 
     def _channels(self) -> Var | None:
         """Find the summed axis of values side by side in memory, None if columns are."""
         raw = self.raw()
         places = [place for place, extent in enumerate(raw.source.ty.shape) if int(extent) > 1]
         if not places:
-            raise Unknown("the data are a single value")
+            raise NoMatch("the data are a single value")
         last = raw.indices[places[-1]]
         found = next((var for var in self.pairable() if var.same_as(last)), None)
         if found is None:
             if not uses(last, self.x):
-                raise Unknown("neither channels nor columns are neighbours")
+                raise NoMatch("neither channels nor columns are neighbours")
             return None
         if self.axes[self.x] == 1 and self.axes[found] == int(raw.source.ty.shape[places[-1]]):
             return found
         before = raw.indices[places[-2]] if len(places) > 1 else None
         if self.axes[found] != int(raw.source.ty.shape[places[-1]]) or before is None or not uses(before, self.x):
-            raise Unknown("pixels are not neighbours")
+            raise NoMatch("pixels are not neighbours")
         return found
 
     def _repacked(self, in_run: list[Var]) -> RepackSums:
         """Return the layout of the weight."""
         self.weight_places(var for var in self.summed if self.axes[var] > 1)
         if any(uses(index, var) and not index.same_as(var) for index in self.weight.indices for var in self.axes):
-            raise Unknown("the weight is not indexed by axes")
+            raise NoMatch("the weight is not indexed by axes")
         run = self.weight_places(var for var in in_run if self.axes[var] > 1)
         order = f"r k/{self.grouped} f k%{self.grouped}"
         return self.sums_repack(self.lanes, order, run, self.grouped, row=min(self.grouped, _WORD))
@@ -143,7 +143,7 @@ class RunProducts(SumBuilder):
             for high in {most, -(-places // -(-places // most))}:
                 found.append((self.row_cost(partial(cost, vectors), high) / vectors, -high, vectors * self.lanes))
         if not found:
-            raise Unknown("a tile's lines are too long")
+            raise NoMatch("a tile's lines are too long")
         _, high, width = min(found)
         return -high, width
 

@@ -23,14 +23,14 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import replaced, with_loads
-from ....tir.index_grid import Unknown
+from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.quads import couple
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
 from .integer_sum import IntegerSum
 from .micro_kernel import MicroKernel
-from .runs.run_products import RunProducts
+from .runs.nhwc_pmaddwd import NhwcPmaddwd
 from .sum_builder import Axes, SumBuilder
 
 _SERIAL = 0
@@ -44,26 +44,26 @@ _LINES = 3072
 _MOST_TILES = 64
 
 
-class PairProducts(RunProducts):
-    """Build the kernel; `c` is the longest summed axis in pairs. Raises Unknown for other forms."""
+class NchwPmaddwd(NhwcPmaddwd):
+    """Build the kernel; `c` is the longest summed axis in pairs. Raises NoMatch for other forms."""
 
     anywhere = False
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         SumBuilder.__init__(self, form, machine, row)
         if self.axes[self.x] == 1:
-            raise Unknown("a single place: no line to widen")
+            raise NoMatch("a single place: no line to widen")
         self.width = next((width for width in _WIDTHS if self.axes[self.f] % width == 0), 0)
         if not self.width:
-            raise Unknown("the filters are not whole vectors")
+            raise NoMatch("the filters are not whole vectors")
         self.pack(Repack(self.number, self.filters, self.width))
         if self.padding is not None and not all(
             index.same_as(axis.var) for index, axis in zip(self.padding.body.indices, self.padding.iter_vars)
         ):
-            raise Unknown("the padding is not at its own axes")
+            raise NoMatch("the padding is not at its own axes")
         even = [var for var in self.pairable() if self.axes[var] % 2 == 0]
         if not even:
-            raise Unknown("no summed axis in pairs")
+            raise NoMatch("no summed axis in pairs")
         self.c = max(even, key=lambda var: self.axes[var])
         self.others = [self.c, *(var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c))]
         most = max(1, (machine.registers_of(_LANES) - _OPERANDS) * _LANES // self.width)
@@ -94,7 +94,7 @@ class PairProducts(RunProducts):
             even = -(-extent // -(-extent // rows))
             if self._bytes(even) <= _LINES:
                 return even
-        raise Unknown("a tile's lines are too long")
+        raise NoMatch("a tile's lines are too long")
 
     def _bytes(self, places: int) -> int:
         return 2 * prod(self.axes[var] for var in self.others) * self.span(places)

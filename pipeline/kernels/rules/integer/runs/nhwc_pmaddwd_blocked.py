@@ -22,14 +22,14 @@ from tvm.tirx import BufferStore, For, Stmt
 
 from .....support.divisors import divisors
 from .....targets import Machine
-from .....tir.index_grid import Unknown
+from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import int64, sequence
 from .....tir.operators.quads import couple
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
 from ..loops import in_vectors
 from ..micro_kernel import MicroKernel
-from .run_products import ALONE, RunProducts
+from .nhwc_pmaddwd import ALONE, NhwcPmaddwd
 
 _SERIAL = 0
 #: bytes of the lines of a tile, and of lines that a rule for whole runs may keep
@@ -38,26 +38,26 @@ _LINES, _WHOLE = 1536, 3072
 _LEAST, _FILLED = 16, 8
 
 
-class LongRuns(RunProducts):
-    """Build the kernel. Raises Unknown for other forms, and for runs that are short enough."""
+class NhwcPmaddwdBlocked(NhwcPmaddwd):
+    """Build the kernel. Raises NoMatch for other forms, and for runs that are short enough."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
         if 2 * self.high * self.run <= (ALONE if self.axes[self.x] == 1 else _WHOLE):
-            raise Unknown("lines hold the whole run")
+            raise NoMatch("lines hold the whole run")
 
     def _check_run(self) -> None:
         if self.padding is not None or self.tap is not None or self.c is None or self.run % 2:
-            raise Unknown("no run of the channels of a place in pairs")
+            raise NoMatch("no run of the channels of a place in pairs")
         if any(self.axes[var] > 1 for var in self.summed if not var.same_as(self.c)):
-            raise Unknown("the sum is over more than channels")
+            raise NoMatch("the sum is over more than channels")
 
     def _extents(self, places: int) -> list[int]:
         rows = min(places, self.high)
         most = ALONE if self.axes[self.x] == 1 else _LINES
         self.part = max(n for n in divisors(self.run // 2, self.run // 2) if 4 * rows * n <= most)
         if self.part < _LEAST:
-            raise Unknown("no parts of a fitting length")
+            raise NoMatch("no parts of a fitting length")
         return [rows, self.part]
 
     def _bytes(self, _places: int) -> int:

@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.rows import byte_runs
+from passfit.kernels.rules.integer.rows import neon_c16
 from passfit.targets import get_target
 
 from ....profiles import examples
@@ -20,7 +20,7 @@ MACHINES = [get_target(name).machine for name in ("rpi4", "beaglebone")]
 
 
 def scheduled(kernel, machine=MACHINES[0]):
-    return list(byte_runs(kernel, frozenset({1}), machine))
+    return list(neon_c16(kernel, frozenset({1}), machine))
 
 
 @settings(max_examples=examples(12))
@@ -57,7 +57,7 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
 def test_rows_at_a_time_are_exact(channels, width, stride, pad, machine):
     kernel = row_of(conv(channels, 16, (7, width), (3, 3), strides=(stride, stride), pads=(pad,) * 4, zero=-7))
     last = (7 + 2 * pad - 3) // stride
-    found = list(byte_runs(kernel, frozenset({2}), machine))
+    found = list(neon_c16(kernel, frozenset({2}), machine))
     assert_exact(kernel, found, rows=(0, 1, last), processors=PROCESSORS[:1])
 
 

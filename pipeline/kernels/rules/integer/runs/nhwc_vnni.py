@@ -19,20 +19,20 @@ from dataclasses import replace
 from tvm import tirx
 from tvm.ir import Expr, Var
 
-from .....tir.index_grid import Unknown
+from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import int64
 from .....tir.operators.quads import vector_of
 from ....weights.repack_sums import RepackSums
 from ..loops import load_neighbours
 from .byte_lines import ByteLines
-from .run_products import RunProducts
+from .nhwc_pmaddwd import NhwcPmaddwd
 
 #: bytes of the start of a sum
 START = 4
 
 
-class DotRuns(ByteLines, RunProducts):
-    """Build the kernel; `in_place` if data is read from memory. Raises Unknown for other forms."""
+class NhwcVnni(ByteLines, NhwcPmaddwd):
+    """Build the kernel; `in_place` if data is read from memory. Raises NoMatch for other forms."""
 
     #: least values of a run
     least = 4
@@ -42,9 +42,9 @@ class DotRuns(ByteLines, RunProducts):
         return self.row.values or self.dtype
 
     def _check_run(self) -> None:
-        """Read the zero point, and whether data is read in place. Raises Unknown for a run of few values."""
+        """Read the zero point, and whether data is read in place. Raises NoMatch for a run of few values."""
         if self.run < self.least:
-            raise Unknown("no run of fours")
+            raise NoMatch("no run of fours")
         self.read_bytes()
         contiguous = self.run == self.channels or not self.chosen
         self.in_place = self.padding is None and self.run % self.grouped == 0 and contiguous and not self.flipped

@@ -18,7 +18,7 @@ from tvm import te
 from passfit.codegen.objects import build_module
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Requantisation, Sum, Window, convolution, product
-from passfit.kernels.rules.integer.rows import quad_products
+from passfit.kernels.rules.integer.rows import neon_c2s4
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import get_target
 from passfit.tir.row_window import row_window
@@ -48,7 +48,7 @@ def matmul(m, k, n, zero=3, to="bytes"):
 
 
 def scheduled(kernel, machine=MACHINE):
-    return list(quad_products(kernel, frozenset({1}), machine))
+    return list(neon_c2s4(kernel, frozenset({1}), machine))
 
 
 def outputs(kernel, operands):
@@ -121,7 +121,7 @@ def test_workspace_is_registers_alone(kernel):
 def test_windows_of_rows_are_the_same(count):
     kernel = conv(7, 16, (8, 9), 3, 1, 1)
     window = row_window(kernel, 2, count)
-    (found,) = quad_products(window, frozenset({2}), MACHINE)
+    (found,) = neon_c2s4(window, frozenset({2}), MACHINE)
     random = np.random.default_rng(0)
     x, w = (random.integers(-128, 127, [int(each) for each in param.ty.shape], "int8") for param in kernel.params[:2])
     whole = outputs(kernel, [x, w])

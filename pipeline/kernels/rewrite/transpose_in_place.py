@@ -36,11 +36,11 @@ def turns_of(row_before: Program, program: Program, region: Region, step: Step) 
         if back or (each.reads == over.operands and each.writes == (step.reads[step.in_place[0].read],)):
             axis = region.stage_of(row_before, over.result).axis if back else over.growth.axis
             what = program.tensors[over.result if back else over.operands[0]]
-            found[each.kernel] = turn_rows(what.shape, axis, what.dtype, back)
+            found[each.kernel] = transpose_in_place(what.shape, axis, what.dtype, back)
     return found
 
 
-def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFunc:
+def transpose_in_place(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFunc:
     """Build the kernel that turns rows along `axis` in place, or turns them `back`.
 
     Its operand is at its result's bytes.
