@@ -7,35 +7,11 @@ no order gains by putting it off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from .best_first import SearchState
 from .step_graph import StepGraph, members
 
 #: states looked at, at most, per state the beam keeps
 EXPANSIONS = 10_000
-
-
-@dataclass(slots=True)
-class BeamState:
-    """Steps `done` (a bit set), the last `step`, the bytes alive now, and the peak.
-
-    `ready` are the steps that can run next, computed only for the states that are kept.
-    """
-
-    done: int
-    alive: int
-    peak: int
-    step: int
-    parent: BeamState | None
-    ready: int = 0
-
-    def order(self) -> tuple[int, ...]:
-        """Return the steps from the start to this state."""
-        steps, state = [], self
-        while state.parent is not None:
-            steps.append(state.step)
-            state = state.parent
-        return tuple(steps[::-1])
 
 
 def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int, ...] | None, bool]:
@@ -44,13 +20,12 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
     `width` states are kept at each step. If none had to be dropped, the order is the best there is; or, if it is None,
     no order is better than the incumbent. The search gives up after `EXPANSIONS * width` states.
     """
-    ready = sum(1 << step for step, needs in enumerate(graph.before) if not needs)
     # No order is below `least`, so counting it as reached loses nothing, and lets more steps run at once.
-    beam = [BeamState(0, graph.inputs, graph.least, -1, None, ready)]
+    beam = [SearchState(0, graph.ready, graph.inputs - graph.unread, graph.least)]
     left = EXPANSIONS * width
     complete = True
     for _ in graph.before:
-        best: dict[int, BeamState] = {}
+        best: dict[int, SearchState] = {}
         for state in beam:
             children = _children(graph, state, incumbent)
             left -= len(children)
@@ -65,32 +40,23 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
         if not beam or left < 0:
             return None, complete and not beam
         for state in beam:
-            state.ready = _ready(graph, state)
+            state.ready = graph.ready_after(state.ready, state.ran[0], state.done)
     return min(beam, key=lambda state: state.peak).order(), complete
 
 
-def _children(graph: StepGraph, state: BeamState, incumbent: int) -> list[BeamState]:
+def _children(graph: StepGraph, state: SearchState, incumbent: int) -> list[SearchState]:
     """Return the next states with a peak below `incumbent`; only one if its step is best run at once."""
     found = []
     for step in members(state.ready):
-        top = state.alive + graph.added(step, state.done)
-        alive = top - graph.freed(step, state.done)
+        added, growth = graph.price(step, state.done)
+        top = state.alive + added
         if top >= incumbent:
             continue
-        done = state.done | 1 << step
-        at_once = state.done and alive <= state.alive and top <= state.peak
-        child = BeamState(done, alive, max(state.peak, top), step, state)
-        if at_once:
+        # the ready steps are those of the parent until the beam keeps the child
+        child = SearchState(
+            state.done | 1 << step, state.ready, state.alive + growth, max(state.peak, top), state, (step,)
+        )
+        if state.done and growth <= 0 and top <= state.peak:
             return [child]
         found.append(child)
     return found
-
-
-def _ready(graph: StepGraph, state: BeamState) -> int:
-    """Return the steps ready after the last one of `state`, as a bit set."""
-    assert state.parent is not None
-    ready = state.parent.ready ^ 1 << state.step
-    for later in graph.after[state.step]:
-        if not graph.before[later] & ~state.done:
-            ready |= 1 << later
-    return ready

@@ -25,7 +25,7 @@ from .step_graph import StepGraph, members
 class SearchState:
     """Steps `done` and steps `ready` to run next, as bit sets; the bytes alive now, and the peak.
 
-    `ran` are the steps that led here from `parent`.
+    `ran` are the steps that led here from `parent`. A beam computes `ready` only for the states it keeps.
     """
 
     done: int
@@ -86,20 +86,10 @@ def best_first(graph: StepGraph, order: Sequence[int], work: int) -> tuple[tuple
 
 
 class _Search:
-    """State shared by the searches of all segments: prices of moves, and the work left."""
+    """State shared by the searches of all segments: the work left."""
 
     def __init__(self, graph: StepGraph, work: int):
         self.graph, self.work = graph, work
-        # For each step and buffer it touches: size, other users (bit set), may be its first use, may be its last.
-        self.touched = [
-            [
-                (graph.sizes[b], graph.touched_by[b] & ~(1 << step), b in graph.born[step], b not in graph.kept)
-                for b in touches
-            ]
-            for step, touches in enumerate(graph.touches)
-        ]
-        # The steps whose price may change when a step runs.
-        self.sharers = [_union(others for _, others, _, _ in touched) for touched in self.touched]
 
     def segments(self, order: Sequence[int]) -> list[Segment]:
         """Split `order` at the cut points."""
@@ -193,28 +183,15 @@ class _Search:
     def run(self, state: SearchState, goal: int, step: int, growth: int) -> int:
         """Run a step; return the ready steps whose price may have changed."""
         state.done |= 1 << step
-        state.ready ^= 1 << step
+        state.ready = self.graph.ready_after(state.ready, step, state.done, goal)
         state.alive += growth
         state.ran += (step,)
-        for later in self.graph.after[step]:
-            if goal >> later & 1 and not self.graph.before[later] & ~state.done:
-                state.ready |= 1 << later
-        return state.ready & self.sharers[step]
+        return state.ready & self.graph.sharers[step]
 
     def price(self, step: int, done: int) -> tuple[int, int]:
-        """Return the allocation of `step` after the steps `done`, and its growth, in bytes.
-
-        Inputs that nobody reads are alive at the first step, whichever it is: part of its allocation, and given back.
-        """
+        """Return `StepGraph.price`, one move of the work."""
         self.work -= 1
-        added = freed = 0
-        left = ~done
-        for size, others, first, last in self.touched[step]:
-            if first and not others & done:
-                added += size
-            if last and not others & left:
-                freed += size
-        return (added if done else added + self.graph.unread), added - freed
+        return self.graph.price(step, done)
 
 
 def _union(sets: Iterable[int]) -> int:

@@ -13,7 +13,7 @@ from ...program import Program
 from ..liveness import ALIGNMENT
 from .beam import beam_search
 from .best_first import best_first
-from .step_graph import StepGraph, check_order, step_graph
+from .step_graph import StepGraph, check_order, members, step_graph
 
 #: names of the orders that need no search
 CHEAP_ORDERS = ("given", "depth-first", "on-demand", "greedy")
@@ -132,36 +132,18 @@ def greedy(graph: StepGraph) -> tuple[int, ...]:
     A step's price changes only when a step runs that shares a buffer with it. So prices are kept in a heap, and
     outdated ones stay until they come up.
     """
-    waiting = [needs.bit_count() for needs in graph.before]
-    sharers: list[list[int]] = [[] for _ in graph.sizes]
-    for step, touched in enumerate(graph.touches):
-        for buffer in touched:
-            sharers[buffer].append(step)
-    ready = {step for step, count in enumerate(waiting) if count == 0}
-    heap = [(*_price(graph, step, 0), step) for step in ready]
+    ready, done, order = graph.ready, 0, list[int]()
+    heap = [(*graph.price(step, 0)[::-1], step) for step in members(ready)]
     heapq.heapify(heap)
-    done, order = 0, []
     while heap:
         growth, added, step = heapq.heappop(heap)
-        if step not in ready or (growth, added) != _price(graph, step, done):
+        if not ready >> step & 1 or (added, growth) != graph.price(step, done):
             continue
         order.append(step)
-        ready.remove(step)
         done |= 1 << step
-        changed = {sharer for buffer in graph.touches[step] for sharer in sharers[buffer]} & ready
-        for later in graph.after[step]:
-            waiting[later] -= 1
-            if waiting[later] == 0:
-                ready.add(later)
-                changed.add(later)
-        if len(order) == 1 and graph.unread:
-            changed |= ready  # The first step alone gets rid of the inputs nobody reads.
-        for other in changed:
-            heapq.heappush(heap, (*_price(graph, other, done), other))
+        before, ready = ready, graph.ready_after(ready, step, done)
+        # The first step alone gets rid of the inputs nobody reads.
+        changed = ready if len(order) == 1 and graph.unread else ready & (graph.sharers[step] | ~before)
+        for other in members(changed):
+            heapq.heappush(heap, (*graph.price(other, done)[::-1], other))
     return tuple(order)
-
-
-def _price(graph: StepGraph, step: int, done: int) -> tuple[int, int]:
-    """Return the growth after `step`, and its allocation, in bytes, given finished steps `done`."""
-    added = graph.added(step, done)
-    return added - graph.freed(step, done), added

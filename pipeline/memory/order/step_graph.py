@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
 
 from ...errors import PlanError
 from ...program import Program
@@ -36,15 +38,48 @@ class StepGraph:
     unread: int
     least: int
 
-    def added(self, step: int, done: int) -> int:
-        """Return the bytes `step` allocates after the steps `done`."""
-        return sum(self.sizes[p] for p in self.born[step] if not self.touched_by[p] & done)
+    @property
+    def ready(self) -> int:
+        """Return the steps that can run first, as a bit set."""
+        return sum(1 << step for step, needs in enumerate(self.before) if not needs)
 
-    def freed(self, step: int, done: int) -> int:
-        """Return the bytes that die once `step` has run after the steps `done`."""
-        left = ~(done | 1 << step)
-        dead = sum(self.sizes[p] for p in self.touches[step] if not self.touched_by[p] & left and p not in self.kept)
-        return dead if done else dead + self.unread
+    def ready_after(self, ready: int, step: int, done: int, goal: int = -1) -> int:
+        """Return the steps of `goal` that can run once `step`, one of `ready` and the last of `done`, has run."""
+        ready ^= 1 << step
+        for later in self.after[step]:
+            if goal >> later & 1 and not self.before[later] & ~done:
+                ready |= 1 << later
+        return ready
+
+    @cached_property
+    def uses(self) -> list[list[tuple[int, int, bool, bool]]]:
+        """List by step and part it touches: size, other users (bit set), may be its first use, may be its last."""
+        return [
+            [
+                (self.sizes[p], self.touched_by[p] & ~(1 << step), p in self.born[step], p not in self.kept)
+                for p in touches
+            ]
+            for step, touches in enumerate(self.touches)
+        ]
+
+    @cached_property
+    def sharers(self) -> list[int]:
+        """List by step the steps whose price may change when it runs, as bit sets."""
+        return [reduce(or_, (others for _, others, _, _ in uses), 0) for uses in self.uses]
+
+    def price(self, step: int, done: int) -> tuple[int, int]:
+        """Return the allocation of `step` after the steps `done`, and its growth, in bytes.
+
+        Inputs that nobody reads are alive at the first step, whichever it is: part of its allocation, and given back.
+        """
+        added = freed = 0
+        left = ~done
+        for size, others, first, last in self.uses[step]:
+            if first and not others & done:
+                added += size
+            if last and not others & left:
+                freed += size
+        return (added if done else added + self.unread), added - freed
 
     def alive(self, order: Sequence[int]) -> list[int]:
         """Sum the bytes alive at each step of an order; one entry without steps.
