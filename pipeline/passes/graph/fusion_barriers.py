@@ -15,6 +15,7 @@ from tvm.tirx import PrimFunc
 
 from ...errors import SequenceError
 from .rules.dataflow import bindings_of
+from .rules.replace_values import replace_values
 
 #: TVM's OpPatternKind of kernels that are never fused
 OPAQUE = 8
@@ -63,28 +64,16 @@ def is_kernel_call(call: relax.Expr) -> bool:
 
 def _rename(module: IRModule, suffix: Callable[[int], str | None], *, opaque: bool) -> IRModule:
     """Redirect each call with a suffix to a copy of its kernel of that name."""
-    mutator = _Renamer(module, suffix, opaque)
-    main = module.get_global_var("main")
-    mutator.builder_.update_func(main, mutator.visit_expr(module["main"]))
-    return mutator.builder_.get()
-
-
-@relax.expr_functor.mutator
-class _Renamer(relax.PyExprMutator):
-    def __init__(self, module: IRModule, suffix: Callable[[int], str | None], opaque: bool):
-        super().__init__(module)
-        self.module, self.suffix, self.opaque, self.number = module, suffix, opaque, 0
-
-    def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if not is_kernel_call(call):
-            return call
-        number, self.number = self.number, self.number + 1
-        suffix = self.suffix(number)
-        if suffix is None:
-            return call
+    builder, replaced = relax.BlockBuilder(module), {}
+    called = ((var, call) for var, call in _calls(module["main"]) if is_kernel_call(call))
+    for number, (var, call) in enumerate(called):
+        name = suffix(number)
+        if name is None:
+            continue
         callee = call.args[0]
         # without an attribute of its own, a copy would be merged with its original
-        mark = {"op_pattern": OPAQUE} if self.opaque else {"passfit.call": number}
-        kernel = self.module[callee].with_attrs(mark)
-        copy = self.builder_.add_func(kernel.without_attr("global_symbol"), f"{callee.name_hint}{suffix}")
-        return relax.Call(call.op, [copy, *call.args[1:]], call.attrs, call.ty_args)
+        mark = {"op_pattern": OPAQUE} if opaque else {"passfit.call": number}
+        kernel = module[callee].with_attrs(mark)
+        copy = builder.add_func(kernel.without_attr("global_symbol"), f"{callee.name_hint}{name}")
+        replaced[var] = relax.Call(call.op, [copy, *call.args[1:]], call.attrs, call.ty_args)
+    return replace_values(builder.get(), replaced)

@@ -16,6 +16,7 @@ from ....tir.in_place.analysis import analyse_sharing
 from ....tir.mapping_types import accesses_of
 from ..bound_groups import group_function, is_plain_call
 from ..rules.dataflow import bindings_of
+from ..rules.replace_values import replace_values
 from .group_cost import KernelCalls
 from .plan_account import group_of
 from .value_sets import Values
@@ -59,32 +60,15 @@ def read_calls(module: IRModule) -> CalledKernels | None:
 
 def write_groups(module: IRModule, called: CalledKernels, exist: frozenset[int]) -> IRModule:
     """Group the calls of each existing value into a function, for FuseTIR; drop calls of values that do not exist."""
-    numbers = {binding.var: number for number, binding in called.bindings.items()}
-    builder = relax.BlockBuilder(module)
-
-    def rewritten(block: relax.BindingBlock) -> relax.BindingBlock:
-        bindings = []
-        for binding in block.bindings:
-            number = numbers.get(binding.var)
-            if number is None or number in exist:
-                bindings.append(binding if number is None else grouped(number))
-        return type(block)(bindings)
-
-    def grouped(number: int) -> relax.VarBinding:
-        binding = called.bindings[number]
-        members = sorted(group_of(called.values, exist, number))
-        if len(members) == 1:
-            return binding
-        function, operands = group_function([called.bindings[each] for each in members])
-        names = [called.bindings[each].value.args[0].name_hint for each in members]
-        callee = builder.add_func(function, "_".join(["fused", *names])[:_LONGEST_NAME])
-        return relax.VarBinding(binding.var, relax.Call(callee, operands, None, [binding.var.ty]))
-
-    main = module["main"]
-    body = relax.SeqExpr([rewritten(block) for block in main.body.blocks], main.body.body)
-    function = relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs)
-    builder.update_func(module.get_global_var("main"), function)
-    return builder.get()
+    builder, replaced = relax.BlockBuilder(module), {}
+    for number, binding in called.bindings.items():
+        members = sorted(group_of(called.values, exist, number)) if number in exist else []
+        if len(members) > 1:
+            function, operands = group_function([called.bindings[each] for each in members])
+            names = [called.bindings[each].value.args[0].name_hint for each in members]
+            callee = builder.add_func(function, "_".join(["fused", *names])[:_LONGEST_NAME])
+            replaced[binding.var] = relax.Call(callee, operands, None, [binding.var.ty])
+    return replace_values(builder.get(), replaced)
 
 
 class _Reader:

@@ -26,6 +26,7 @@ from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ..bound_groups import group_function, is_plain_call
 from ..rules.dataflow import bindings_of
+from ..rules.replace_values import replace_values
 
 #: TVM's OpPatternKind of reductions that take what follows them into their kernel
 OUT_FUSIBLE = 4
@@ -38,12 +39,22 @@ def inline_dequantisation(module: IRModule) -> IRModule:
     if not repeated:
         return module
     patterns = relax.transform.AnnotateTIROpPattern()(module)
-    mutator = _Inliner(module, repeated)
-    main = module.get_global_var("main")
-    mutator.builder_.update_func(main, mutator.visit_expr(module["main"]))
-    fused = relax.transform.FuseTIR()(relax.transform.DeadCodeElimination()(mutator.builder_.get()))
+    builder = relax.BlockBuilder(module)
+    made: dict[str, GlobalVar] = {}
+    replaced: dict[Var, relax.Expr] = {}
+    for binding in bindings_of(module["main"]):
+        if binding.var in repeated or not is_plain_call(binding) or not _reads_as_made(module, repeated, binding):
+            continue
+        needed = _bindings_for(repeated, binding)
+        if needed:
+            function, operands = group_function([*needed, binding])
+            names = [str(each.value.args[0].name_hint) for each in (*needed, binding)]
+            callee = builder.add_func(function, "_".join(dict.fromkeys(["fused", *names])))
+            made[str(callee.name_hint)] = binding.value.args[0]
+            replaced[binding.var] = relax.Call(callee, operands)
+    fused = relax.transform.FuseTIR()(relax.transform.DeadCodeElimination()(replace_values(builder.get(), replaced)))
     for var, function in list(fused.functions.items()):
-        reader = mutator.made.get(str(var.name_hint))
+        reader = made.get(str(var.name_hint))
         if reader is not None and isinstance(function, PrimFunc):
             fused.update_func(var, _inline_first(function, patterns[reader]))
     return fused
@@ -116,45 +127,22 @@ def _inline_first(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
     return kernel.with_attr("op_pattern", pattern) if pattern == OUT_FUSIBLE else kernel
 
 
-@relax.expr_functor.mutator
-class _Inliner(relax.PyExprMutator):
-    """Replace calls of readers by functions of them and their operands."""
+def _reads_as_made(module: IRModule, repeated: Mapping[Var, relax.VarBinding], reader: relax.VarBinding) -> bool:
+    """Return whether a reader declares its operands as their makers do: not so kernels written as loops, of any offset."""
+    callee, operands = reader.value.args[:2]
+    return all(
+        tvm_ffi.structural_equal(module[repeated[each].value.args[0]].params[-1].ty, buffer.ty)
+        for each, buffer in zip(operands.fields, module[callee].params)
+        if each in repeated
+    )
 
-    def __init__(self, module: IRModule, repeated: Mapping[Var, relax.VarBinding]):
-        super().__init__(module)
-        self.module, self.repeated = module, repeated
-        self.made: dict[str, GlobalVar] = {}
 
-    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        if binding.var in self.repeated or not is_plain_call(binding) or not self._reads_as_made(binding):
-            super().visit_var_binding_(binding)
-            return
-        needed = self._bindings_for(binding)
-        if not needed:
-            super().visit_var_binding_(binding)
-            return
-        function, operands = group_function([*needed, binding])
-        names = [str(each.value.args[0].name_hint) for each in (*needed, binding)]
-        callee = self.builder_.add_func(function, "_".join(dict.fromkeys(["fused", *names])))
-        self.made[str(callee.name_hint)] = binding.value.args[0]
-        call = relax.Call(callee, [self.visit_expr(each) for each in operands])
-        self.builder_.emit_normalized(relax.VarBinding(binding.var, self.builder_.normalize(call)))
-
-    def _reads_as_made(self, reader: relax.VarBinding) -> bool:
-        """Return whether a reader declares its operands as their makers do: not so kernels written as loops, of any offset."""
-        callee, operands = reader.value.args[:2]
-        return all(
-            tvm_ffi.structural_equal(self.module[self.repeated[each].value.args[0]].params[-1].ty, buffer.ty)
-            for each, buffer in zip(operands.fields, self.module[callee].params)
-            if each in self.repeated
-        )
-
-    def _bindings_for(self, reader: relax.VarBinding) -> list[relax.VarBinding]:
-        """Return the repeated bindings that a reader needs, in order."""
-        wanted, left = set(), [each for each in reader.value.args[1].fields]
-        while left:
-            each = left.pop()
-            if each in self.repeated and each not in wanted:
-                wanted.add(each)
-                left.extend(self.repeated[each].value.args[1].fields)
-        return [binding for var, binding in self.repeated.items() if var in wanted]
+def _bindings_for(repeated: Mapping[Var, relax.VarBinding], reader: relax.VarBinding) -> list[relax.VarBinding]:
+    """Return the repeated bindings that a reader needs, in order."""
+    wanted, left = set(), [each for each in reader.value.args[1].fields]
+    while left:
+        each = left.pop()
+        if each in repeated and each not in wanted:
+            wanted.add(each)
+            left.extend(repeated[each].value.args[1].fields)
+    return [binding for var, binding in repeated.items() if var in wanted]
