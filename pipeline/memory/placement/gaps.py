@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..liveness import Lifetime
-from .greedy import Box, Placement, lowest_free, neighbours, orders, promote
+from .greedy import Box, Placement, neighbours, orders, place_lowest, promoted
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,10 @@ def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds
         [(other, *limits) for other in near[one] for limits in _apart(shape, shapes[other])]
         for one, shape in enumerate(shapes)
     ]
-    for order in orders(boxes, near):
-        for _ in range(rounds):
-            if best.height <= bound:
-                return best
-            found = _place(boxes, apart, order)
-            if found.height < best.height:
-                best = found
-            order = promote(order, boxes, found)
+    for found in promoted(orders(boxes, near), boxes, partial(place_lowest, boxes, apart), rounds, bound):
+        best = min(best, found, key=lambda each: each.height)
+        if best.height <= bound:
+            break
     return best
 
 
@@ -68,12 +65,3 @@ def _apart(shape: Shape, other: Shape) -> Iterator[tuple[int, int]]:
         for two in other:
             if one.overlaps(two):
                 yield two.lower - one.upper, two.upper - one.lower
-
-
-def _place(boxes: Sequence[Box], apart: Sequence[Sequence[tuple[int, int, int]]], order: Sequence[int]) -> Placement:
-    offsets = [-1] * len(boxes)
-    for box in order:
-        offsets[box] = lowest_free(
-            (offsets[n] + low, offsets[n] + high) for n, low, high in apart[box] if offsets[n] >= 0
-        )
-    return Placement(tuple(offsets), max(low + box.size for low, box in zip(offsets, boxes, strict=True)))

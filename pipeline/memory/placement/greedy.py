@@ -11,7 +11,7 @@ No single order wins on every network, so the planner takes the best of several.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..liveness import Lifetime, sum_alive
@@ -149,3 +149,39 @@ def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) ->
     tops = [placement.offsets[b] + boxes[b].size for b in order]
     blamed = [b for b, top in zip(order, tops, strict=True) if top == placement.height]
     return blamed + [b for b, top in zip(order, tops, strict=True) if top < placement.height]
+
+
+def place_lowest(
+    boxes: Sequence[Box],
+    apart: Sequence[Sequence[tuple[int, int, int]]],
+    order: Sequence[int],
+    walls: Sequence[int] = (),
+) -> Placement:
+    """Place the boxes in `order`, each at its lowest possible offset, across none of the `walls`.
+
+    `apart` lists, for each box, other boxes, each with the open interval of forbidden offset differences.
+    """
+    offsets = [-1] * len(boxes)
+    for box in order:
+        walled = [(wall - boxes[box].size, wall) for wall in walls]
+        taken = [(offsets[n] + low, offsets[n] + high) for n, low, high in apart[box] if offsets[n] >= 0]
+        offsets[box] = lowest_free([*walled, *taken])
+    return Placement(tuple(offsets), max((low + box.size for low, box in zip(offsets, boxes, strict=True)), default=0))
+
+
+def promoted(
+    orders: Iterable[Sequence[int]],
+    boxes: Sequence[Box],
+    place: Callable[[Sequence[int]], Placement | None],
+    rounds: int,
+    enough: int,
+) -> Iterator[Placement]:
+    """Yield placements in each order: `rounds` of them, each with the boxes at the last top first, until one is `enough`."""
+    for order in orders:
+        for _ in range(rounds):
+            placement = place(order)
+            assert placement is not None
+            yield placement
+            if placement.height <= enough:
+                break
+            order = promote(order, boxes, placement)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ...program import Program
 from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
 from .canonical import lower_placement
 from .gaps import BufferPart, Shape, place_with_gaps
-from .greedy import Box, Placement, loads, neighbours, orders, place, promote
+from .greedy import Box, Placement, loads, neighbours, orders, place, promote, promoted
 from .skyline import skyline_placement
 
 #: promotions of the boxes at the top before the searches begin
@@ -114,7 +115,8 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
                 if best.height == least:
                     return best
     assert best is not None
-    best = _promote_last(boxes, near, winner, best, least)
+    again = promoted([promote(winner, boxes, best)], boxes, partial(place, boxes, near), PROMOTIONS, least)
+    best = min([best, *again], key=lambda each: each.height)
     if best.height > least:
         best = skyline_placement(boxes, best, least, work // 2)
     return best if best.height == least else lower_placement(boxes, best, least, work // 2)
@@ -138,23 +140,6 @@ def _workspaces(program: Program) -> frozenset[int]:
     return frozenset(
         program.buffers_of(tuple(tensor for step in program.steps for tensor in step.writes[len(step.results) :]))
     )
-
-
-def _promote_last(
-    boxes: Sequence[Box], near: Sequence[Sequence[int]], order: list[int], best: Placement, least: int
-) -> Placement:
-    """Place repeatedly, each time with the boxes at the last top first."""
-    placement = best
-    for _ in range(PROMOTIONS):
-        if best.height == least:
-            break
-        order = promote(order, boxes, placement)
-        again = place(boxes, near, order)
-        assert again is not None
-        placement = again
-        if placement.height < best.height:
-            best = placement
-    return best
 
 
 def _most_alive(shapes: Sequence[Shape]) -> int:

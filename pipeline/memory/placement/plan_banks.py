@@ -18,13 +18,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 from ...program import Program
 from ...targets import Target
 from ...targets.memory import select_kind
 from ..liveness import BufferParts, aligned
-from .greedy import Box, Placement, lowest_free, neighbours, orders, promote
+from .greedy import Box, Placement, neighbours, orders, place_lowest, promoted
 from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
 from .traffic import traffic
 
@@ -174,22 +175,9 @@ def _fill_banks(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int],
     near = neighbours(boxes)
     density = [nbytes / (box.size * box.length) for nbytes, box in zip(busy, boxes, strict=True)]
     busiest = sorted(range(len(boxes)), key=lambda box: (-density[box], -boxes[box].size, box))
-    for order in (busiest, *orders(boxes, near)):
-        for _ in range(PROMOTIONS):
-            yield (placement := _fill(boxes, near, order, walls))
-            if placement.height <= walls[-1] + room:
-                break
-            order = promote(order, boxes, placement)
-
-
-def _fill(boxes: Sequence[Box], near: Sequence[Sequence[int]], order: Sequence[int], walls: Sequence[int]) -> Placement:
-    """Place the boxes in `order`, each in the lowest gap that no wall crosses."""
-    offsets = [-1] * len(boxes)
-    for box in order:
-        size, others = boxes[box].size, [each for each in near[box] if offsets[each] >= 0]
-        walled = [(wall - size, wall) for wall in walls]
-        offsets[box] = lowest_free([*walled, *((offsets[n] - size, offsets[n] + boxes[n].size) for n in others)])
-    return Placement(tuple(offsets), max((low + box.size for low, box in zip(offsets, boxes, strict=True)), default=0))
+    apart = [[(each, -box.size, boxes[each].size) for each in others] for box, others in zip(boxes, near, strict=True)]
+    place = partial(place_lowest, boxes, apart, walls=walls)
+    yield from promoted((busiest, *orders(boxes, near)), boxes, place, PROMOTIONS, walls[-1] + room)
 
 
 def _plan_each_bank(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tvm import relax
 from tvm.ir import GenericConst
 
+from ..rules.dataflow import axes_of
 from ..rules.operators import RESHAPES
 from .slice_propagation import NotSliceable, shape_of
 
@@ -80,12 +81,7 @@ class LateProjection:
     def _late_keys(self, queries: relax.Expr, columns: relax.Expr) -> relax.Expr:
         flipped = self._call(columns, "relax.permute_dims")
         rank = len(shape_of(columns))
-        axes = (
-            [int(each) % rank for each in flipped.attrs.axes]
-            if flipped.attrs.axes is not None
-            else list(range(rank))[::-1]
-        )
-        if axes != [*range(rank - 2), rank - 1, rank - 2]:
+        if axes_of(flipped) != (*range(rank - 2), rank - 1, rank - 2):
             raise NotSliceable("keys in another order")
         data, weight, _ = self._projection(flipped.args[0])
         turned = relax.const(weight.value.numpy().T.copy(), str(weight.value.dtype))

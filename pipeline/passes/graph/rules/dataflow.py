@@ -147,11 +147,7 @@ class Dataflow:
 
     def axes(self, call: relax.Call) -> tuple[int, ...]:
         """Return the axes of a transpose or reduction, counted from 0; the default if it names none."""
-        rank = len(call.args[0].ty.shape)
-        axes = getattr(call.attrs, "axes" if self.operator(call) == "relax.permute_dims" else "axis")
-        if axes is None:
-            return tuple(range(rank))[:: -1 if self.operator(call) == "relax.permute_dims" else 1]
-        return tuple(int(axis) % rank for axis in (axes if hasattr(axes, "__len__") else [axes]))
+        return axes_of(call)
 
     def tensors(self, call: relax.Call) -> tuple[relax.Expr, ...]:
         """Return the operands of a call that are tensors; numbers, shapes and tuples are none."""
@@ -311,6 +307,15 @@ def _array_of(constant: GenericConst) -> np.ndarray | None:
         return array_of(constant.value)
     except (TypeError, RuntimeError, ValueError):
         return None
+
+
+def axes_of(call: relax.Call) -> tuple[int, ...]:
+    """Return the axes of a transpose or reduction, counted from 0; the default if it names none."""
+    rank, transposes = len(call.args[0].ty.shape), operator_of(call) == "relax.permute_dims"
+    axes = call.attrs.axes if transposes else call.attrs.axis
+    if axes is None:
+        return tuple(range(rank))[:: -1 if transposes else 1]
+    return tuple(int(axis) % rank for axis in (axes if hasattr(axes, "__len__") else [axes]))
 
 
 def operator_of(call: relax.Call) -> str:

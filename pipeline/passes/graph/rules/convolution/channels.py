@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from ..dataflow import MOVES, Dataflow, dtype_of, operator_of, shape_of
+from ..dataflow import MOVES, Dataflow, axes_of, dtype_of, operator_of, shape_of
 from ..operators import AVERAGE_POOLS, MAX_POOLS, RESHAPES
 from .constants import FLOATS, constant_of, constant_value
 from .padding import windows_meet_data
@@ -146,11 +146,10 @@ def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels
     if name in RESHAPES:
         return _map_axis(channels.axis, channels.values, *((target, source) if backward else (source, target)))
     if name == "relax.permute_dims":
-        axes = [int(axis) for axis in attrs.axes] if attrs.axes is not None else list(reversed(range(len(source))))
-        axes = [axis % len(source) for axis in axes]
+        axes = axes_of(call)
         return Channels(axes[channels.axis] if backward else axes.index(channels.axis), channels.values)
     if name in _REDUCTIONS:
-        reduced = range(len(source)) if attrs.axis is None else [int(axis) % len(source) for axis in attrs.axis]
+        reduced = axes_of(call)
         if attrs.keepdims:
             return None if channels.axis in reduced else channels
         kept = [axis for axis in range(len(source)) if axis not in reduced]
