@@ -36,11 +36,12 @@ class DistributeLoops(ModulePass):
 
     def apply(self, module: IRModule) -> IRModule:
         from tvm import relax
-        from tvm.ir import GlobalVar, IRModule
+        from tvm.ir import IRModule
         from tvm.tirx import PrimFunc
 
         from ...frontend.relax.loop_kernel import ITERATIONS
         from ...kernels.rewrite.distribute_loop import distribute_loop
+        from .fusion_barriers import is_kernel_call
         from .rules.dataflow import bindings_of
         from .rules.replace_values import replace_values
 
@@ -60,11 +61,7 @@ class DistributeLoops(ModulePass):
         replaced = {
             binding.var: _call(binding.value, callees[binding.value.args[0]], made[binding.value.args[0]].shapes)
             for binding in bindings_of(module["main"])
-            if isinstance(binding, relax.VarBinding)
-            and isinstance(binding.value, relax.Call)
-            and binding.value.args
-            and isinstance(binding.value.args[0], GlobalVar)
-            and binding.value.args[0] in made
+            if is_kernel_call(binding.value) and binding.value.args[0] in made
         }
         return replace_values(builder.get(), replaced)
 

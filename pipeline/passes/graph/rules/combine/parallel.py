@@ -11,7 +11,7 @@ from tvm import relax
 from ..convolution.constants import constant_value
 from ..convolution.geometry import Geometry
 from ..convolution.linear import Linear
-from ..convolution.per_channel import BINARY, along, constant_term, replace_operand
+from ..convolution.per_channel import BINARY, along, constant_term
 from ..dataflow import Dataflow, shape_of, static_shape
 from ..operators import UNARY
 
@@ -75,14 +75,16 @@ def _join(
     if name in UNARY:
         alike = all(tvm_ffi.structural_equal(call.attrs, first.attrs) for call in calls[1:])
         bounds = all(tvm_ffi.structural_equal(list(call.args[1:]), list(first.args[1:])) for call in calls[1:])
-        return replace_operand(first, combined, 0) if alike and bounds else None
+        return graph.like(first, [combined]) if alike and bounds else None
     if name not in BINARY:
         return None
     terms = [term for call in calls if (term := constant_term(call, graph)) is not None]
     if len(terms) < len(calls) or len({term[0] for term in terms}) > 1:
         return None
     constant = _concat_constants([term[1] for term in terms], extents, axis, len(shape_of(first) or ()))
-    return None if constant is None else replace_operand(first, combined, 1 - terms[0][0], constant)
+    if constant is None:
+        return None
+    return graph.like(first, [combined, graph.const(constant)][:: 1 if terms[0][0] else -1])
 
 
 def _concat_constants(

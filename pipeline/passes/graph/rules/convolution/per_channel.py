@@ -24,17 +24,6 @@ def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] |
     return None
 
 
-def replace_operand(
-    call: relax.Call, operand: relax.Expr, place: int, constant: np.ndarray | None = None
-) -> relax.Call:
-    """Return the call on another operand at `place`, with another constant next to it."""
-    arguments = list(call.args)
-    arguments[place] = operand
-    if constant is not None:
-        arguments[1 - place] = relax.const(constant, str(constant.dtype))
-    return relax.Call(call.op, arguments, call.attrs, call.ty_args)
-
-
 def along(constant: np.ndarray, axis: int, rank: int) -> int | None:
     """Return the constant's own axis for `axis` of a value of `rank`; None if it broadcasts along it."""
     own = axis - rank + constant.ndim
@@ -47,10 +36,10 @@ def restrict_channels(
     """Return a call of the channels `start` to `stop`, given its operand's part; None if it mixes channels."""
     name = graph.operator(call)
     if name in UNARY:
-        return replace_operand(call, part, 0)
+        return graph.like(call, [part])
     if name in PLANEWISE:
         layout = str(call.attrs.layout)
-        return replace_operand(call, part, 0) if layout.isalpha() and layout[axis] == "C" else None
+        return graph.like(call, [part]) if layout.isalpha() and layout[axis] == "C" else None
     term = constant_term(call, graph) if name in BINARY else None
     if term is None:
         return None
@@ -58,4 +47,4 @@ def restrict_channels(
     own = along(constant, axis, len(shape_of(call) or ()))
     if own is not None:
         constant = np.ascontiguousarray(np.take(constant, range(start, stop), own))
-    return replace_operand(call, part, 1 - place, constant)
+    return graph.like(call, [part, graph.const(constant)][:: 1 if place else -1])

@@ -34,14 +34,17 @@ class ShareConstants(Rule):
     summary = "hold equal constants once, and those of repeated values small"
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
+        import tvm_ffi
+        from tvm.ir import GenericConst
+
         found = dict(super().replacements(graph))
         if found:
             return found
         shared = {each: one for each, one in equal_constants(graph).items() if graph.shape(each)}
-        if shared:
-            for var, call in graph.calls():
-                if any(each in shared for each in _operands(call, graph)):
-                    found[var] = graph.with_arguments(call, [_replace(each, shared, graph) for each in call.args])
+        for var, call in graph.calls() if shared else ():
+            new = tvm_ffi.structural_map(call, (GenericConst, lambda each: shared.get(each, each)))
+            if not new.same_as(call):
+                found[var] = new
         return found
 
     def rewrite(self, call: Call, graph: Dataflow) -> Expr | None:
@@ -100,19 +103,3 @@ def equal_constants(graph: Dataflow) -> dict[Expr, Expr]:
             if not one.same_as(each):
                 shared[each] = one
     return shared
-
-
-def _operands(call: Call, graph: Dataflow) -> list[Expr]:
-    return [one for each in call.args for one in (graph.fields(each) or (each,))]
-
-
-def _replace(expr: Expr, shared: Mapping[Expr, Expr], graph: Dataflow) -> Expr:
-    """Return an operand, or a tuple of operands, with shared constants."""
-    if expr in shared:
-        return shared[expr]
-    fields = graph.fields(expr)
-    if not any(each in shared for each in fields):
-        return expr
-    from tvm import relax
-
-    return relax.Tuple([shared.get(each, each) for each in fields])
