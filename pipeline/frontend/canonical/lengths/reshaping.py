@@ -127,10 +127,7 @@ def _cut(reader: Reader, axis: int, size: int, start: object, end: object, step:
         if end.scale < 1 or (extent is not None and (end.length, end.is_length) != (length, True)):
             reader.refuse("its end is not that of its rows")
         if extent is None:
-            length = reader.graph.length_of(reader.build, end)
-            if end.largest > size:
-                length = reader.graph.length(reader.build, "min", length, size)
-            bound = min(end.largest, size)
+            length, bound = reader.graph.rows_before(reader.build, end, size)
     else:
         last = int(str(end))
         if last < 0:

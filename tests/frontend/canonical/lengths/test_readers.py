@@ -50,6 +50,13 @@ def padded(b: NodeBuilder, v: str, total: int) -> str:
     return b.node("Pad", v, listed(b, 0, 0, rest, 0))
 
 
+def cut_by(b: NodeBuilder, v: str, offset: int, scale: int = 1) -> str:
+    """Return the rows of others in front of an end that may count from the back."""
+    scaled = b.node("Mul", size(b, v), b.constant(np.array(scale)))
+    end = b.node("Add", scaled, b.constant(np.array(offset)))
+    return b.node("Slice", b.weight(6, 2), ints(b, 0), listed(b, end), ints(b, 0))
+
+
 def classes(b: NodeBuilder, v: str) -> str:
     """Return the second column, repeated along an axis, by sizes of the rows."""
     column = b.node("Gather", v, b.constant(np.array(1)), axis=1)
@@ -78,6 +85,9 @@ WORKS: dict[str, Build] = {
     "columns": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 1)),
     "first rows": lambda b, v: b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0)),
     "without the first": lambda b, v: b.node("Slice", v, ints(b, 2), ints(b, 1 << 62), ints(b, 0)),
+    "fewer of others": lambda b, v: cut_by(b, v, -3),
+    "fewer of many others": lambda b, v: cut_by(b, v, -9),
+    "fewer of twice as many": lambda b, v: cut_by(b, v, -5, 2),
     "some rows": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 0)),
     "in another order": lambda b, v: b.node("Concat", b.node("Neg", v), v, axis=1),
     "behind others": lambda b, v: b.node("Concat", b.weight(2, 4), v, axis=0),
