@@ -153,6 +153,11 @@ def test_a_malformed_bound_and_one_of_no_result(refused: Refused, cnn: Path, bou
     ) in said or bound in said
 
 
+def test_two_bounds_of_one_result(refused: Refused, cnn: Path):
+    bounds = ["--bound", "boxes=3", "--bound", "boxes=4"]
+    assert "has the bound 3 already" in refused("compile", cnn, "--target", "x86-64", *bounds, "--out", "out")
+
+
 @pytest.mark.parametrize(
     "budget", ["ram", "ram=", "ram=big", "ram=-1", "ram=1XiB", "rom=1MiB", "=1MiB", "ram=1e400MiB", "ram=nan"]
 )

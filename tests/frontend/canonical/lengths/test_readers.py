@@ -149,6 +149,16 @@ def test_a_reader_gives_what_onnx_runtime_does(name: str) -> None:
     check(model_of_reader(WORKS[name]), found)
 
 
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_any_and_every_of_rows_within_the_length(op: str) -> None:
+    b = NodeBuilder()
+    value = b.node(op, b.node("Greater", rows(b), b.constant(np.float32(1))), ints(b, 0))
+    check(
+        b.model([ROWS, 4], value, dtypes={value: TensorProto.BOOL}, opset=20),
+        [each for each in cases() if (each["x"][:, 0] > 0).any()],
+    )
+
+
 REFUSED: dict[str, tuple[Build, str]] = {
     "fixed rows": (lambda b, v: b.node("Add", v, b.weight(7, 4)), "has a fixed number of rows"),
     "two lengths": (lambda b, v: b.node("Add", v, b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0))), "lengths that differ"),
