@@ -201,9 +201,10 @@ class _Walk:
         if reader.node.op_type == "NonMaxSuppression":
             bound = min(needed_rows(self.model.graph, self.graph.context, name) or bound, bound)
         if bound < 1:
-            raise ModelError(
-                f"The {node_title(reader.node)} selects nothing: its bound is {bound}.", "Leave it out of the model."
-            )
+            hint = "Leave it out of the model."
+            if reader.node.op_type == "NonMaxSuppression":
+                hint = "Give it max_output_boxes_per_class: without one, or with a negative one, ONNX selects no box."
+            raise ModelError(f"The {node_title(reader.node)} selects nothing: its bound is {max(bound, 0)}.", hint)
         return bound
 
 

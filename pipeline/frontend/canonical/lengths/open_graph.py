@@ -57,6 +57,20 @@ class OpenGraph:
             self._lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
         return self._lengths[key]
 
+    def sum_of(self, build: NodeBuilder, one: str, other: str) -> str:
+        """Build the sum of two lengths, once."""
+        key = ("sum", *sorted((one, other)))
+        if key not in self._lengths:
+            self._lengths[key] = build.node("Add", one, other)
+        return self._lengths[key]
+
+    def number_of(self, extent: Extent, length: str) -> Extent | int:
+        """Return the number of a size that is the less of it and `length`; another size as it is."""
+        for (kind, of, number), name in self._lengths.items():
+            if (kind, of, name) == ("min", length, extent.length) and extent.is_length:
+                return int(str(number))
+        return extent
+
     def length_of(self, build: NodeBuilder, extent: Extent) -> str:
         """Build the length that an extent is."""
         length = extent.length
