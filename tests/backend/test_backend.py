@@ -79,7 +79,7 @@ def test_an_operator_runs_alone_in_the_set_asked_for() -> None:
 
 
 def test_what_import_refuses_is_refused_by_name() -> None:
-    model = model_of([helper.make_node("Unique", ["x"], ["y"])], {"x": [4]}, ["y"])
+    model = model_of([helper.make_node("Bernoulli", ["x"], ["y"])], {"x": [4]}, ["y"])
     foreign = model_of([helper.make_node("Mystery", ["x"], ["y"], domain="far")], {"x": [4]}, {"y": [4]}, domain="far")
     assert not backend.is_compatible(model) and not backend.is_compatible(foreign)
     with pytest.raises(backend.Unsupported, match="far|Mystery") as raised:
