@@ -103,7 +103,7 @@ class RunnableLibrary:
                     f"The input '{port.name}' is {value.dtype}{list(value.shape)}; the library takes "
                     f"{port.dtype}{list(port.shape)}.", "Convert it, or reshape it.",
                 )  # fmt: skip
-            found[port.name] = cast = np.ascontiguousarray(value.astype(dtype))
+            found[port.name] = cast = value.astype(dtype, order="C")
             if value.dtype.kind in "iu" and not np.array_equal(cast, value):
                 raise ModelError(
                     f"The input '{port.name}' has integers that {port.dtype} does not hold.", "Scale or clip them."

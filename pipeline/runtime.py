@@ -162,7 +162,7 @@ class _Model:
         self.inputs = [_node_arg(value) for value in free_inputs(model)]
         self.outputs = [_node_arg(value) for value in model.graph.output]
         self.metadata = _metadata(model)
-        self._prepared = PreparedModel(model)
+        self._prepared = PreparedModel(model, data_vary=True)
 
     def run(self, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Return all outputs by name; the first run for new shapes compiles."""

@@ -143,3 +143,18 @@ def test_threads_share_sessions():
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(ask, range(60)))
+
+
+def test_data_are_not_taken_for_constants_where_a_model_is_refused():
+    nodes = [
+        helper.make_node("Compress", ["x", "flags"], ["rows"], axis=0),
+        helper.make_node("ReduceMean", ["rows"], ["y"], keepdims=0),
+    ]
+    value = helper.make_tensor_value_info
+    given = [value("x", TensorProto.FLOAT, (4, 2)), value("flags", TensorProto.BOOL, (4,))]
+    graph = helper.make_graph(nodes, "mean", given, [value("y", TensorProto.FLOAT, ())])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    session = passfit.runtime.InferenceSession(model.SerializeToString())
+    for flags in (np.ones(4, bool), np.eye(4, dtype=bool)[0]):
+        with pytest.raises(passfit.PassfitError, match="it reduces the axis of the length"):
+            session.run(None, {"x": np.ones((4, 2), np.float32), "flags": flags})

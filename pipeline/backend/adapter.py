@@ -17,6 +17,9 @@ from ..frontend.canonical.ports.values import NARROW, dtype_of
 from .built import Built
 from .worker import check_import, library_of, outputs_of, shared_worker
 
+#: option that advice to cut a model names
+_CUT = "--output"
+
 
 class Unsupported(ModelError, BackendIsNotSupposedToImplementIt):
     """Refusal of a model; onnx's runner counts it as a skipped test."""
@@ -26,9 +29,13 @@ class Unsupported(ModelError, BackendIsNotSupposedToImplementIt):
 
 
 class PreparedModel(onnx.backend.base.BackendRep):
-    """Model with its libraries: one for each set of input shapes, and of frozen inputs, seen so far."""
+    """Model with its libraries: one for each set of input shapes, and of frozen inputs, seen so far.
 
-    def __init__(self, model: onnx.ModelProto):
+    If `data_vary`, data are not frozen, nor anything where the refusal advises to cut the model: another run has others.
+    """
+
+    def __init__(self, model: onnx.ModelProto, data_vary: bool = False):
+        self._data_vary = data_vary
         self._content = model.SerializeToString()
         inputs = free_inputs(model)
         self.inputs = tuple(value.name for value in inputs)
@@ -52,7 +59,9 @@ class PreparedModel(onnx.backend.base.BackendRep):
         values = self._name_inputs(inputs)
         shapes = {} if self.static else {name: value.shape for name, value in values.items()}
         refusals: list[PassfitError] = []
-        for frozen in _frozen_choices(values):
+        for frozen in _frozen_choices(values, self._data_vary):
+            if self._data_vary and refusals and _CUT in refusals[-1].hint:
+                break
             try:
                 built = self._library(shapes, {name: values[name] for name in frozen})
             except PassfitError as error:
@@ -160,8 +169,8 @@ def _is_static(value: onnx.ValueInfoProto) -> bool:
     return tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
 
 
-def _frozen_choices(values: Mapping[str, np.ndarray]) -> Iterator[tuple[str, ...]]:
+def _frozen_choices(values: Mapping[str, np.ndarray], data_vary: bool) -> Iterator[tuple[str, ...]]:
     """Yield the inputs to freeze, the fewest first: none, those that say shapes and axes, all but the first, all."""
     names = tuple(values)
     told = tuple(name for name, value in values.items() if value.dtype.kind in "iub" or value.size < 2)
-    yield from dict.fromkeys(((), told, names[1:], names))
+    yield from dict.fromkeys(((), told, names[1:], *(() if data_vary else (names,))))

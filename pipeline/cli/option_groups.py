@@ -36,7 +36,7 @@ OutputOption = Annotated[
     list[str] | None,
     typer.Option(
         "--output",
-        help="keep this output, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
+        help="keep this output, or the result of a node, and what it needs, alone, in a form if one is given: NAME=argmax, logits, top=5 or int8; repeatable; default: all",
     ),
 ]
 InputOption = Annotated[

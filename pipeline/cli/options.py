@@ -66,11 +66,13 @@ def fixed(items: Iterable[str] | None) -> dict[str, object]:
 
 def bounds(items: Iterable[str] | None) -> dict[str, int]:
     """Parse `NAME=300` into bounds by name. Raises ConfigError."""
-    found = {}
+    found: dict[str, int] = {}
     for item in items or ():
         name, equals, text = item.rpartition("=")
         if not equals or not name or not re.fullmatch(r"[1-9]\d*", text):
             raise ConfigError(f"--bound {item}: not a bound.", "Write it like --bound boxes=300.")
+        if found.get(name, int(text)) != int(text):
+            raise ConfigError(f"--bound {item}: '{name}' has the bound {found[name]} already.", "Give one of them.")
         found[name] = int(text)
     return found
 

@@ -123,7 +123,9 @@ def canonicalize(model: onnx.ModelProto, bounds: Mapping[str, int] = MappingProx
 
     inputs, outputs = port_names(model)
     forms = port_forms(model)
-    model = _canonical_nodes(raise_for_sequences(model), partial(bound_lengths, bounds=bounds, forms=forms))
+    model = _canonical_nodes(
+        raise_for_sequences(model), partial(bound_lengths, bounds=bounds, forms=forms, ports=(inputs, outputs))
+    )
     lower_opset(model)
     lengths = (forms["outputs"][name]["length"] for name in outputs if "length" in forms["outputs"].get(name, {}))
     restore_ports(model, inputs, [*outputs, *(each["output"] for each in lengths if each["output"] not in outputs)])

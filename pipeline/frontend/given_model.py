@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .canonical.lengths.fixed_outputs import bound_results
 from .canonical.opset import declare_sets
 from .canonical.ports.apply import bind_ports
 from .canonical.read_onnx import CLASSICAL, all_nodes, metadata_of, read_model
@@ -29,6 +30,7 @@ def given_model(
         return None
     declare_sets(model)
     bind_ports(model, options)
+    bound_results(model, options.bounds)
     _answer_unknown(model)
     return model
 

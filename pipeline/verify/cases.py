@@ -206,7 +206,8 @@ def _draw(
         except NoReference as error:  # values that an operator forbids
             failures.append(error)
             continue
-        sure = case.uncertainty <= _MARGIN * tolerance and not case.has_nan and not is_bare(case)
+        spoken = not is_bare(case) or bool(certain and not any(map(is_bare, certain)))  # one of them, behind another
+        sure = case.uncertainty <= _MARGIN * tolerance and not case.has_nan and spoken
         kind = blank if case.blank else certain if sure else others
         kind.append(case)
         if len(certain) == count:

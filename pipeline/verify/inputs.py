@@ -35,6 +35,7 @@ _FORMS = {
     "mask": "0 and 1 at random, the first of a row 1",
     "hides": "0 and 1 at random, the first of a row 0",
     "additive": "random numbers, or 0 and a very negative one as a mask",
+    "sparse": "random values, of which none, one or half are chosen",
     "exact": "the only values that the operators take",
     "shape": "the shape of any tensor",
 }
@@ -101,7 +102,7 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constr
     generator = _generator(seed, case, value.name, shape, dtype)
     if dtype == np.bool_:
         form = None if constraint is None else constraint.form
-        masks = form is not None and form.kind in ("mask", "hides")
+        masks = form is not None and form.kind in ("mask", "hides", "sparse")
         formed = draw_form(generator, shape, form, 0, 1, case) if form is not None and masks else None
         return (generator.integers(0, 2, shape) if formed is None else formed).astype(dtype)
     if dtype.kind in "iu" or dtype.name in ("int4", "uint4"):

@@ -58,9 +58,9 @@ def test_an_unknown_operator_is_named(refused: Refused, tmp_path: Path):
 
 
 def test_an_operator_that_cannot_be_compiled_is_named(refused: Refused, tmp_path: Path):
-    model = _save(tmp_path / "m.onnx", helper.make_node("Det", ["x"], ["y"], name="size"), shape=(3, 3))
+    model = _save(tmp_path / "m.onnx", helper.make_node("Bernoulli", ["x"], ["y"], name="size"), shape=(3, 3))
     said = refused("compile", model, "--target", "x86-64", "--out", "out")
-    assert "Det" in said and "size" in said
+    assert "Bernoulli" in said and "size" in said
 
 
 #: node, operator set, and what its refusal says of it
@@ -151,6 +151,11 @@ def test_a_malformed_bound_and_one_of_no_result(refused: Refused, cnn: Path, bou
     assert (
         "The data decide no length 'boxes'" if bound == "boxes=300" else "--bound boxes=300"
     ) in said or bound in said
+
+
+def test_two_bounds_of_one_result(refused: Refused, cnn: Path):
+    bounds = ["--bound", "boxes=3", "--bound", "boxes=4"]
+    assert "has the bound 3 already" in refused("compile", cnn, "--target", "x86-64", *bounds, "--out", "out")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,14 @@ def test_the_notebook_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.M
         assert words(printed("".join(cell["source"]), names)) == words(shown)
 
 
+def test_a_scalar_input_stays_one(tmp_path: Path):
+    add = helper.make_node("Add", ["x", "v"], ["y"])
+    onnx.save(model_of([add], {"x": [], "v": [3]}, {"y": [3]}), tmp_path / "model.onnx")
+    library = passfit.compile(tmp_path / "model.onnx", "x86-64", tmp_path / "library", evaluations=1)
+    found = library.run(x=np.float32(2), v=np.arange(3, dtype=np.float32))
+    assert np.array_equal(found["y"], [2, 3, 4])
+
+
 def test_the_page_runs_as_it_is_written(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(place)
     text = (DOCS / "python-api.md").read_text(encoding="utf-8")

@@ -55,14 +55,16 @@ def test_draws_without_nan_come_first():
 
 
 def test_draws_with_rows_come_first(tmp_path):
-    """Of outputs whose length the data decide, one without rows is compared in nothing."""
+    """Of outputs whose length the data decide, one without rows is compared in nothing: one such draw is enough."""
     nodes = [helper.make_node("Greater", ["x", "most"], ["many"]), helper.make_node("NonZero", ["many"], ["y"])]
     model = model_of(nodes, {"x": [3]}, ["y"], {"most": np.float32(0.8)}, dtypes={"y": TensorProto.INT64})
     loaded = load(save(model, tmp_path))
     drawn = [run(model, make_input(loaded.drawn_for, 0, number))[0] for number in range(8)]
     assert any(not each.size for each in drawn[:3])
     chosen = choose_cases(loaded.onnx, 0, 3, 1e-4, loaded.given)
-    assert all(case.expected["y_length"].item() > 0 and case.expected["y"].shape == (1, 3) for case in chosen)
+    assert all(case.expected["y"].shape == (1, 3) for case in chosen)
+    counts = [case.expected["y_length"].item() for case in chosen]
+    assert counts[0] > 0 and counts.count(0) == 1
 
 
 def test_a_model_that_onnx_runtimes_optimisations_break_is_compared_with_the_plain_one(monkeypatch):

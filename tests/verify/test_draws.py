@@ -434,3 +434,21 @@ def test_arguments_lie_in_the_domain_through_quantisation():
 def test_categories_are_drawn_from_those_that_an_encoder_knows():
     encoder = one("OneHotEncoder", {"x": (L, [9, 1])}, domain="ai.onnx.ml", cats_int64s=[7, 8, 9])
     assert {int(each) for inputs, _ in run(encoder) for each in inputs["x"].flat} == {7, 8, 9}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [node("Identity", ["x"], ["flags"])],
+        [node("Greater", ["x", "half"], ["flags"])],
+        [node("LessOrEqual", ["x", "half"], ["flags"])],
+    ],
+    ids=["itself", "greater", "less"],
+)
+def test_lengths_that_the_data_decide_are_0_and_1_and_others(before):
+    nodes = [*before, node("NonZero", ["flags"], ["y"])]
+    model = graph(nodes, {"x": (F, [4, 5])}, {"y": L}, {"half": np.array(0.5, np.float32)})
+    counts = [outputs["y"].shape[1] for _, outputs in run(model, range(3))]
+    assert counts[1:] == [0, 1] and 1 < counts[0] < 20
+    flags = graph([node("Compress", ["x", "c"], ["y"], axis=0)], {"x": (F, [9]), "c": (B, [9])})
+    assert [outputs["y"].size for _, outputs in run(flags, range(3))][1:] == [0, 1]

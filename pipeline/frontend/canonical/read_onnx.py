@@ -42,8 +42,8 @@ _FORMATS = (
 def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.ModelProto:
     """Read the model in the file `path`, with its side files, and maps as tables.
 
-    Of the outputs that `options` name, if any, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
-    truncated or foreign file, a directory, a missing side file, or a name that is not an output.
+    Of the results that `options` name as outputs, if any, it keeps these alone, and what they need. Raises ModelError for a missing, empty,
+    truncated or foreign file, a directory, a missing side file, or a name that is not of a result.
     """
     import google.protobuf.message
     import onnx

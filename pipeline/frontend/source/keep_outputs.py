@@ -1,4 +1,4 @@
-"""Keep chosen outputs of a model alone: nodes, constants and inputs that only others need go.
+"""Keep chosen outputs of a model alone, or results inside: nodes, constants and inputs that only others need go.
 
 onnx.utils.Extractor does not follow the values that a subgraph (`If`, `Loop` …) reads from around it.
 """
@@ -16,17 +16,24 @@ if TYPE_CHECKING:
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> None:
-    """Keep the named `outputs` of `model` and the nodes that they need, in place.
+    """Keep the named `outputs` of `model` and the nodes that they need, in place; any result of a node may be one.
 
-    The order stays that of the file; without names, nothing changes. Raises ModelError for a name that is not an output.
+    The order stays that of the file, results inside behind its outputs; without names, nothing changes. Raises ModelError
+    for a name that is not of a result.
     """
     if not outputs:
         return
     graph = model.graph
     known = [value.name for value in graph.output]
+    inner = [name for node in graph.node for name in node.output if name and name not in known]
     for name in outputs:
-        if name not in known:
-            raise ModelError(f"The model has no output '{name}'; it has {', '.join(known)}.", _hint(name, known))
+        if name not in known and name not in inner:
+            said = f"The model has no output '{name}', and no node makes it; it has {', '.join(known)}."
+            raise ModelError(said, _hint(name, known, inner))
+    types = {value.name: value for value in graph.value_info}
+    for name in inner:
+        if name in outputs:
+            graph.output.append(types.get(name) or type(graph.output[0])(name=name))
     for index in reversed(range(len(graph.output))):
         if graph.output[index].name not in outputs:
             del graph.output[index]
@@ -59,12 +66,13 @@ def drop_unneeded(graph: onnx.GraphProto) -> set[str]:
     return needed
 
 
-def _hint(name: str, known: list[str]) -> str:
+def _hint(name: str, known: list[str], inner: list[str]) -> str:
     """Return the next step for a name that is none: it may be one with a form that is none."""
     port, equals, form = name.partition("=")
-    if equals and port in known:
+    if equals and port in (*known, *inner):
         return f"'{form}' is not a form of it; write it like {EXAMPLES[OutputPort]}."
-    return did_you_mean(name, known)
+    hints = [did_you_mean(name, names) for names in (known, inner)]
+    return next((hint for hint in hints if hint.startswith("Did")), hints[0])  # not a list of all results
 
 
 def reads(node: onnx.NodeProto) -> set[str]:

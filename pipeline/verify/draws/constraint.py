@@ -36,6 +36,7 @@ class Form:
     | hides | 0 or 1; 0 at the first position of the last axis |
     | additive | sometimes 0 or a very negative number, 0 at the first position of the last axis |
     | exact | `sizes`, repeated |
+    | sparse | none, one or half differ from `sizes[0]`, on the side of `sizes[1]` |
     | shape | −1, then 1: a legal shape for every tensor |
     """
 

@@ -37,6 +37,8 @@ def draw_form(
         return _open_first(generator.integers(0, 2, shape), 0)
     if form.kind == "additive":
         return _open_first(_HIDDEN * generator.integers(0, 2, shape), 0) if case % 3 == 2 else None
+    if form.kind == "sparse":
+        return _sparse(generator, shape, form.sizes, (low, high), case)
     if form.kind == "exact":
         return np.resize(np.asarray(form.sizes), shape)
     return _open_first(np.ones(shape), -1) if form.kind == "shape" else None
@@ -46,6 +48,25 @@ def _open_first(values: np.ndarray, first: int) -> np.ndarray:
     """Set the first position of the last axis."""
     values[..., 0] = first
     return values
+
+
+def _sparse(
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    sizes: tuple[float, ...],
+    limits: tuple[float, float],
+    case: int,
+) -> np.ndarray | None:
+    """Draw values of which half, none or one, by case in turn, differ from the first of `sizes`; None without room for these."""
+    start, step = sizes
+    rest = float(np.clip(start, *limits))
+    chosen = np.zeros(math.prod(shape), bool)
+    if case % 3 == 0:
+        chosen[:] = generator.integers(0, 2, chosen.size)
+    elif case % 3 == 2:
+        chosen[generator.integers(0, chosen.size)] = True
+    others = np.clip(start + step * (1 + 3 * generator.random(chosen.size)), *limits)
+    return None if (others == rest).any() else np.where(chosen, others, rest).reshape(shape)
 
 
 def _distinct(

@@ -241,4 +241,6 @@ OPERANDS: dict[str, Row] = {
     # comparisons
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), _reach_compared),
     "Softmax": _fixed(_0=suggest(form=Form("logits"))),
+    # choices
+    "NonZero": _fixed(_0=suggest(form=Form("sparse", (0, 1)))), "Compress": _fixed(_1=suggest(form=Form("sparse", (0, 1)))),
 }  # fmt: skip

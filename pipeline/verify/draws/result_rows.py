@@ -15,7 +15,7 @@ from .constraint import Constraint, Form, suggest
 from .node_view import NodeView
 
 #: forms that only depend on the order of elements
-_FLAT = ("exact", "additive", "logits", "mask", "hides", "shape")
+_FLAT = ("exact", "additive", "logits", "mask", "hides", "shape", "sparse")
 
 
 def _keep(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
@@ -110,6 +110,19 @@ def _invert(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     return {0: suggest(form=Form(kind))} if kind else {}
 
 
+def _compare(sign: int) -> Row:
+    """Return the row of a comparison with a constant: a choice is made on the side of `sign`."""
+
+    def row(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
+        limits = limits_of(node, 1)
+        chooses = wanted.form is not None and wanted.form.kind == "sparse"
+        if not chooses or limits is None or limits[0] != limits[1]:
+            return {}
+        return {0: suggest(form=Form("sparse", (limits[0] - sign, 2 * sign)))}
+
+    return row
+
+
 def _dequantise(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     """Constrain q so that (q − zero) · scale is as wanted."""
     affine = _affine(node)
@@ -161,7 +174,7 @@ RESULTS: dict[str, Row] = {
         _reorder(0),
     ),
     "ScatterElements": _reorder(0, 2), "Scatter": _reorder(0, 2), "ScatterND": _reorder(0, 2), "Concat": _concat,
-    "Where": _choose, "Not": _invert, "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": arithmetic(add), "Sub": arithmetic(subtract), "Mul": arithmetic(multiply),
+    "Where": _choose, "Not": _invert, **dict.fromkeys(("Greater", "GreaterOrEqual"), _compare(1)), **dict.fromkeys(("Less", "LessOrEqual"), _compare(-1)), "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": arithmetic(add), "Sub": arithmetic(subtract), "Mul": arithmetic(multiply),
     "Div": arithmetic(divide), "Neg": negate, "Abs": absolute, "Sqrt": root, "Relu": _rectify, "Clip": _clip,
     "Max": _extremes(True), "Min": _extremes(False), "ReduceMean": _mean, "ReduceMax": _mean,
     "ReduceMin": _mean, "MaxPool": _mean, "GlobalMaxPool": _mean, "Floor": _keep, "Ceil": _keep, "Round": _keep,

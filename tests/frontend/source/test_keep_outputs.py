@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from passfit.frontend.canonical.read_onnx import all_nodes
 from passfit.frontend.imported_model import load
 from passfit.frontend.source.keep_outputs import keep_outputs
 
-from ...models import model_of, run
+from ...models import model_of, run, save, shape_of
 
 PORTS = ("a", "b", "c")
 
@@ -91,11 +92,48 @@ def test_an_import_is_of_the_chosen_outputs_and_compared_with_them(tmp_path: Pat
     assert imported.start.kernels == 2 and imported.record["outputs"] == ["scores"]
 
 
+def test_a_result_inside_may_be_an_output_and_follows_those_of_the_file(tmp_path: Path):
+    imported = load(two_heads(tmp_path), outputs=("h", "scores"))
+    assert [value.name for value in imported.onnx.graph.output] == ["scores", "h"]
+    x = np.float32([[-1, 2, -3, 4]])
+    for model in (imported.onnx, imported.given):
+        scores, trunk = run(model, {"x": x})
+        assert np.array_equal(trunk, np.maximum(x, 0)) and np.array_equal(scores, trunk + 1)
+    with pytest.raises(ModelError, match="Did you mean 'trunk'"):
+        keep_outputs(model_of([helper.make_node("Relu", ["x"], ["trunk"])], {"x": [1]}, ["y"]), ["trank"])
+
+
+@pytest.mark.parametrize(("form", "shape"), [("argmax", (1,)), ("float16", (1, 4)), ("top=2", (1, 2))])
+def test_a_result_inside_takes_the_forms_of_outputs(tmp_path: Path, form: str, shape: tuple[int, ...]):
+    (output, *_) = load(two_heads(tmp_path), outputs={"h": form}).onnx.graph.output
+    assert output.name == "h" and shape_of(output) == shape
+
+
+def test_the_advice_of_a_refusal_can_be_followed(tmp_path: Path):
+    nodes = [
+        helper.make_node("Compress", ["x", "flags"], ["rows"], axis=0),
+        helper.make_node("Relu", ["rows"], ["kept"]),
+        helper.make_node("ReduceMean", ["kept"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4, 2], "flags": [4]}, ["y"], dtypes={"flags": TensorProto.BOOL})
+    with pytest.raises(ModelError, match="ReduceMean") as refused:
+        load(save(model, tmp_path))
+    assert "(--output)" in refused.value.hint
+    (read,) = re.findall("reads '(.+)',", refused.value.what)
+    imported = load(save(model, tmp_path), outputs=(read,))
+    inputs = {"x": np.float32([[1, -2]] * 4), "flags": np.array([True, False, True, False])}
+    for each in (imported.onnx, imported.given):
+        rows, length = run(each, inputs)
+        assert np.array_equal(rows, [[1, 0]] * 2 + [[0, 0]] * 2) and length == [2]
+
+
 def test_outputs_stay_in_the_order_of_the_file(tmp_path: Path):
     imported = load(two_heads(tmp_path), shapes={"mask": (1, 4)}, outputs=("boxes", "scores"))
     assert [value.name for value in imported.onnx.graph.output] == ["scores", "boxes"]
 
 
 def test_an_unknown_output_is_refused_with_the_nearest_and_all(tmp_path: Path):
-    with pytest.raises(ModelError, match="no output 'score'; it has scores, boxes.*Did you mean 'scores'"):
+    with pytest.raises(
+        ModelError, match="no output 'score', and no node makes it; it has scores, boxes.*Did you mean 'scores'"
+    ):
         load(two_heads(tmp_path), outputs=("score",))

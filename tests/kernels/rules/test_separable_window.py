@@ -81,3 +81,8 @@ def test_others_are_left_alone(body):
 def test_a_short_program_is_left_alone():
     single = Single(lowered([(1, 3, 20, 20)], lambda x: pooled(x, 0, (13, 13), 1, 6)))
     assert scheduled(single.kernel, Machine(compact=True)) is None
+
+
+def test_a_plane_of_sums_over_a_row_is_left_to_others():
+    single = Single(lowered([(8,)], lambda x: relax.op.sum(relax.op.expand_dims(x, 0), [0], keepdims=True)))
+    assert scheduled(single.kernel, Machine(lanes=8, transposes=True)) is None

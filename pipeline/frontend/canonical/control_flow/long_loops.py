@@ -18,7 +18,7 @@ from ..node_builder import NodeBuilder, replace_nodes
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
 from .if_branches import rename
-from .numbered_slices import is_read, numbered_slices
+from .numbered_slices import gather_slices, is_read, numbered_slices
 
 if TYPE_CHECKING:
     import onnx
@@ -69,6 +69,7 @@ class LoopKeeper:
         """Keep a Loop that runs `trips` times; False if its body cannot be kept."""
         from onnx import TensorProto, helper
 
+        gather_slices(self.body, self._constants)
         number, going, *carried = self.body.input
         self.body, taken = numbered_slices(self.body, number.name, read_from_outside(self.body), self._types, trips)
         slices = [self._slice(*each) for each in taken.values()]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def complete_loops(model: onnx.ModelProto) -> None:
-    """Write Loops as ONNX's shape inference takes them, in place: no negative trip count, and a condition without states.
+    """Write Loops as ONNX's shape inference takes them, in place: no negative trip count, and a condition always.
 
     It reserves memory by the count, and by the number of operands less two.
     """
@@ -36,8 +36,9 @@ def complete_loops(model: onnx.ModelProto) -> None:
         limit = constants.get(node.input[0]) if node.input else None
         if limit is not None and (numpy_helper.to_array(limit) < 0).all():
             node.input[0] = name_of(np.asarray(0, np.int64), "Loop/no_iteration")
-        if not any(node.input[1:]):
-            node.input[:] = [*node.input[:1], *[""] * (1 - len(node.input)), name_of(np.asarray(True), "Loop/always")]
+        if not any(node.input[1:2]):
+            first = node.input[:1] or [""]
+            node.input[:] = [*first, name_of(np.asarray(True), "Loop/always"), *node.input[2:]]
 
 
 def trip_count(
@@ -49,16 +50,18 @@ def trip_count(
     """
     from onnx import helper, numpy_helper
 
-    limit, condition, *starts = [*node.input, "", ""] if len(node.input) < 2 else node.input
-    if any(name and name not in constants for name in (limit, condition)):
+    limit, condition, *starts = node.input
+    if (limit in constants and constants[limit].item() <= 0) or (
+        condition in constants and not constants[condition].item()
+    ):
+        return 0
+    if (limit and limit not in constants) or condition not in constants:
         return None
     bound = min(most + 1, int(constants[limit].item())) if limit else most + 1
-    if condition and not constants[condition].item():
-        return 0
     number, going, *carried = (value.name for value in body.input)
     results = [value.name for value in body.output]
     if results[0] == going:
-        return max(bound, 0)
+        return bound
     updates = dict(zip(carried, results[1:]))
     nodes, read = _slice(body, results[0], updates)
     states = {name: start for name, start in zip(carried, starts) if name in read}
@@ -90,7 +93,7 @@ def trip_count(
         values = found
         if not values[0].item():
             return iteration + 1
-    return max(bound, 0)
+    return bound
 
 
 def _port(name: str, value: np.ndarray) -> onnx.ValueInfoProto:

@@ -34,7 +34,7 @@ MOST_NODES = 20_000
 _AXES_ARE_INPUTS = 13
 _FIRST_SCAN = 9
 _DIRECTIONS = ("scan_input_directions", "scan_output_directions")
-_FREEZE = "Freeze the input it depends on (--fix), or export the model with a limit of iterations, and states that keep their shapes."
+_FREEZE = f"Freeze the input it depends on (--fix), or export the model with a limit of at most {MOST_TRIPS} iterations, and states that keep their shapes."
 _CHECK = "Check the model with onnx.checker, and export it again."
 _EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
 
@@ -104,7 +104,9 @@ class _Unroller:
         trips = trip_count(self.node, self.body, constants, MOST_TRIPS, self.opset)
         if trips is None:
             if not self._keep_to_limit(states, constants):
-                self._refuse("its number of iterations depends on the data", _FREEZE)
+                limit = constants.get(self.node.input[0])
+                said = f", and its limit is {limit.item()}" if limit is not None else ""
+                self._refuse(f"its number of iterations depends on the data{said}", _FREEZE)
             return
         if is_long(self.body, trips, self.opset) and self.keeper.loop(states, trips, self.node.output, self.canonical):
             return
@@ -125,7 +127,7 @@ class _Unroller:
             return False
         if not self.keeper.again(self.body, NodeBuilder("", names)).loop(states, trips, (), self.canonical):
             return False
-        going = self.node.input[1] or self.build.constant(np.asarray(True))
+        going = self.node.input[1]
         named = [*self.node.output, *[""] * (len(self.body.output) - 1 - len(self.node.output))]
         rows = {name: names.new(f"{name}/by_iteration") for name in named[len(states) :] if name}
         flags = names.new(f"{self.build.stem}/ran")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import ModelError, did_you_mean
+from ..clean_names import restore_ports
 from ..graph_context import context_of
 from ..node_builder import NodeBuilder, replace_nodes, stem_of
 from ..ports.apply import Forms
@@ -37,10 +38,12 @@ CHOOSES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 _LENGTH = "_length"
 
 
-def bound_lengths(model: onnx.ModelProto, bounds: Mapping[str, int], forms: dict[str, Forms]) -> onnx.ModelProto:
+def bound_lengths(
+    model: onnx.ModelProto, bounds: Mapping[str, int], forms: dict[str, Forms], ports: tuple[list[str], list[str]]
+) -> onnx.ModelProto:
     """Make the shapes of `model` (with inferred shapes) static where the data decide a length; return `model` itself if they decide none.
 
-    `bounds` lowers the bound of results by name. Outputs of such a length get another output beside them, int64 [1], called
+    `bounds` lowers the bound of results by name; `ports` are the names of inputs and outputs in the file. Outputs of such a length get another output beside them, int64 [1], called
     NAME_length, and `forms` of the ports say so. Raises ModelError for a node that cannot work on a bound.
     """
     graph = OpenGraph(context_of(model))
@@ -48,8 +51,9 @@ def bound_lengths(model: onnx.ModelProto, bounds: Mapping[str, int], forms: dict
         _refuse_unknown(bounds, [])
         return model
     result = deepcopy(model)
+    restore_ports(result, *ports)
     walk = _Walk(result, bounds)
-    for index, node in enumerate(model.graph.node):
+    for index, node in enumerate(result.graph.node):
         walk.add(node, index)
     _refuse_unknown(bounds, walk.chosen)
     replace_nodes(result.graph, walk.nodes)
@@ -155,8 +159,15 @@ class _Walk:
         for name in node.input:
             if name and self.graph.context.shape(name) is None:
                 reader.refuse(f"the shape of '{name}' is not known")
-        key = (node.op_type, *node.input, *sorted(reader.attributes.items()), tuple(map(bool, node.output)))
+        key = (
+            node.op_type,
+            *node.input,
+            *sorted(reader.attributes.items()),
+            tuple(map(bool, node.output)),
+            self.bounds.get(result),
+        )
         if key in self._made:
+            self.chosen.append(result)
             for name, twin in zip(node.output, self._made[key]):
                 if name and twin:
                     reader.build.node("Identity", twin, result=name)
@@ -190,9 +201,10 @@ class _Walk:
         if reader.node.op_type == "NonMaxSuppression":
             bound = min(needed_rows(self.model.graph, self.graph.context, name) or bound, bound)
         if bound < 1:
-            raise ModelError(
-                f"The {node_title(reader.node)} selects nothing: its bound is {bound}.", "Leave it out of the model."
-            )
+            hint = "Leave it out of the model."
+            if reader.node.op_type == "NonMaxSuppression":
+                hint = "Give it max_output_boxes_per_class: without one, or with a negative one, ONNX selects no box."
+            raise ModelError(f"The {node_title(reader.node)} selects nothing: its bound is {max(bound, 0)}.", hint)
         return bound
 
 

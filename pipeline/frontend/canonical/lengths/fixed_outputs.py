@@ -1,4 +1,4 @@
-"""Give the outputs of a file the shapes that its library has: zeros behind their lengths, and the lengths beside them.
+"""Give results of a file the bounds that its library has, and outputs zeros behind their lengths, and these beside them.
 
 The file is the reference of every comparison. With this it returns what the library does, whatever compares the two.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..node_builder import Names, NodeBuilder
+from ..node_builder import Names, NodeBuilder, attributes_of, replace_nodes
 from ..ports.apply import port_forms, write_forms
 from ..ports.values import rename_result
 from ..read_onnx import operator_set
@@ -22,6 +22,36 @@ if TYPE_CHECKING:
 
 #: the first operator set whose Slice has its bounds as operands
 _SLICED = 10
+#: default axis of the rows of nodes that choose; the results that have them: a bound of the first is one of all, but of a Loop
+_AXES = {"Compress": 0, "Loop": 0, "NonMaxSuppression": 0, "NonZero": 1, "TopK": -1, "Unique": 0}
+_OF_ROWS = {"TopK": (0, 1), "Unique": (0, 1, 3)}
+
+
+def bound_results(model: onnx.ModelProto, bounds: Mapping[str, int]) -> None:
+    """Cut the results of nodes that choose to their bounds by name, in place: whatever reads them gets what is left."""
+    if not bounds:
+        return
+    build = NodeBuilder("bound", Names(model.graph))
+    for given in model.graph.node:
+        node = build.copy(given)
+        axis = _AXES.get(node.op_type, 0)
+        if node.op_type in ("Compress", "TopK"):
+            axis = int(attributes_of(node).get("axis", axis))
+        shared = 0 if node.op_type == "Loop" else bounds.get(node.output[0], 0)
+        for place, name in enumerate(node.output if node.op_type in _AXES else ()):
+            bound = shared if place in _OF_ROWS.get(node.op_type, (0,)) else 0
+            if bound := bounds.get(name, bound):
+                node.output[place] = whole = build.names.new(f"{name}/whole")
+                _slice(build, whole, bound, axis, operator_set(model.opset_import), name)
+    replace_nodes(model.graph, build.nodes)
+    model.graph.initializer.extend(build.initializers)
+
+
+def _slice(build: NodeBuilder, whole: str, end: int, axis: int, version: int, result: str) -> None:
+    if version < _SLICED:
+        build.node("Slice", whole, result=result, starts=[0], ends=[end], axes=[axis])
+    else:
+        build.node("Slice", whole, *(build.integers(each) for each in (0, end, axis)), result=result)
 
 
 def fix_outputs(given: onnx.ModelProto, canonical: onnx.ModelProto) -> onnx.ModelProto:
@@ -35,13 +65,10 @@ def fix_outputs(given: onnx.ModelProto, canonical: onnx.ModelProto) -> onnx.Mode
     fixed = deepcopy(given)
     names = Names(fixed.graph)
     for name, length in lengths.items():
-        shape = static_shape(outputs[name].type) or ()
         build = NodeBuilder(name, names)
         made = names.new(f"{name}/open")
         rename_result(fixed.graph, name, made)
-        _fill(
-            build, made, name, length, shape, outputs[name].type.tensor_type.elem_type, operator_set(given.opset_import)
-        )
+        _fill(build, made, outputs[name], length)
         next(value for value in fixed.graph.output if value.name == name).CopyFrom(outputs[name])
         fixed.graph.output.append(outputs[length["output"]])
         fixed.graph.node.extend(build.nodes)
@@ -50,26 +77,15 @@ def fix_outputs(given: onnx.ModelProto, canonical: onnx.ModelProto) -> onnx.Mode
     return fixed
 
 
-def _fill(
-    build: NodeBuilder,
-    made: str,
-    name: str,
-    length: Mapping[str, object],
-    shape: tuple[int, ...],
-    element: int,
-    version: int,
-) -> None:
-    """Build the output and its length, int64 [1], of at most the bound."""
+def _fill(build: NodeBuilder, made: str, output: onnx.ValueInfoProto, length: Mapping[str, object]) -> None:
+    """Build the output of at most the bound, and its length, int64 [1]."""
     from onnx import helper
 
-    axis = int(str(length["axis"]))
-    if version < _SLICED:
-        cut = build.node("Slice", made, starts=[0], ends=[shape[axis]], axes=[axis])
-    else:
-        cut = build.node("Slice", made, *(build.integers(each) for each in (0, shape[axis], axis)))
-    valid = build.node("Gather", build.node("Shape", cut), build.integers(axis), axis=0, result=str(length["output"]))
+    axis, shape = int(str(length["axis"])), static_shape(output.type) or ()
+    valid = build.node("Gather", build.node("Shape", made), build.integers(axis), axis=0, result=str(length["output"]))
     rest = build.node("Sub", build.integers(shape[axis]), valid)
     sizes = [rest if place == axis else build.integers(size) for place, size in enumerate(shape)]
+    element = output.type.tensor_type.elem_type
     zero = helper.make_tensor("zero", element, [1], np.zeros(1, helper.tensor_dtype_to_np_dtype(element)))
     zeros = build.node("ConstantOfShape", build.node("Concat", *sizes, axis=0), value=zero)
-    build.node("Concat", cut, zeros, axis=axis, result=name)
+    build.node("Concat", made, zeros, axis=axis, result=output.name)

@@ -57,12 +57,45 @@ class OpenGraph:
             self._lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
         return self._lengths[key]
 
+    def sum_of(self, build: NodeBuilder, one: str, other: str) -> str:
+        """Build the sum of two lengths, once."""
+        key = ("sum", *sorted((one, other)))
+        if key not in self._lengths:
+            self._lengths[key] = build.node("Add", one, other)
+        return self._lengths[key]
+
+    def number_of(self, extent: Extent, length: str) -> Extent | int:
+        """Return the number of a size that is the less of it and `length`; another size as it is."""
+        for (kind, of, number), name in self._lengths.items():
+            if (kind, of, name) == ("min", length, extent.length) and extent.is_length:
+                return int(str(number))
+        return extent
+
     def length_of(self, build: NodeBuilder, extent: Extent) -> str:
         """Build the length that an extent is."""
         length = extent.length
         if extent.scale != 1:
             length = self.length(build, "times", length, extent.scale)
         return self.length(build, "plus", length, extent.offset) if extent.offset else length
+
+    def rows_before(self, build: NodeBuilder, end: Extent, size: int) -> tuple[str, int]:
+        """Build the number of rows in front of `end` on an axis of `size`; return it and its bound.
+
+        As in ONNX, an end below 0 counts from the back.
+        """
+        ends = [end.scale * length + end.offset for length in range(end.bound + 1)]
+        bound = max(min(each, size) if each >= 0 else max(0, each + size) for each in ends)
+        if end.offset >= 0:
+            length = self.length_of(build, end)
+            return (self.length(build, "min", length, size) if end.largest > size else length), bound
+        key = ("before", end, size)
+        if key not in self._lengths:
+            length = self.length(build, "times", end.length, end.scale) if end.scale != 1 else end.length
+            place, extent = build.node("Add", length, build.integers(end.offset)), build.integers(size)
+            zero = build.integers(0)
+            counted = build.node("Where", build.node("Less", place, zero), build.node("Add", place, extent), place)
+            self._lengths[key] = build.node("Max", build.node("Min", counted, extent), zero)
+        return self._lengths[key], bound
 
     def extent_of(self, extent: Open) -> Extent:
         """Return the size of an open axis: a multiple of the length that it was made of."""

@@ -155,6 +155,8 @@ def _reduce(fill: str = "") -> Rule:
 
 def filling(fill: str, dtype: np.dtype) -> float:
     """Return 0, 1, or the lowest or highest number of a dtype."""
+    if dtype.kind == "b":
+        return fill in ("1", "highest")
     if fill in "01":
         return int(fill)
     sign = -1 if fill == "lowest" else 1

@@ -123,14 +123,13 @@ def _cut(reader: Reader, axis: int, size: int, start: object, end: object, step:
     if first < 0 or by != 1:
         reader.refuse("it counts from the end, or backwards")
     length, bound, zero = ("", size, False) if extent is None else (extent.length, extent.bound, extent.zero)
+    if extent is not None and isinstance(end, Extent):
+        end = reader.graph.number_of(end, length)
     if isinstance(end, Extent):
         if end.scale < 1 or (extent is not None and (end.length, end.is_length) != (length, True)):
             reader.refuse("its end is not that of its rows")
         if extent is None:
-            length = reader.graph.length_of(reader.build, end)
-            if end.largest > size:
-                length = reader.graph.length(reader.build, "min", length, size)
-            bound = min(end.largest, size)
+            length, bound = reader.graph.rows_before(reader.build, end, size)
     else:
         last = int(str(end))
         if last < 0:
@@ -145,20 +144,43 @@ def _cut(reader: Reader, axis: int, size: int, start: object, end: object, step:
 
 
 def concat(reader: Reader) -> list[Open | None]:
-    """Join along another axis, or with rows in front of those of open length."""
-    extent, axis = reader.only, int(reader.attributes["axis"]) % len(reader.shape(0))
-    if axis == extent.axis:
-        fixed = sum(reader.shape(place)[axis] for place in range(len(reader.opens) - 1))
-        if any(reader.opens[:-1]):
-            reader.refuse("rows of open length would be followed by others")
-        reader.keep()
-        length = reader.graph.length(reader.build, "plus", extent.length, fixed) if fixed else extent.length
-        return [Open(axis, length, extent.bound + fixed)]
+    """Join along another axis, or rows, of open length or not."""
+    axis = int(reader.attributes["axis"]) % len(reader.shape(0))
+    if all(each is None or each.axis == axis for each in reader.opens):
+        return [_concat_rows(reader, axis)]
+    extent = reader.only
     for place, each in enumerate(reader.opens):
         if each is None or each.axis != extent.axis:
             reader.refuse(f"'{reader.node.input[place]}' has another number of rows")
     reader.keep()
     return [extent.along(extent.axis, all(each is not None and each.zero for each in reader.opens))]
+
+
+def _concat_rows(reader: Reader, axis: int) -> Open:
+    """Join rows; what follows rows of open length is gathered from behind their bound to behind their length."""
+    build, graph, names = reader.build, reader.graph, list(reader.node.input)
+    first, extent = next((place, each) for place, each in enumerate(reader.opens) if each is not None)
+    fixed = sum(reader.shape(place)[axis] for place in range(first))
+    length, bound = extent.length, extent.bound + fixed
+    if fixed:
+        length = graph.length(build, "plus", length, fixed)
+    if first == len(names) - 1:
+        reader.keep()
+        return Open(axis, length, bound)
+    rows = build.node("Concat", *names[: first + 1], axis=axis)
+    for place in range(first + 1, len(names)):
+        size, other = reader.shape(place)[axis], reader.opens[place]
+        row = build.constant(np.arange(bound + size))
+        behind = build.node("Add", row, build.node("Sub", build.integers(bound), length))
+        index = build.node("Where", build.node("Less", row, length), row, behind)
+        index = build.node("Min", index, build.integers(bound + size - 1))
+        rows = build.node("Gather", build.node("Concat", rows, names[place], axis=axis), index, axis=axis)
+        length = (
+            graph.length(build, "plus", length, size) if other is None else graph.sum_of(build, length, other.length)
+        )
+        bound += size
+    build.node("Identity", rows, result=reader.node.output[0])
+    return Open(axis, length, bound)
 
 
 def expand(reader: Reader) -> list[Open | None]:

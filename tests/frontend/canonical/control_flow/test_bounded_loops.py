@@ -88,6 +88,56 @@ def test_the_data_may_decide_that_it_does_not_start() -> None:
     check(decoder(6, starts="starts"), given)
 
 
+def picker(limit: int, condition: str, row: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
+    """Build steps that return a row of x each, until a sum is reached."""
+    body = [*row, node("Add", ["state", "one"], ["next"]), node("Less", ["next", "most"], ["more"])]
+    graph = helper.make_graph(
+        body, "body", [value("i", INT64, []), value("going", BOOL, []), value("state", FLOAT, [])],
+        [value("more", BOOL, []), value("next", FLOAT, []), value("row", FLOAT, None if limit > 0 else [2])],
+    )  # fmt: skip
+    loop = node("Loop", ["limit", condition, "start"], ["h", "rows"], body=graph, name="pick")
+    constants = {
+        "limit": np.array(limit), "always": np.array(True), "one": np.float32(1), "first": np.array([0]), "next_one": np.array([1])
+    }  # fmt: skip
+    if not condition:
+        del constants["always"]
+    return model_of([loop], {"x": [5, 2], "start": [], "most": []}, ["h", "rows"], constants)
+
+
+GATHER = (node("Gather", ["x", "i"], ["row"], axis=0),)
+SLICE = (
+    node("Unsqueeze", ["i", "first"], ["begin"]),
+    node("Add", ["begin", "next_one"], ["end"]),
+    node("Slice", ["x", "begin", "end", "first"], ["row"]),
+)
+PICKS = [
+    {
+        "x": np.arange(10, dtype=np.float32).reshape(5, 2),
+        "start": np.asarray(0, np.float32),
+        "most": np.asarray(most, np.float32),
+    }
+    for most in (-1, 2.5, 9)
+]
+
+
+@pytest.mark.parametrize("condition", ["", "always"])
+@pytest.mark.parametrize("row", [GATHER, SLICE], ids=["gather", "slice"])
+def test_rows_by_number_are_returned_as_they_are(row: Sequence[onnx.NodeProto], condition: str) -> None:
+    check(picker(5, condition, row), PICKS)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_no_iteration_leaves_the_state(limit: int) -> None:
+    model = picker(limit, "always", GATHER)
+    del model.graph.output[1]
+    check(model, PICKS)
+
+
+def test_a_limit_that_is_too_high_is_said() -> None:
+    with pytest.raises(ModelError, match="depends on the data, and its limit is 100000.*a limit of at most 65536"):
+        imported(picker(100_000, "always", GATHER))
+
+
 def test_one_without_a_limit_is_refused() -> None:
     with pytest.raises(ModelError, match="'decode' cannot be unrolled: its number of iterations depends on the data"):
         imported(decoder(None))

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
 
-from ....models import model_of
+from ....models import NodeBuilder, model_of, run, shape_of
 from ....profiles import examples
 from .checking import check, imported
 
@@ -44,6 +44,40 @@ def test_compress(shape: list[int], whole: bool, bound: int, flags: int, data: s
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
     cases = [{"x": random.random(shape).astype(np.float32), "flags": random.random(count) < share} for share in SHARES]
     check(model, cases, bounds={"y": bound})
+
+
+def test_whatever_reads_a_bounded_result_reads_what_is_left() -> None:
+    b = NodeBuilder()
+    places = b.node("NonZero", "x")
+    numbers = b.node("GatherND", "x", b.node("Transpose", places))
+    outputs = [b.node("ReduceSum", numbers), b.node("Size", numbers), places]
+    dtypes = {outputs[1]: TensorProto.INT64, places: TensorProto.INT64}
+    random, bound = np.random.default_rng(0), 5
+    cases = [{"x": random.random((3, 4)).astype(np.float32) * (random.random((3, 4)) < share)} for share in SHARES]
+    canonical = check(b.model([3, 4], *outputs, dtypes=dtypes), cases, bounds={places: bound})
+    for case in cases:
+        left = case["x"][case["x"] != 0][:bound]
+        total, count = run(canonical, case)[:2]
+        assert np.isclose(total.item(), left.sum()) and count == left.size
+
+
+def test_each_of_two_equal_choices_has_a_bound_of_its_own() -> None:
+    nodes = [helper.make_node("NonZero", ["x"], [name]) for name in "ab"]
+    model = model_of(nodes, {"x": [3, 4]}, ["a", "b"], dtypes=dict.fromkeys("ab", TensorProto.INT64))
+    for bounds in ({"b": 3}, {"a": 4}, {"a": 4, "b": 3}, {"a": 3, "b": 3}):
+        found = check(model, [{"x": np.eye(3, 4, dtype=np.float32) + share} for share in (0, 1)], bounds=bounds)
+        sizes = {value.name: shape_of(value)[-1] for value in found.graph.output}
+        assert [sizes[name] for name in "ab"] == [bounds.get(name, 12) for name in "ab"]
+
+
+@pytest.mark.parametrize("copied", ["Identity", "Cast"])
+def test_outputs_of_one_open_value_keep_their_names(copied: str) -> None:
+    cast = {"to": TensorProto.INT64} if copied == "Cast" else {}
+    nodes = [helper.make_node("NonZero", ["x"], ["a"]), helper.make_node(copied, ["a"], ["b"], **cast)]
+    cases = [{"x": np.eye(3, 4, dtype=np.float32) * share} for share in (0, 1)]
+    for outputs in (["a", "b"], ["b", "a"]):
+        found = check(model_of(nodes, {"x": [3, 4]}, outputs, dtypes=dict.fromkeys("ab", TensorProto.INT64)), cases)
+        assert [value.name for value in found.graph.output] == [*outputs, *(f"{each}_length" for each in outputs)]
 
 
 def test_constant_flags_give_a_fixed_length() -> None:

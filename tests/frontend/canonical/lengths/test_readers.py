@@ -50,6 +50,17 @@ def padded(b: NodeBuilder, v: str, total: int) -> str:
     return b.node("Pad", v, listed(b, 0, 0, rest, 0))
 
 
+def first(b: NodeBuilder, v: str) -> str:
+    return b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0))
+
+
+def cut_by(b: NodeBuilder, v: str, offset: int, scale: int = 1) -> str:
+    """Return the rows of others in front of an end that may count from the back."""
+    scaled = b.node("Mul", size(b, v), b.constant(np.array(scale)))
+    end = b.node("Add", scaled, b.constant(np.array(offset)))
+    return b.node("Slice", b.weight(6, 2), ints(b, 0), listed(b, end), ints(b, 0))
+
+
 def classes(b: NodeBuilder, v: str) -> str:
     """Return the second column, repeated along an axis, by sizes of the rows."""
     column = b.node("Gather", v, b.constant(np.array(1)), axis=1)
@@ -78,9 +89,18 @@ WORKS: dict[str, Build] = {
     "columns": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 1)),
     "first rows": lambda b, v: b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0)),
     "without the first": lambda b, v: b.node("Slice", v, ints(b, 2), ints(b, 1 << 62), ints(b, 0)),
+    "fewer of others": lambda b, v: cut_by(b, v, -3),
+    "fewer of many others": lambda b, v: cut_by(b, v, -9),
+    "fewer of twice as many": lambda b, v: cut_by(b, v, -5, 2),
     "some rows": lambda b, v: b.node("Slice", v, ints(b, 1), ints(b, 3), ints(b, 0)),
     "in another order": lambda b, v: b.node("Concat", b.node("Neg", v), v, axis=1),
     "behind others": lambda b, v: b.node("Concat", b.weight(2, 4), v, axis=0),
+    "followed by others": lambda b, v: b.node("Concat", v, b.weight(2, 4), axis=0),
+    "followed by itself": lambda b, v: b.node("Concat", v, b.node("Neg", v), v, axis=0),
+    "between others, and fewer": lambda b, v: b.node("Relu", b.node("Concat", b.weight(2, 4), v, b.weight(1, 4), first(b, v), axis=0)),
+    "summed up with others": lambda b, v: b.node("ReduceSum", b.node("Concat", v, b.weight(2, 4), axis=0), ints(b, 0)),
+    "no more than there are": lambda b, v: b.node("Slice", v, ints(b, 0), listed(b, b.node("Min", size(b, v), b.constant(np.array(3)))), ints(b, 0)),
+    "best of no more than there are": lambda b, v: b.node("TopK", v, listed(b, b.node("Min", size(b, v), b.constant(np.array(3)))), axis=0, results=2),
     "reshaped": lambda b, v: b.node("Reshape", v, ints(b, 1, -1, 2, 2)),
     "reshaped by its size": lambda b, v: b.node("Reshape", v, listed(b, size(b, v), 2, 2)),
     "flattened": lambda b, v: b.node("Reshape", v, ints(b, -1)),
@@ -139,12 +159,21 @@ def test_a_reader_gives_what_onnx_runtime_does(name: str) -> None:
     check(model_of_reader(WORKS[name]), found)
 
 
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_any_and_every_of_rows_within_the_length(op: str) -> None:
+    b = NodeBuilder()
+    value = b.node(op, b.node("Greater", rows(b), b.constant(np.float32(1))), ints(b, 0))
+    check(
+        b.model([ROWS, 4], value, dtypes={value: TensorProto.BOOL}, opset=20),
+        [each for each in cases() if (each["x"][:, 0] > 0).any()],
+    )
+
+
 REFUSED: dict[str, tuple[Build, str]] = {
     "fixed rows": (lambda b, v: b.node("Add", v, b.weight(7, 4)), "has a fixed number of rows"),
     "two lengths": (lambda b, v: b.node("Add", v, b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0))), "lengths that differ"),
     "the last row": (lambda b, v: b.node("Gather", v, b.constant(np.array(-1)), axis=0), "it takes rows by their number"),
     "backwards": (lambda b, v: b.node("Slice", v, ints(b, -1), ints(b, -9), ints(b, 0), ints(b, -1)), "counts from the end"),
-    "followed by others": (lambda b, v: b.node("Concat", v, b.weight(2, 4), axis=0), "followed by others"),
     "along the length": (lambda b, v: b.node("Softmax", v, axis=0), "along the axis of the length"),
     "the mean": (lambda b, v: b.node("ReduceMean", v), "reduces the axis of the length"),
     "a single row": (lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))), "removes that of a single row"),

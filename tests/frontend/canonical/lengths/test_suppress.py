@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from passfit.backend import Backend
+from passfit.errors import ModelError
 
 from ....models import NodeBuilder, model_of, run
 from ....profiles import examples
-from .checking import check
+from .checking import check, imported
 
 
 def detector(
@@ -91,3 +92,14 @@ def test_the_data_may_decide_how_many_boxes_are_selected() -> None:
     model.graph.input[2].type.tensor_type.shape.dim[0].dim_value = 1
     drawn = detections(detector(1, 2, 9, 1, 0.5, None, 0), 3, 3)
     check(model, [{**each, "most": np.array([most])} for each in drawn for most in (0, 1, 4, 99)])
+
+
+@pytest.mark.parametrize("most", [None, 0, -1])
+def test_one_without_a_limit_selects_nothing_and_says_what_to_give(most: int | None) -> None:
+    names = ["boxes", "scores", *(["most"] if most is not None else [])]
+    node = helper.make_node("NonMaxSuppression", names, ["y"])
+    constants = {} if most is None else {"most": np.array([most])}
+    inputs = {"boxes": [1, 9, 4], "scores": [1, 2, 9]}
+    model = model_of([node], inputs, ["y"], constants, dtypes={"y": TensorProto.INT64})
+    with pytest.raises(ModelError, match="selects nothing: its bound is 0. Give it max_output_boxes_per_class"):
+        imported(model)
