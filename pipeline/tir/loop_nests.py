@@ -149,24 +149,39 @@ def move_accesses(
     part: _Node,
     buffers: Mapping[Var, Var],
     place: Callable[[Var, Sequence[Expr]], Sequence[Expr]] = lambda _, indices: indices,
+    guard: Callable[[BufferStore], Stmt] = lambda store: store,
 ) -> _Node:
-    """Access other `buffers` in place of some, at the indices `place` finds for the old buffer and indices."""
+    """Access other `buffers` in place of some, at the indices `place` finds for the old buffer and indices.
+
+    `guard` may put a condition around a store to a new buffer. Blocks claim regions whole.
+    """
 
     def load(each: TensorLoad) -> TensorLoad:
         if each.source not in buffers:
             return each
         return tirx.BufferLoad(buffers[each.source], place(each.source, list(each.indices)))
 
-    def store(each: BufferStore) -> BufferStore:
+    def store(each: BufferStore) -> Stmt:
         if each.buffer not in buffers:
             return each
-        return BufferStore(buffers[each.buffer], each.value, place(each.buffer, list(each.indices)))
+        return guard(BufferStore(buffers[each.buffer], each.value, place(each.buffer, list(each.indices))))
 
     def region(each: TensorRegion) -> TensorRegion:
         new = buffers.get(each.source, each.source)
         return each if new.same_as(each.source) else all_of(new)
 
     return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+
+
+def exchange_params(
+    kernel: PrimFunc,
+    made: Mapping[Var, Var],
+    place: Callable[[Var, Sequence[Expr]], Sequence[Expr]],
+    guard: Callable[[BufferStore], Stmt] = lambda store: store,
+) -> PrimFunc:
+    """Return the kernel with the parameters `made`, by the one each replaces, as in `move_accesses`."""
+    params = [made.get(param, param) for param in kernel.params]
+    return PrimFunc(params, move_accesses(kernel.body, made, place, guard), attrs=kernel.attrs)
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:

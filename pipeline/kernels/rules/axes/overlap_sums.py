@@ -22,7 +22,7 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 from ....tir.expressions import is_contiguous, loads, replaced, uses
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of
-from .exchange_params import new_axes
+from .walked_dimensions import new_axes
 
 _REDUCE = 2
 #: lanes of a reduction of any length; vectors from which on a longer reduction takes more, or lets its last vectors overlap

@@ -1,22 +1,15 @@
-"""Find the dimensions that an axis walks, split its blocks' axes, and exchange parameters for those of other shapes."""
+"""Find the dimensions that an axis walks, and split the axes of blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+from tvm.tirx import BufferStore, IterVar
 
 from ....tir.expressions import loads
-from ....tir.loop_nests import all_of, axis_like
-
-#: give the indices in a new buffer for those in the former one
-Placed = Callable[[Var, Sequence[Expr]], Sequence[Expr]]
-_Part = TypeVar("_Part")
+from ....tir.loop_nests import axis_like
 
 
 def stores_of(block: SBlock) -> list[BufferStore]:
@@ -64,38 +57,3 @@ def new_axes(block: SBlock, split: Mapping[Var, Sequence[int]]) -> tuple[list[It
     return [axis for axes in new.values() for axis in axes], {
         var: [axis.var for axis in axes] for var, axes in new.items()
     }
-
-
-def exchange_buffers(
-    part: _Part, made: Mapping[Var, Var], placed: Placed, guarded: Callable[[BufferStore], Stmt] = lambda store: store
-) -> _Part:
-    """Access the buffers `made`, by the one each replaces, in a statement; the others stay.
-
-    `guarded` may put a condition around a store to a new buffer. Blocks claim regions whole.
-    """
-
-    def load(each: TensorLoad) -> TensorLoad:
-        if each.source not in made:
-            return each
-        return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
-
-    def store(each: BufferStore) -> Stmt:
-        if each.buffer not in made:
-            return each
-        return guarded(BufferStore(made[each.buffer], each.value, placed(each.buffer, each.indices)))
-
-    def region(each: TensorRegion) -> TensorRegion:
-        return all_of(made[each.source]) if each.source in made else each
-
-    return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
-
-
-def exchange_params(
-    scheduled: PrimFunc,
-    made: Mapping[Var, Var],
-    placed: Placed,
-    guarded: Callable[[BufferStore], Stmt] = lambda store: store,
-) -> PrimFunc:
-    """Return the kernel with the parameters `made`, by the one each replaces, as in `exchange_buffers`."""
-    params = [made.get(param, param) for param in scheduled.params]
-    return PrimFunc(params, exchange_buffers(scheduled.body, made, placed, guarded), attrs=scheduled.attrs)
