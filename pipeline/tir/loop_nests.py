@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import Bind, BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from .expressions import collect, is_true, loads, replaced
@@ -22,6 +22,8 @@ _SERIAL, _SPATIAL = 0, 0
 _FIELDS: dict[type, str] = {
     For: "loop_var min extent kind body thread_binding annotations step",
     SBlock: "iter_vars reads writes name_hint body init alloc_buffers match_buffers annotations",
+    BufferStore: "buffer value indices",
+    Bind: "var value",
 }
 
 
@@ -141,7 +143,7 @@ def statements(stmt: Stmt) -> list[Stmt]:
 
 
 def with_fields(stmt: _Node, **changes: object) -> _Node:
-    """Copy a loop or a block with other values of some fields."""
+    """Copy a loop, a block, a store or a binding with other values of some fields."""
     return type(stmt)(**({name: getattr(stmt, name) for name in _FIELDS[type(stmt)].split()} | changes))
 
 

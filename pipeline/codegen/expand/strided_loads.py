@@ -7,14 +7,13 @@ One load of each element, put together lane by lane, takes several times as long
 
 from __future__ import annotations
 
-import tvm_ffi
-from tvm import tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
+from ...tir.expressions import map_body
+from ...tir.lowering.kernel_target import architecture_of
 from ...tir.switches import switchable
-from .architecture import architecture_of
-from .shuffle import take
+from .shuffle import load_lanes, take
 
 #: largest stride: each vector of neighbours takes a load and a shuffle
 _MOST = 4
@@ -28,13 +27,7 @@ def shuffle_strided_loads(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose vectors of small strides are shuffled from neighbours, on x86-64."""
     if architecture_of(kernel) != "x86_64":
         return kernel
-    found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(kernel.body, (TensorLoad, lambda load: found.append(load) if _stride(load) else None))
-    if not found:
-        return kernel
-    return kernel.with_body(
-        tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffle(load) if _stride(load) else load))
-    )
+    return map_body(kernel, (TensorLoad, lambda load: _shuffle(load) if _stride(load) else load))
 
 
 def _stride(load: TensorLoad) -> int:
@@ -54,7 +47,7 @@ def _shuffle(load: TensorLoad) -> Expr:
     made: Expr | None = None
     known: dict[int, int] = {}
     for start in starts:
-        vector = tirx.BufferLoad(load.source, [Ramp(at.base + start, tirx.const(1, at.base.ty.dtype), lanes)])
+        vector = load_lanes(load, at.base + start, lanes)
         fresh = {
             lane: place - start
             for lane, place in enumerate(places)
