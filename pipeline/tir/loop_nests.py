@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -173,6 +173,33 @@ def move_accesses(
         return each if new.same_as(each.source) else all_of(new)
 
     return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+
+
+def stores_of(block: SBlock) -> list[BufferStore]:
+    """List the stores of a block, the start of a reduction first."""
+    return [block.body] if block.init is None else [block.init, block.body]
+
+
+def accesses(block: SBlock) -> Iterator[tuple[Var, list[Expr]]]:
+    """Yield the buffer and the indices of each store and load of a block."""
+    for store in stores_of(block):
+        yield store.buffer, list(store.indices)
+        yield from ((load.source, list(load.indices)) for load in loads(store.value))
+
+
+def simplify_indices(part: _Node, analyzer: sym.Analyzer) -> _Node:
+    """Simplify the indices of all accesses."""
+
+    def simple(indices: Sequence[Expr]) -> list[Expr]:
+        return [simplified(analyzer, index) for index in indices]
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(each.source, simple(each.indices))
+
+    def store(each: BufferStore) -> BufferStore:
+        return with_fields(each, indices=simple(each.indices))
+
+    return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store)])
 
 
 def exchange_params(

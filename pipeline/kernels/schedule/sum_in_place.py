@@ -15,7 +15,7 @@ from tvm.tirx import PrimFunc
 
 from ...program import Overlay
 from ...tir.expressions import replaced
-from ...tir.in_place.analysis import analyse_sharing, masked_loads, takes_addresses
+from ...tir.in_place.analysis import analyse_sharing, reads_of, takes_addresses
 from ...tir.in_place.ordered_elements import end_shift
 from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import int64, move_accesses, resized
@@ -68,7 +68,5 @@ def _is_read_first(kernel: PrimFunc, operand: int) -> bool:
         found = stores(kernel.body)
     except NoMatch:
         return False
-    reads = [
-        (store, load, masks) for store in found for load, masks in masked_loads(store) if load.source.same_as(so_far)
-    ]
-    return not takes_addresses(kernel.body) and end_shift(kernel.body, so_far, result, found, reads) == 0
+    shift = end_shift(kernel.body, so_far, result, found, reads_of(found, so_far))
+    return not takes_addresses(kernel.body) and shift == 0

@@ -31,6 +31,7 @@ from ....tir.expressions import loads, replaced
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import (
+    accesses,
     blocks_of,
     change_nest,
     exchange_params,
@@ -39,9 +40,10 @@ from ....tir.loop_nests import (
     kernel_of,
     move_accesses,
     resized,
+    stores_of,
 )
 from ...weights.repack import Repack
-from .walked_dimensions import accesses, stores_of, walked_dimensions
+from .walked_dimensions import walked_dimensions
 
 #: lanes of the shortest vectors: two of them cost less than single elements
 _SHORTEST = 2

@@ -7,11 +7,10 @@ for X: y[2 X] = data[X]; y[2 X + 1] = data[X]              a vector, stored twic
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, Div, FloorDiv, IntImm, PrimFunc
 
-from ....tir.expressions import has_condition, loads
+from ....tir.expressions import collect, has_condition, loads
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
 
@@ -46,15 +45,9 @@ def _copies(block: SBlock) -> int | None:
         return None
     if not store.indices or not axis.var.same_as(store.indices[-1]):
         return None
-    found: set[int] = set()
-
-    def divided(index: Div | FloorDiv) -> None:
-        if axis.var.same_as(index.a) and isinstance(index.b, IntImm):
-            found.add(int(index.b))
-
-    for load in loads(store.value):
-        for index in load.indices[-1:]:
-            tvm_ffi.structural_walk(index, [(Div, divided), (FloorDiv, divided)])
+    last = [index for load in loads(store.value) for index in load.indices[-1:]]
+    quotients = [each for index in last for each in collect(index, Div, FloorDiv) if axis.var.same_as(each.a)]
+    found = {int(each.b) for each in quotients if isinstance(each.b, IntImm)}
     if len(found) != 1 or not 1 < (copies := found.pop()) <= _COPIES:
         return None
     return copies if int(axis.dom.extent) % copies == 0 else None

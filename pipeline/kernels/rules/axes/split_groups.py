@@ -36,6 +36,7 @@ from ....tir.loop_nests import (
     move_accesses,
     reshaped,
     simplified,
+    simplify_indices,
 )
 from ...weights.repack import Repack
 from ..vector_conditions import of_vectors, vectors_in
@@ -179,17 +180,10 @@ def _split(
 def _simplified(store: BufferStore, analyzer: sym.Analyzer) -> BufferStore:
     """Simplify the indices and the comparisons of a store."""
 
-    def place(indices: Sequence[Expr]) -> list[Expr]:
-        return [simplified(analyzer, index) for index in indices]
-
     def condition(each: LT | LE) -> Expr:
-        return type(each)(*place((each.a, each.b)))
+        return type(each)(*(simplified(analyzer, side) for side in (each.a, each.b)))
 
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(each.source, place(each.indices))
-
-    value = tvm_ffi.structural_map(store.value, [(TensorLoad, load), (LT, condition), (LE, condition)])
-    return BufferStore(store.buffer, value, place(store.indices))
+    return tvm_ffi.structural_map(simplify_indices(store, analyzer), ((LT, LE), condition))
 
 
 def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:

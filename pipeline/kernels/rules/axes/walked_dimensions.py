@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tvm.ir import Expr, Var
+from tvm.ir import Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, IterVar
+from tvm.tirx import IterVar
 
-from ....tir.expressions import loads
-from ....tir.loop_nests import axis_like
-
-
-def stores_of(block: SBlock) -> list[BufferStore]:
-    """List the stores of a block, the start of a reduction first."""
-    return [block.body] if block.init is None else [block.init, block.body]
-
-
-def accesses(block: SBlock) -> Iterator[tuple[Var, list[Expr]]]:
-    """Yield the buffer and the indices of each store and load of a block."""
-    for store in stores_of(block):
-        yield store.buffer, list(store.indices)
-        yield from ((load.source, list(load.indices)) for load in loads(store.value))
+from ....tir.loop_nests import accesses, axis_like
 
 
 def walked_dimensions(blocks: Sequence[SBlock], buffer: Var, dimension: int) -> tuple[dict[Var, int], set[Var]] | None:
