@@ -169,14 +169,20 @@ def chosen_places(expr: object) -> list[TensorLoad]:
     return [place for places in choices if all(isinstance(each, TensorLoad) for each in places) for place in places]
 
 
+def accumulation(store: BufferStore) -> tuple[TensorLoad, Expr] | None:
+    """Return the accumulator and the term that the update of a reduction combines; None for another store."""
+    if type(store.value).__name__ in COMBINED:
+        for one, other in ((store.value.a, store.value.b), (store.value.b, store.value.a)):
+            if isinstance(one, TensorLoad) and one.source.same_as(store.buffer):
+                return one, other
+    return None
+
+
 def combined_term(store: BufferStore) -> Expr:
     """Return the operand that the update of a reduction combines with its accumulator."""
-    (term,) = (
-        each
-        for each in (store.value.a, store.value.b)
-        if not (isinstance(each, TensorLoad) and each.source.same_as(store.buffer))
-    )
-    return term
+    found = accumulation(store)
+    assert found is not None, "the store is no update"
+    return found[1]
 
 
 def unconverted(expr: Expr) -> Expr:

@@ -277,6 +277,15 @@ def are_axes(block: SBlock, indices: Sequence[Expr]) -> bool:
     )
 
 
+def stores_at_axes(block: SBlock) -> bool:
+    """Return whether a block stores at its axes, in their order; windows of rows write 0 for one of extent 1."""
+    axes, indices = list(block.iter_vars), list(block.body.indices)
+    return len(axes) == len(indices) and all(
+        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
+        for axis, index in zip(axes, indices)
+    )
+
+
 def covers(block: SBlock) -> bool:
     """Return whether a block writes each element of its buffer, indexed by its own axes."""
     store = block.body

@@ -7,6 +7,8 @@ One load of each element, put together lane by lane, takes several times as long
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
@@ -44,22 +46,14 @@ def _shuffle(load: TensorLoad) -> Expr:
     last = (lanes - 1) * stride + 1 - lanes
     starts = [min(lanes * number, last) for number in range(stride)]
     places = [lane * stride for lane in range(lanes)]
-    made: Expr | None = None
-    known: dict[int, int] = {}
-    for start in starts:
-        vector = load_lanes(load, at.base + start, lanes)
-        fresh = {
-            lane: place - start
-            for lane, place in enumerate(places)
-            if lane not in known and start <= place < start + lanes
-        }
-        if made is None:
-            made, known = vector, fresh
-            first = True
-            continue
-        # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
-        taken_up = [known.get(lane, 0) if first else lane for lane in range(lanes)]
-        made = take([made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)])
-        known, first = known | fresh, False
-    assert made is not None and len(known) == lanes
+    vectors = [load_lanes(load, at.base + start, lanes) for start in starts]
+    made: Expr = vectors[0]
+    # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
+    held: Sequence[int] = [place if place < lanes else 0 for place in places]
+    for before, start, vector in zip(starts, starts[1:], vectors[1:]):
+        fresh = [before + lanes <= place < start + lanes for place in places]
+        made = take(
+            [made, vector], [place - start + lanes if new else own for place, new, own in zip(places, fresh, held)]
+        )
+        held = range(lanes)
     return made

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import tvm_ffi
 from tvm import sym, tirx
@@ -151,21 +152,15 @@ def _are_apart(rows: Sequence[_Row]) -> bool:
 def _blocks(rows: Sequence[_Row]) -> list[list[_Row]]:
     """Group rows of neighbours in blocks of four, or of two; the last of a group may take rows of the one before."""
     found: list[list[_Row]] = []
-    group: list[_Row] = []
-    for row in [*sorted(rows, key=lambda row: (row.stride, row.lanes, row.offset)), None]:
-        last = group[-1] if group else None
-        if (
-            row is not None
-            and last is not None
-            and (row.stride, row.lanes, row.offset) == (last.stride, last.lanes, last.offset + 1)
-        ):
-            group.append(row)
-            continue
+    ordered = sorted(rows, key=lambda row: (row.stride, row.lanes, row.offset))
+    for _, side_by_side in groupby(
+        enumerate(ordered), lambda place: (place[1].stride, place[1].lanes, place[1].offset - place[0])
+    ):
+        group = [row for _, row in side_by_side]
         size = _BLOCK if len(group) >= _BLOCK else 2
         if len(group) >= size:
             starts = [*range(0, len(group) - size, size), len(group) - size]
             found += [group[start : start + size] for start in starts]
-        group = [] if row is None else [row]
     return found
 
 

@@ -8,11 +8,12 @@ for X: y[2 X] = data[X]; y[2 X + 1] = data[X]              a vector, stored twic
 from __future__ import annotations
 
 from tvm.s_tir import SBlock
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, Div, FloorDiv, IntImm, PrimFunc
 
 from ....tir.expressions import collect, has_condition, loads
 from ....tir.in_place.analysis import analyse_sharing
-from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
+from ....tir.inlining import schedule_only_block
 
 #: most copies
 _COPIES = 8
@@ -20,16 +21,16 @@ _COPIES = 8
 
 def repeat_elements(kernel: PrimFunc) -> PrimFunc | None:
     """Unroll the copies of an unscheduled `kernel` without reduction; None for another form."""
-    schedule = new_schedule(kernel)
-    try:
-        block, loops = only_block(schedule)
-        copies = None if block is None else _copies(schedule.get(block))
-        if copies is None:
-            return None
-        schedule.unroll(schedule.split(loops[-1], [None, copies])[1])
-    except REFUSALS:
+
+    def unrolled(schedule: Schedule, block: SBlockRV, loops: list[LoopRV]) -> bool:
+        copies = _copies(schedule.get(block))
+        if copies is not None:
+            schedule.unroll(schedule.split(loops[-1], [None, copies])[1])
+        return copies is not None
+
+    found = schedule_only_block(kernel, unrolled)
+    if found is None:
         return None
-    found = scheduled_kernel(schedule, kernel)
     ours, before = analyse_sharing(found), analyse_sharing(kernel)
     keeps = set(ours.in_place) >= set(before.in_place) and (ours.results, ours.copies) == (
         before.results,
