@@ -20,15 +20,14 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import Bind, BufferStore, FloatImm, Max, Min, PrimFunc, Stmt
 
+from ..tir.loop_nests import with_fields
+
 
 def order_extremes(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose extremes of floats treat NaN as above."""
 
     def rewrite(stmt: BufferStore | Bind) -> Stmt:
-        value = tvm_ffi.structural_map(stmt.value, ((Max, Min), partial(_order, stmt=stmt)))
-        if value.same_as(stmt.value):
-            return stmt
-        return Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
+        return with_fields(stmt, value=tvm_ffi.structural_map(stmt.value, ((Max, Min), partial(_order, stmt=stmt))))
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), rewrite)))
 

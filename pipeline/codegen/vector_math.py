@@ -26,8 +26,10 @@ from tvm import tirx
 from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import AllocBuffer, Bind, BufferStore, IfThenElse, Let, PrimFunc, Select, SeqStmt, Stmt
 
-from ..tir.expressions import is_choice
+from ..tir.expressions import collect, is_choice
+from ..tir.loop_nests import with_fields
 from .expand.half_conversions import NARROW, WIDEN, narrow, widen
+from .expand.shuffle import expand_operators
 
 _LOG2_E = 1.44269504088896341
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
@@ -61,7 +63,7 @@ register_op_attr(_ERF, "TCallEffectKind", 1)
 
 def ready_for_vectors(kernel: PrimFunc) -> PrimFunc:
     """Replace functions in a kernel, before vectorisation, by ones TVM's vectoriser supports."""
-    return kernel if _binds(kernel.body) else _rename(kernel, "tirx.erf", _ERF)
+    return kernel if collect(kernel.body, Let) else _rename(kernel, "tirx.erf", _ERF)
 
 
 def expand_vector_math(kernel: PrimFunc) -> PrimFunc:
@@ -69,12 +71,11 @@ def expand_vector_math(kernel: PrimFunc) -> PrimFunc:
 
     def rewrite(stmt: BufferStore | Bind) -> Stmt:
         # a variable bound inside the expression is not available before its statement
-        if not _contains(stmt.value, Call, _function) or _binds(stmt.value):
+        if not any(map(_function, collect(stmt.value, Call))) or collect(stmt.value, Let):
             return stmt
         registers = _Registers()
         value = registers.rewrite(stmt.value)
-        last = Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
-        return SeqStmt([*registers.stmts, last])
+        return SeqStmt([*registers.stmts, with_fields(stmt, value=value)])
 
     kernel = kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), rewrite)))
     return _rename(kernel, _ERF, "tirx.erf")
@@ -84,23 +85,9 @@ def _rename(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
     """Replace calls of `function` on float32 by calls of `other`."""
 
     def rename(call: Call) -> Call:
-        if getattr(call.op, "name", "") != function or not str(call.ty.dtype).startswith("float32"):
-            return call
-        return Call(Op.get(other), call.args, ret_ty=call.ty)
+        return Call(Op.get(other), call.args, ret_ty=call.ty) if str(call.ty.dtype).startswith("float32") else call
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, rename)))
-
-
-def _binds(part: Stmt | Expr) -> bool:
-    """Return whether `part` contains a `Let`."""
-    return _contains(part, Let, lambda let: True)
-
-
-def _contains(part: Stmt | Expr, kind: type, wanted: Callable[[Expr], object]) -> bool:
-    """Return whether `part` contains a wanted expression of a kind; other kinds never reach Python."""
-    found: list[bool] = []
-    tvm_ffi.structural_walk(part, (kind, lambda each: found.append(bool(wanted(each)))))
-    return any(found)
+    return expand_operators(kernel, {function: rename})
 
 
 class _Registers:

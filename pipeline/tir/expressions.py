@@ -10,7 +10,7 @@ import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Call, Expr, StringImm, TensorLoad, Var
-from tvm.tirx import And, BufferStore, Cast, FloatImm, IntImm, Select
+from tvm.tirx import And, BufferStore, Cast, FloatImm, IntImm, PrimFunc, Select
 from tvm.tirx.analysis import undefined_vars
 
 from ..program.mapping import FUNCTION_COST
@@ -63,6 +63,12 @@ def parts(expr: object) -> list[object]:
 def replaced(part: _Part, values: Mapping[Var, Expr]) -> _Part:
     """Substitute values for variables in an expression or a statement."""
     return tvm_ffi.structural_map(part, (Var, lambda var: values.get(var, var)))
+
+
+def map_body(kernel: PrimFunc, *maps: tuple) -> PrimFunc:
+    """Replace the nodes of some kinds in a kernel; return the same kernel if none changes."""
+    body = tvm_ffi.structural_map(kernel.body, list(maps))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
 
 
 def with_loads(part: _Part, buffer: Var, value: Expr) -> _Part:
@@ -163,14 +169,20 @@ def chosen_places(expr: object) -> list[TensorLoad]:
     return [place for places in choices if all(isinstance(each, TensorLoad) for each in places) for place in places]
 
 
+def accumulation(store: BufferStore) -> tuple[TensorLoad, Expr] | None:
+    """Return the accumulator and the term that the update of a reduction combines; None for another store."""
+    if type(store.value).__name__ in COMBINED:
+        for one, other in ((store.value.a, store.value.b), (store.value.b, store.value.a)):
+            if isinstance(one, TensorLoad) and one.source.same_as(store.buffer):
+                return one, other
+    return None
+
+
 def combined_term(store: BufferStore) -> Expr:
     """Return the operand that the update of a reduction combines with its accumulator."""
-    (term,) = (
-        each
-        for each in (store.value.a, store.value.b)
-        if not (isinstance(each, TensorLoad) and each.source.same_as(store.buffer))
-    )
-    return term
+    found = accumulation(store)
+    assert found is not None, "the store is no update"
+    return found[1]
 
 
 def unconverted(expr: Expr) -> Expr:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import BufferStore, FloatImm, PrimFunc
+
+from .expressions import map_body
 
 
 def from_infinity(kernel: PrimFunc) -> PrimFunc:
@@ -30,8 +31,7 @@ def pad_with_infinity(kernel: PrimFunc) -> PrimFunc:
         last = tirx.max_value(str(each.ty.dtype)).value
         return tirx.const(math.copysign(math.inf, each.value), str(each.ty.dtype)) if abs(each.value) == last else each
 
-    body = tvm_ffi.structural_map(kernel.body, (FloatImm, number))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return map_body(kernel, (FloatImm, number))
 
 
 def _change_starts(kernel: PrimFunc, start: Callable[[float, float], float]) -> PrimFunc:
@@ -44,5 +44,4 @@ def _change_starts(kernel: PrimFunc, start: Callable[[float, float], float]) -> 
         value = start(each.value.value, tirx.max_value(dtype).value)
         return each if value == each.value.value else BufferStore(each.buffer, tirx.const(value, dtype), each.indices)
 
-    body = tvm_ffi.structural_map(kernel.body, (BufferStore, store))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return map_body(kernel, (BufferStore, store))

@@ -105,6 +105,16 @@ def only_block(schedule: Schedule) -> tuple[SBlockRV | None, list[LoopRV]]:
     return (blocks[0], loops) if whole else (None, [])
 
 
+def schedule_only_block(kernel: PrimFunc, steps: Callable[[Schedule, SBlockRV, list[LoopRV]], bool]) -> PrimFunc | None:
+    """Apply `steps` to the one block left once all producers are inlined; None for another form, or if they refuse."""
+    schedule = new_schedule(kernel)
+    try:
+        block, loops = only_block(schedule)
+        return scheduled_kernel(schedule, kernel) if block is not None and steps(schedule, block, loops) else None
+    except REFUSALS:
+        return None
+
+
 def inline(schedule: Schedule, block: SBlockRV) -> None:
     """Inline a block if TVM can. A reduction never is, and TVM takes as long to say so as to inline another block."""
     if not is_reduction(schedule, block):

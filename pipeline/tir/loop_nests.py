@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import Bind, BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from .expressions import collect, is_true, loads, replaced
@@ -22,6 +22,8 @@ _SERIAL, _SPATIAL = 0, 0
 _FIELDS: dict[type, str] = {
     For: "loop_var min extent kind body thread_binding annotations step",
     SBlock: "iter_vars reads writes name_hint body init alloc_buffers match_buffers annotations",
+    BufferStore: "buffer value indices",
+    Bind: "var value",
 }
 
 
@@ -141,7 +143,7 @@ def statements(stmt: Stmt) -> list[Stmt]:
 
 
 def with_fields(stmt: _Node, **changes: object) -> _Node:
-    """Copy a loop or a block with other values of some fields."""
+    """Copy a loop, a block, a store or a binding with other values of some fields."""
     return type(stmt)(**({name: getattr(stmt, name) for name in _FIELDS[type(stmt)].split()} | changes))
 
 
@@ -149,24 +151,66 @@ def move_accesses(
     part: _Node,
     buffers: Mapping[Var, Var],
     place: Callable[[Var, Sequence[Expr]], Sequence[Expr]] = lambda _, indices: indices,
+    guard: Callable[[BufferStore], Stmt] = lambda store: store,
 ) -> _Node:
-    """Access other `buffers` in place of some, at the indices `place` finds for the old buffer and indices."""
+    """Access other `buffers` in place of some, at the indices `place` finds for the old buffer and indices.
+
+    `guard` may put a condition around a store to a new buffer. Blocks claim regions whole.
+    """
 
     def load(each: TensorLoad) -> TensorLoad:
         if each.source not in buffers:
             return each
         return tirx.BufferLoad(buffers[each.source], place(each.source, list(each.indices)))
 
-    def store(each: BufferStore) -> BufferStore:
+    def store(each: BufferStore) -> Stmt:
         if each.buffer not in buffers:
             return each
-        return BufferStore(buffers[each.buffer], each.value, place(each.buffer, list(each.indices)))
+        return guard(BufferStore(buffers[each.buffer], each.value, place(each.buffer, list(each.indices))))
 
     def region(each: TensorRegion) -> TensorRegion:
         new = buffers.get(each.source, each.source)
         return each if new.same_as(each.source) else all_of(new)
 
     return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+
+
+def stores_of(block: SBlock) -> list[BufferStore]:
+    """List the stores of a block, the start of a reduction first."""
+    return [block.body] if block.init is None else [block.init, block.body]
+
+
+def accesses(block: SBlock) -> Iterator[tuple[Var, list[Expr]]]:
+    """Yield the buffer and the indices of each store and load of a block."""
+    for store in stores_of(block):
+        yield store.buffer, list(store.indices)
+        yield from ((load.source, list(load.indices)) for load in loads(store.value))
+
+
+def simplify_indices(part: _Node, analyzer: sym.Analyzer) -> _Node:
+    """Simplify the indices of all accesses."""
+
+    def simple(indices: Sequence[Expr]) -> list[Expr]:
+        return [simplified(analyzer, index) for index in indices]
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(each.source, simple(each.indices))
+
+    def store(each: BufferStore) -> BufferStore:
+        return with_fields(each, indices=simple(each.indices))
+
+    return tvm_ffi.structural_map(part, [(TensorLoad, load), (BufferStore, store)])
+
+
+def exchange_params(
+    kernel: PrimFunc,
+    made: Mapping[Var, Var],
+    place: Callable[[Var, Sequence[Expr]], Sequence[Expr]],
+    guard: Callable[[BufferStore], Stmt] = lambda store: store,
+) -> PrimFunc:
+    """Return the kernel with the parameters `made`, by the one each replaces, as in `move_accesses`."""
+    params = [made.get(param, param) for param in kernel.params]
+    return PrimFunc(params, move_accesses(kernel.body, made, place, guard), attrs=kernel.attrs)
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
@@ -230,6 +274,15 @@ def are_axes(block: SBlock, indices: Sequence[Expr]) -> bool:
     axes = list(block.iter_vars)
     return len(indices) == len(axes) and all(
         index.same_as(axis.var) or int(axis.dom.extent) == 1 for index, axis in zip(indices, axes)
+    )
+
+
+def stores_at_axes(block: SBlock) -> bool:
+    """Return whether a block stores at its axes, in their order; windows of rows write 0 for one of extent 1."""
+    axes, indices = list(block.iter_vars), list(block.body.indices)
+    return len(axes) == len(indices) and all(
+        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
+        for axis, index in zip(axes, indices)
     )
 
 

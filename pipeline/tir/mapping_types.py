@@ -162,7 +162,7 @@ def _mapping(block: SBlock, store: Store, load: TensorLoad, masks: tuple, source
     if any(loads(index) for index in load.indices):
         return MappingType.SHUFFLE  # places come from data
     source, result = _shape(load.source), _shape(store.buffer)
-    if np.prod(source) == np.prod(result) and flat_shift([(store, (load, masks))]) == 0:
+    if np.prod(source) == np.prod(result) and flat_shift([(store, load, masks)]) == 0:
         return MappingType.ONE_TO_ONE if source == result else MappingType.REORGANISE
     if is_injective(simple(block, load.indices), block.iter_vars) or _reads_once(store, load, masks):
         return MappingType.SHUFFLE

@@ -13,17 +13,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
 from ..program import Follows, Rows
-from .expressions import collect, loads, uses
+from .expressions import collect, loads, replaced, uses
 from .index_grid import NoMatch, RoughGrid
 from .inlining import inlined
-from .loop_nests import analyzer_of, blocks_of, change_nest, fresh_axes, kernel_of, resized, simple, simplified
+from .loop_nests import (
+    analyzer_of,
+    blocks_of,
+    change_nest,
+    fresh_axes,
+    kernel_of,
+    move_accesses,
+    resized,
+    simple,
+    simplify_indices,
+)
 
 _SPATIAL = 0
 #: largest number of rows: each is analysed by itself
@@ -257,17 +266,15 @@ class RowDependence:
         Returns also the map of replaced buffers.
         """
         buffers: dict[Var, Var] = {}
-        starts: dict[Var, tuple[int, Expr]] = {}
+        starts: dict[Var, Expr] = {}
         for old, span in self.spans.items():
             if old in self.dims:
-                buffers[old] = new = resized(old, self.dims[old], span.count(count))
-                starts[new] = self.dims[old], span.start(first)
+                buffers[old] = resized(old, self.dims[old], span.count(count))
+                starts[old] = span.start(first)
         return [self._made(nest, count, first, buffers, starts) for nest in reversed(self.nests)], buffers
 
-    def _made(
-        self, nest: RowNest, count: int, first: Var, buffers: dict[Var, Var], starts: dict[Var, tuple[int, Expr]]
-    ) -> Stmt:
-        """Build one nest of a window; `starts` maps each new buffer to its axis and its first row."""
+    def _made(self, nest: RowNest, count: int, first: Var, buffers: dict[Var, Var], starts: dict[Var, Expr]) -> Stmt:
+        """Build one nest of a window; `starts` maps each old buffer to its first row."""
         span = self.spans.get(nest.store.buffer)
         rows = {nest.row: span.count(count)} if span is not None and nest.row is not None else {}
         axes, values = fresh_axes(nest.block, rows)
@@ -276,18 +283,9 @@ class RowDependence:
         analyzer = analyzer_of([new for old, new in zip(nest.block.iter_vars, axes) if not old.var.same_as(nest.row)])
 
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
-            axis, start = starts.get(buffer, (None, None))
-            moved = (index - start if place == axis else index for place, index in enumerate(indices))
-            return [simplified(analyzer, index) for index in moved]
+            return [index - starts[buffer] if n == self.dims[buffer] else index for n, index in enumerate(indices)]
 
-        def rewritten(stmt: Stmt) -> Stmt:
-            return tvm_ffi.structural_map(
-                stmt,
-                [
-                    (Var, lambda var: values.get(var, buffers.get(var, var))),
-                    (TensorLoad, lambda load: tirx.BufferLoad(load.source, placed(load.source, load.indices))),
-                    (BufferStore, lambda each: BufferStore(each.buffer, each.value, placed(each.buffer, each.indices))),
-                ],
-            )
+        def rewritten(store: BufferStore) -> BufferStore:
+            return simplify_indices(move_accesses(replaced(store, values), buffers, placed), analyzer)
 
         return change_nest(nest.block, axes, rewritten)

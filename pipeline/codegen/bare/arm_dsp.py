@@ -16,6 +16,8 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
+from ...tir.lowering.kernel_target import architecture_of, features_of
+
 #: largest offset of an address in ldr and ldrd
 _LDR, _LDRD = 4095, 1020
 #: functions for one sum, by their assembly: total, two registers, the even and odd values, an address and its offset
@@ -36,10 +38,7 @@ _DECLARED = re.compile(rf"^declare i32 @({'|'.join(_FUNCTIONS)})\(.*$", re.MULTI
 
 def has_smlad(kernel: PrimFunc) -> bool:
     """Return whether a kernel's target is a Cortex-M with these instructions."""
-    target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
-    return str(target.get("mtriple", "")).startswith("thumb") and "+dsp" in {
-        str(each) for each in target.get("mattr", ())
-    }
+    return architecture_of(kernel) == "thumb" and "+dsp" in features_of(kernel)
 
 
 def smlad_products(total: Expr, weights: Expr, values: Expr, *, signed: bool = True) -> Expr:

@@ -11,6 +11,8 @@ import re
 
 from tvm.tirx import PrimFunc
 
+from ...tir.lowering.kernel_target import features_of
+
 _FUNCTION = re.compile(r"^define .*?^}", re.MULTILINE | re.DOTALL)
 _VECTOR = re.compile(r"<\d+ x i(8|16|32)>")
 _COMPARED = re.compile(r" fcmp .*<\d+ x float>")
@@ -22,8 +24,7 @@ _OWN = "1000"
 
 def has_vectors(kernel: PrimFunc, floats: bool = False) -> bool:
     """Return whether a kernel's target has Helium's vectors, of integers or of `floats` too."""
-    target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
-    return not {"+mve.fp", *([] if floats else ["+mve"])}.isdisjoint(str(each) for each in target.get("mattr", ()))
+    return not {"+mve.fp", *([] if floats else ["+mve"])}.isdisjoint(features_of(kernel))
 
 
 def choose_vectors(code: str) -> str:

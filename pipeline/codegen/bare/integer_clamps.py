@@ -19,6 +19,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Add, Cast, FloatImm, Max, Min, Mul, PrimFunc
 
+from ...tir.lowering.kernel_target import features_of, triple_of
 from ...tir.switches import switchable
 from .float_functions import PRODUCT
 
@@ -33,40 +34,35 @@ _FLOATING = ("+vfp4", "+fp-armv8")
 @switchable
 def clamp_as_integers(kernel: PrimFunc) -> PrimFunc:
     """Clamp rounded floats as integers in a lowered kernel; other processors keep theirs."""
-    target = kernel.attrs["target"].attrs if kernel.attrs and "target" in kernel.attrs else {}
-    if not str(target.get("mtriple", "")).startswith(_CORES):
+    if not triple_of(kernel).startswith(_CORES):
         return kernel
-    converts = any(str(each).startswith(_FLOATING) for each in target.get("mattr", ()))
+    converts = any(each.startswith(_FLOATING) for each in features_of(kernel))
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, partial(_clamp_bits, converts=converts))))
 
 
 def _clamp_bits(call: Call, converts: bool) -> Expr:
     """Return a rounded, clamped float as bits; `converts` if the core has an instruction that rounds to an integer."""
-    rounded = (
-        call.args[0]
-        if getattr(call.op, "name", "") == "tirx.reinterpret" and str(getattr(call.ty, "dtype", "")) == "int32"
-        else None
-    )
+    if getattr(call.op, "name", "") != "tirx.reinterpret" or str(getattr(call.ty, "dtype", "")) != "int32":
+        return call
+    rounded = call.args[0]
     if not isinstance(rounded, Add) or _number(rounded.b) != _ROUND:
         return call
     low, inner = _bound(rounded.a, Max)
     high, value = _bound(inner, Min)
     if low is None or high is None or low > high:
         return call
-    if converts and all(each == int(each) and abs(each) < 1 << 22 for each in (low, high)):
+    whole: Expr | None = None
+    if converts:
         whole = tirx.reinterpret("int32", tirx.call_llvm_pure_intrin("float32", "llvm.arm.vcvtr.f32", value))
-        bytes_ = tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32"))
-        return bytes_ + tirx.const(_ROUND_BITS, "int32")
-    factors = None if converts else _scaled_integer(value)
-    if factors is not None and all(each == int(each) and abs(each) < 1 << 22 for each in (low, high)):
+    elif factors := _scaled_integer(value):
         whole = tirx.call_extern("int32", PRODUCT, *factors)
-        return tirx.min(tirx.max(whole, tirx.const(int(low), "int32")), tirx.const(int(high), "int32")) + tirx.const(
-            _ROUND_BITS, "int32"
-        )
+    if whole is not None and all(each == int(each) and abs(each) < 1 << 22 for each in (low, high)):
+        least, most = (tirx.const(int(each), "int32") for each in (low, high))
+        return tirx.min(tirx.max(whole, least), most) + tirx.const(_ROUND_BITS, "int32")
     if low != 0.0 or high <= 0:
         return call
-    (most,) = struct.unpack("<i", struct.pack("<f", high))
-    bits = tirx.min(tirx.max(tirx.reinterpret("int32", value), tirx.const(0, "int32")), tirx.const(most, "int32"))
+    (largest,) = struct.unpack("<i", struct.pack("<f", high))
+    bits = tirx.min(tirx.max(tirx.reinterpret("int32", value), tirx.const(0, "int32")), tirx.const(largest, "int32"))
     return tirx.reinterpret("int32", tirx.reinterpret("float32", bits) + rounded.b)
 
 

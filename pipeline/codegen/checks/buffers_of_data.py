@@ -5,24 +5,16 @@ A buffer of its own that only counts, as the places of a permutation do, leads n
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.ir import Call, Expr, Var
-from tvm.tirx import Bind, BufferStore, PrimFunc
+from tvm.tirx import Bind, BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import loads, uses
+from ...tir.expressions import collect, loads, uses
 
 
 def buffers_of_data(kernel: PrimFunc) -> frozenset[Var]:
     """Return the parameters, the buffers stored from them, and all buffers whose address is taken."""
-    found: set[Var] = set(kernel.params)
-    stores: list[BufferStore] = []
-    bindings: list[Bind] = []
-
-    def see(call: Call) -> None:
-        if getattr(call.op, "name", "").endswith("address_of"):
-            found.update(load.source for load in loads(call))
-
-    tvm_ffi.structural_walk(kernel.body, [(BufferStore, stores.append), (Bind, bindings.append), (Call, see)])
+    found: set[Var] = {*kernel.params, *buffers_with_addresses(kernel.body)}
+    stores, bindings = collect(kernel.body, BufferStore), collect(kernel.body, Bind)
     bound: set[Var] = set()
 
     def from_data(value: Expr) -> bool:
@@ -34,3 +26,9 @@ def buffers_of_data(kernel: PrimFunc) -> frozenset[Var]:
         bound.update(each.var for each in bindings if from_data(each.value))
         found.update(each.buffer for each in stores if from_data(each.value))
     return frozenset(found)
+
+
+def buffers_with_addresses(stmt: Stmt) -> frozenset[Var]:
+    """Return the buffers whose address a statement takes."""
+    calls = (call for call in collect(stmt, Call) if getattr(call.op, "name", "").endswith("address_of"))
+    return frozenset(load.source for call in calls for load in loads(call))

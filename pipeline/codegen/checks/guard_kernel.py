@@ -18,17 +18,18 @@ from dataclasses import dataclass
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.s_tir import SBlock, SBlockRealize
+from tvm.s_tir import SBlockRealize
 from tvm.tirx import AttrStmt, Bind, BufferStore, Evaluate, For, IfThenElse, IntImm, Not, PrimFunc, SeqStmt, Stmt
 
 from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
-from ...tir.expressions import is_true, loads, replaced, uses
+from ...tir.expressions import collect, is_true, loads, replaced, uses
 from ...tir.index_grid import NoMatch
-from ...tir.loop_nests import axis_values, sequence, statements
-from .buffers_of_data import buffers_of_data
+from ...tir.loop_nests import axis_values, sequence, statements, with_fields
+from ..expand.shuffle import expand_operators
+from .buffers_of_data import buffers_of_data, buffers_with_addresses
 from .proofs import Constants, Proofs
-from .values import ValueChecks
+from .values import DIVISIONS, SHIFTS, ValueChecks
 
 _SERIAL = 0
 
@@ -58,38 +59,20 @@ def guard_kernel(kernel: PrimFunc, mode: IndexChecks, constants: Constants) -> G
 
 def drop_checks(kernel: PrimFunc) -> PrimFunc:
     """Return the kernel with the values of `frontend/relax/checked.py` unchecked."""
-    body = tvm_ffi.structural_map(
-        kernel.body, (Call, lambda call: call.args[0] if getattr(call.op, "name", "") == CHECKED else call)
-    )
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return expand_operators(kernel, {CHECKED: lambda call: call.args[0]})
 
 
 def _may_depend_on_data(body: Stmt, data: frozenset[Var]) -> bool:
     """Return whether some address, divisor or shift may come from the buffers of `data`: cheaply, for all kernels."""
-    found: list[bool] = []
-
-    def access(each: TensorLoad | BufferStore) -> None:
-        found.append(any(not isinstance(index, (Var, IntImm)) and _reads(index, data) for index in each.indices))
-
-    def see_divisor(each: Expr) -> None:
-        found.append(not isinstance(each.b, IntImm) and "float" not in str(each.ty.dtype))
-
-    operations = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.LShift, tirx.RShift)
-    tvm_ffi.structural_walk(
-        body,
-        [
-            (TensorLoad, access),
-            (BufferStore, access),
-            (operations, see_divisor),
-            (Bind, lambda each: found.append(_reads(each.value, data))),
-            (Call, lambda call: found.append(getattr(call.op, "name", "") == CHECKED)),
-        ],
+    indices = (index for each in collect(body, TensorLoad, BufferStore) for index in each.indices)
+    values = [index for index in indices if not isinstance(index, (Var, IntImm))]
+    values += [each.value for each in collect(body, Bind)]
+    operations = (each for each in collect(body, *DIVISIONS, *SHIFTS) if not isinstance(each.b, IntImm))
+    return (
+        any(load.source in data for value in values for load in loads(value))
+        or any("float" not in str(each.ty.dtype) for each in operations)
+        or any(getattr(call.op, "name", "") == CHECKED for call in collect(body, Call))
     )
-    return any(found)
-
-
-def _reads(expr: Expr, data: frozenset[Var]) -> bool:
-    return any(load.source in data for load in loads(expr))
 
 
 @dataclass(frozen=True)
@@ -197,16 +180,7 @@ class _Guard:
         body, checks = self._stmt(stmt.body)
         written = _written_buffers(stmt.body)
         inside = [check for check in checks if check.reads & written]
-        loop = For(
-            stmt.loop_var,
-            least,
-            extent,
-            stmt.kind,
-            _prepend_checks(inside, body),
-            stmt.thread_binding,
-            stmt.annotations,
-            stmt.step,
-        )
+        loop = with_fields(stmt, min=least, extent=extent, body=_prepend_checks(inside, body))
         if inside and stmt.kind == tirx.ForKind.VECTORIZED:
             raise NoMatch("a vectorised loop that computes its own indices")
         return loop, _distinct([*own, *(_loop_check(stmt, check) for check in checks if not check.reads & written)])
@@ -264,19 +238,7 @@ def _loop_check(loop: For, check: _Check) -> _Check:
 
 def _realize(stmt: SBlockRealize, init: Stmt | None, body: Stmt) -> SBlockRealize:
     """Return a block with another body."""
-    old = stmt.block
-    block = SBlock(
-        old.iter_vars,
-        old.reads,
-        old.writes,
-        old.name_hint,
-        body,
-        init,
-        old.alloc_buffers,
-        old.match_buffers,
-        old.annotations,
-    )
-    return SBlockRealize(stmt.iter_values, stmt.predicate, block)
+    return SBlockRealize(stmt.iter_values, stmt.predicate, with_fields(stmt.block, body=body, init=init))
 
 
 def _prepend_checks(checks: Iterable[_Check], stmt: Stmt) -> Stmt:
@@ -296,11 +258,4 @@ def _distinct(checks: list[_Check]) -> list[_Check]:
 
 def _written_buffers(stmt: Stmt) -> frozenset[Var]:
     """Return the buffers a statement may write: those whose address it takes, too."""
-    found: set[Var] = set()
-
-    def see(call: Call) -> None:
-        if getattr(call.op, "name", "").endswith("address_of"):
-            found.update(load.source for load in loads(call))
-
-    tvm_ffi.structural_walk(stmt, [(BufferStore, lambda each: found.add(each.buffer)), (Call, see)])
-    return frozenset(found)
+    return frozenset(store.buffer for store in collect(stmt, BufferStore)) | buffers_with_addresses(stmt)

@@ -19,14 +19,14 @@ from tvm.tirx import EQ, NE, And, Broadcast, Cast, Div, FloorDiv, FloorMod, LShi
 
 from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
-from ...tir.expressions import choice_of, is_choice
+from ...tir.expressions import choice_of, collect, is_choice, loads
 from ...tir.index_grid import NoMatch
 from .proofs import Proofs
 from .rebuild import rebuild
 
 INDEX, DIVISOR, SHIFT = "an index is out of range", "a divisor is 0", "a shift is out of range"
-_DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
-_SHIFTS = (LShift, RShift)
+DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
+SHIFTS = (LShift, RShift)
 #: range of floats before they become integers: float32 represents both, and no tensor is larger
 _LEAST, _GREATEST = -(2.0**31), 2.0**31 - 128
 _MOST_FLOAT16 = 65504.0
@@ -62,9 +62,9 @@ class ValueChecks:
         if isinstance(expr, TensorLoad):
             indices = self.indices(expr.source, expr.indices, conditions)
             return expr if indices is None else tirx.BufferLoad(expr.source, indices)
-        if isinstance(expr, _DIVISIONS) and "float" not in str(expr.ty.dtype):
+        if isinstance(expr, DIVISIONS) and "float" not in str(expr.ty.dtype):
             return self._division(expr, conditions)
-        if isinstance(expr, _SHIFTS):
+        if isinstance(expr, SHIFTS):
             return type(expr)(expr.a, self._demand_range(expr.b, 0, expr.a.ty.dtype.bits - 1, SHIFT, conditions))
         return expr
 
@@ -86,10 +86,7 @@ class ValueChecks:
         return self._demand_range(index, 0, extent - 1, INDEX, conditions)
 
     def _is_by_data(self, expr: Expr) -> bool:
-        found: list[bool] = []
-        walks = [(TensorLoad, lambda _: found.append(True)), (Var, lambda var: found.append(self._by_data(var)))]
-        tvm_ffi.structural_walk(expr, walks)
-        return any(found)
+        return bool(loads(expr)) or any(map(self._by_data, collect(expr, Var)))
 
     def _choice(self, expr: Expr, choice: tuple, conditions: tuple[Expr, ...]) -> Expr:
         condition = self.rewrite(choice[0], conditions)

@@ -8,7 +8,7 @@ from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, IntImm, Ramp
 
 from ...tir.operators.runs import SUMS
-from .shuffle import take
+from .shuffle import constant, load_lanes, take
 
 #: lanes of a vector of bytes that LLVM does not know
 _FOUR = 4
@@ -60,8 +60,7 @@ def neighbours(_has: object, call: Call) -> Expr:
     if isinstance(start, Ramp):
         assert int(start.stride) == len(call.args), "neighbours leave gaps"
         start = start.base
-    indices = [*first.indices[:-1], Ramp(start, tirx.const(1, start.ty.dtype), size)]
-    return tirx.reinterpret(call.ty.dtype, tirx.BufferLoad(first.source, indices))
+    return tirx.reinterpret(call.ty.dtype, load_lanes(first, start, size))
 
 
 def byte(_has: object, call: Call) -> Expr:
@@ -86,24 +85,17 @@ def picked(_has: object, call: Call) -> Expr:
     return tirx.reinterpret(call.ty.dtype, found)
 
 
-def number(operand: Expr) -> int:
-    """Return a constant operand, which vectorised loops repeat."""
-    return int(operand.value if isinstance(operand, Broadcast) else operand)
-
-
 def load_near(load: Expr, offset: int, lanes: int, step: int = 1) -> Expr:
     """Load neighbours at an offset from the first element of a vector, elements `step` apart."""
     assert isinstance(load, TensorLoad)
     at = load.indices[-1]
     assert isinstance(at, Ramp) and int(at.stride) == step, "a vector has another step"
-    return tirx.BufferLoad(
-        load.source, [*load.indices[:-1], Ramp(at.base + offset, tirx.const(1, at.base.ty.dtype), lanes)]
-    )
+    return load_lanes(load, at.base + offset, lanes)
 
 
 def turn(_has: object, call: Call) -> Expr:
     load, place = call.args
-    first, lanes = number(place), load.ty.dtype.lanes
+    first, lanes = int(constant(place)), load.ty.dtype.lanes
     assert lanes % SUMS == 0, "fours have gaps"
     whole = tirx.reinterpret(f"int32x{lanes * SUMS}", load_near(load, -first, lanes * SUMS, SUMS))
     return take([whole], range(first, lanes * SUMS, SUMS))

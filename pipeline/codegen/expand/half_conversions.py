@@ -15,8 +15,10 @@ from tvm import tirx
 from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import Bind, BufferStore, Let, PrimFunc, Select, Stmt
 
+from ...tir.expressions import collect
+from ...tir.loop_nests import with_fields
+from ...tir.lowering.kernel_target import architecture_of, features_of
 from ...tir.switches import switchable
-from .architecture import architecture_of
 
 #: conversions to and from float32; call effect 1 is "pure"
 WIDEN, NARROW = "passfit.widen_half", "passfit.narrow_half"
@@ -42,21 +44,17 @@ def expand_half_conversions(kernel: PrimFunc) -> PrimFunc:
         return kernel
 
     def rewrite(stmt: BufferStore | Bind) -> Stmt:
-        lets: list[Let] = []
-        tvm_ffi.structural_walk(stmt.value, (Let, lets.append))
-        if lets:
+        if collect(stmt.value, Let):
             return stmt
-        value = tvm_ffi.structural_map(stmt.value, ((tirx.Cast, Call, *_ARITHMETIC, *_COMPARISONS), _widen_operation))
-        if value.same_as(stmt.value):
-            return stmt
-        return Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
+        kinds = (tirx.Cast, Call, *_ARITHMETIC, *_COMPARISONS)
+        return with_fields(stmt, value=tvm_ffi.structural_map(stmt.value, (kinds, _widen_operation)))
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), rewrite)))
 
 
 def _lacks_instructions(kernel: PrimFunc) -> bool:
     native = _NATIVE.get(architecture_of(kernel) or "")
-    return native is not None and not native & {str(each) for each in kernel.attrs["target"].attrs.get("mattr", ())}
+    return native is not None and native.isdisjoint(features_of(kernel))
 
 
 def _widen_operation(expr: Any) -> Expr:

@@ -13,16 +13,16 @@ The same numbers as frontend/relax/integer/requantize.py gives: its bounds are t
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
-from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
+from tvm.tirx import Broadcast, PrimFunc
 
+from ...tir.expressions import map_body
 from ...tir.switches import switchable
 from ..bare.helium import has_vectors
 from .neon import intrinsics_of
-from .shuffle import concat, split, take
+from .shuffle import concat, constant, split, take
 
 #: 1.5 × 2**23 and its bits: see requantize.py
 _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
@@ -38,16 +38,12 @@ def expand_narrow_results(kernel: PrimFunc) -> PrimFunc:
     if narrow is None:
         return kernel
     lanes, narrowed = narrow
-    found: list[tirx.Cast] = []
-    tvm_ffi.structural_walk(kernel.body, (tirx.Cast, lambda cast: found.append(cast) if _parts(cast, lanes) else None))
-    if not found:
-        return kernel
 
     def replace(cast: tirx.Cast) -> Expr:
         parts = _parts(cast, lanes)
         return cast if parts is None else narrowed(*parts)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (tirx.Cast, replace)))
+    return map_body(kernel, (tirx.Cast, replace))
 
 
 def _instructions_of(kernel: PrimFunc) -> str | None:
@@ -63,13 +59,13 @@ def _parts(cast: tirx.Cast, each: int) -> tuple[tirx.Min, int, str] | None:
     dtype, _, lanes = str(cast.ty.dtype).partition("x")
     if dtype not in _BOUNDS or not lanes or int(lanes) % each or not isinstance(cast.value, (tirx.Add, tirx.Sub)):
         return None
-    bits, shift = cast.value.a, _number(cast.value.b)
+    bits, shift = cast.value.a, constant(cast.value.b)
     if shift is None or not isinstance(bits, Call) or getattr(bits.op, "name", "") != "tirx.reinterpret":
         return None
     moved = bits.args[0]
-    if not isinstance(moved, tirx.Add) or _number(moved.b) != _ROUND or not isinstance(moved.a, tirx.Max):
+    if not isinstance(moved, tirx.Add) or constant(moved.b) != _ROUND or not isinstance(moved.a, tirx.Max):
         return None
-    low, least = moved.a.a, _number(moved.a.b)
+    low, least = moved.a.a, constant(moved.a.b)
     if not isinstance(low, tirx.Min) or not isinstance(low.a, tirx.Mul):
         return None
     zero = int(shift if isinstance(cast.value, tirx.Add) else -shift) + _ROUND_BITS
@@ -77,12 +73,7 @@ def _parts(cast: tirx.Cast, each: int) -> tuple[tirx.Min, int, str] | None:
     sums = any(
         isinstance(each, tirx.Cast) and str(each.value.ty.dtype).startswith("int32") for each in (low.a.a, low.a.b)
     )
-    return (low, zero, dtype) if sums and (least, _number(low.b)) == bounds else None
-
-
-def _number(expr: Expr) -> float | None:
-    value = expr.value if isinstance(expr, Broadcast) else expr
-    return value.value if isinstance(value, (FloatImm, IntImm)) else None
+    return (low, zero, dtype) if sums and (least, constant(low.b)) == bounds else None
 
 
 def _narrow_by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:

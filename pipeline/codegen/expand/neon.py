@@ -6,7 +6,7 @@ from tvm import tirx
 from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
-from .architecture import architecture_of
+from ...tir.lowering.kernel_target import architecture_of
 from .shuffle import take
 
 #: products of eight bytes in int16; neighbours of eight int16 added up in four int32, on Arm added to others at once

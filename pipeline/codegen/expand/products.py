@@ -28,14 +28,15 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, IntImm, PrimFunc
 
+from ...tir.lowering.kernel_target import target_of
 from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from ...tir.operators.runs import ACROSS, GROUP, RUN, RUNS, SUMS, TOTALS, TURNED
 from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 from ..bare.helium import has_vectors
-from .byte_moves import byte, couple, load_near, neighbours, number, picked, turn
+from .byte_moves import byte, couple, load_near, neighbours, picked, turn
 from .neon import add_neighbours, intrinsics_of, neighbour_sums, product
-from .shuffle import concat, expand_operators, split, take
+from .shuffle import concat, constant, expand_operators, split, take
 
 #: vpmaddwd by its lanes, and the features that have it
 _PMADDWD = {8: ("llvm.x86.avx2.pmadd.wd", ("avx2",)), 16: ("llvm.x86.avx512.pmaddw.d.512", ("avx512bw",))}
@@ -77,7 +78,7 @@ def _write(write: Writer, has: Callable[[], Instructions], call: Call) -> Expr:
 
 def _available(instructions: Mapping[int, tuple[str, tuple[str, ...]]], kernel: PrimFunc) -> dict[int, str]:
     """Return the instructions, by their lanes, of which the kernel's target has a feature."""
-    target = kernel.attrs["target"] if kernel.attrs and "target" in kernel.attrs else None
+    target = target_of(kernel)
     return {
         lanes: name
         for lanes, (name, features) in instructions.items()
@@ -176,7 +177,7 @@ def _runs(has: Instructions, call: Call) -> Expr:
 
 def _group(has: Instructions, call: Call) -> Expr:
     sums, weights, values, *rest = call.args
-    numbers = list(map(number, rest))
+    numbers = [int(constant(each)) for each in rest]
     products = [
         product(_half(_run(weights, half // 2), half % 2), _half(_run(values, run), half % 2), has.neon)
         for half, run in zip(numbers[::2], numbers[1::2])

@@ -7,10 +7,10 @@ The fence is not an instruction, and LLVM computes nothing across it.
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import For, PrimFunc
 
+from ...tir.expressions import map_body
 from ...tir.rolled_loops import is_rolled
 from ...tir.switches import switchable
 
@@ -27,4 +27,4 @@ def hide_trip_counts(kernel: PrimFunc) -> PrimFunc:
         count = tirx.call_llvm_pure_intrin("float32", _FENCE, tirx.const(float(int(loop.extent)), "float32"))
         return For(loop.loop_var, loop.min, count.astype(str(loop.extent.ty.dtype)), loop.kind, loop.body)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, hidden)))
+    return map_body(kernel, (For, hidden))

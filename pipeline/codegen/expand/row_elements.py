@@ -11,13 +11,12 @@ A row of a window that begins in padding is a row that begins later, moved.
 
 from __future__ import annotations
 
-from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.row_element import MOVED, ROW_ELEMENT
 from ...tir.switches import switchable
-from .shuffle import expand_operators, take, take_or_zero
+from .shuffle import expand_operators, load_lanes, take, take_or_zero
 
 
 @switchable
@@ -42,7 +41,7 @@ def _shuffle(call: Call) -> Expr:
     places = [int(place.base) + lane * int(place.stride) for lane in range(lanes)]
     inside = [0 <= at < width for at in places]
     short, starts = _starts(lanes, width)
-    row = [_vector(first.value, start, short) for start in starts]
+    row: list[Expr] = [load_lanes(first.value, first.value.indices[0] + start, short) for start in starts]
     # the last vector begins with elements of the one before
     spare, again = (len(starts) - 1) * short, len(starts) * short - width
     joined = len(starts) * short <= lanes
@@ -66,11 +65,6 @@ def _starts(lanes: int, width: int) -> tuple[int, list[int]]:
     while lanes > width:
         lanes //= 2
     return lanes, [*range(0, width - lanes, lanes), width - lanes]
-
-
-def _vector(first: Expr, start: int, lanes: int) -> Expr:
-    (base,) = first.indices
-    return tirx.BufferLoad(first.source, [Ramp(base + start, tirx.const(1, base.ty.dtype), lanes)])
 
 
 def _clear(vector: Expr, kept: list[bool]) -> Expr:

@@ -8,12 +8,13 @@ and not for terms of a sum over weights, whose order differs from target to targ
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, PrimFunc
 
+from ...tir.expressions import collect, map_body
 from ...tir.switches import switchable
+from .shuffle import constant
 
 #: the least finite float32
 _LEAST = -3.4028234663852886e38
@@ -25,9 +26,7 @@ _OTHERS = (tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Cast)
 def separate_products(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel without products to join; the same one if it has none of these."""
     every = _is_quantising(kernel)
-    found: list[bool] = []
-    tvm_ffi.structural_walk(kernel.body, (tirx.Mul, lambda each: found.append(every or _is_dequantised(each))))
-    if not any(found):
+    if not any(every or _is_dequantised(each) for each in collect(kernel.body, tirx.Mul)):
         return kernel
 
     def separate(product: tirx.Mul) -> Expr:
@@ -46,14 +45,13 @@ def separate_products(kernel: PrimFunc) -> PrimFunc:
         return BufferStore(store.buffer, _inner(total.a) + _inner(total.b), store.indices)
 
     maps = [(tirx.Mul, separate), *((kind, _restore) for kind in _OTHERS[1:]), (BufferStore, restore_in_sums)]
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, maps))
+    return map_body(kernel, *maps)
 
 
 def _sums(kernel: PrimFunc) -> set[Var]:
     """Return the buffers that start out as 0: those of sums."""
-    stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(kernel.body, (BufferStore, stores.append))
-    return {store.buffer for store in stores if _is_number(store.value, 0.0)}
+    starts = ((store.buffer, constant(store.value)) for store in collect(kernel.body, BufferStore))
+    return {buffer for buffer, start in starts if isinstance(start, float) and start == 0}
 
 
 def _is_dequantised(product: tirx.Mul) -> bool:
@@ -63,9 +61,7 @@ def _is_dequantised(product: tirx.Mul) -> bool:
 
 
 def _is_quantising(kernel: PrimFunc) -> bool:
-    stored: list[str] = []
-    tvm_ffi.structural_walk(kernel.body, (BufferStore, lambda store: stored.append(str(store.value.ty.dtype))))
-    return any(dtype.startswith(("int8", "uint8")) for dtype in stored)
+    return any(str(store.value.ty.dtype).startswith(("int8", "uint8")) for store in collect(kernel.body, BufferStore))
 
 
 def _restore(expr: Expr) -> Expr:
@@ -79,11 +75,6 @@ def _restore(expr: Expr) -> Expr:
 
 def _inner(expr: Expr) -> Expr:
     """Return the product within a maximum made here, else the expression."""
-    if isinstance(expr, tirx.Max) and isinstance(expr.a, tirx.Mul) and _is_number(expr.b, _LEAST):
+    if isinstance(expr, tirx.Max) and isinstance(expr.a, tirx.Mul) and constant(expr.b) == _LEAST:
         return expr.a
     return expr
-
-
-def _is_number(expr: Expr, number: float) -> bool:
-    expr = expr.value if isinstance(expr, tirx.Broadcast) else expr
-    return isinstance(expr, tirx.FloatImm) and float(expr.value) == number

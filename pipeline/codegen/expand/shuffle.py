@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Expr
-from tvm.tirx import PrimFunc
+from tvm.ir import Call, Expr, TensorLoad
+from tvm.tirx import FloatImm, IntImm, PrimFunc, Ramp
+
+from ...tir.expressions import map_body
 
 
 def take(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
@@ -23,6 +25,17 @@ def take_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
     """Return a vector of the lanes at `places` of one; 0 for None."""
     zero = tirx.const(0, vector.ty.dtype)
     return take([vector, zero], (vector.ty.dtype.lanes if place is None else place for place in places))
+
+
+def load_lanes(load: TensorLoad, first: Expr, lanes: int) -> TensorLoad:
+    """Load so many neighbours from the element `first` on, of the buffer and the row of another load."""
+    return tirx.BufferLoad(load.source, [*load.indices[:-1], Ramp(first, tirx.const(1, first.ty.dtype), lanes)])
+
+
+def constant(expr: Expr) -> Any:
+    """Return a number that all lanes of an expression hold; None if it is not known."""
+    value = expr.value if isinstance(expr, tirx.Broadcast) else expr
+    return value.value if isinstance(value, (FloatImm, IntImm)) else None
 
 
 def split(vector: Expr, lanes: int) -> list[Expr]:
@@ -45,5 +58,4 @@ def expand_operators(kernel: PrimFunc, writers: Mapping[str, Callable[[Call], Ex
         write = writers.get(getattr(call.op, "name", ""))
         return call if write is None else write(call)
 
-    body = tvm_ffi.structural_map(kernel.body, (Call, expand))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return map_body(kernel, (Call, expand))

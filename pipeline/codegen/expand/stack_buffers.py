@@ -11,9 +11,9 @@ from tvm.tirx import AllocBuffer, IntImm, PrimFunc
 
 from ...targets.machine import WIDE_STACK
 from ...targets.target import has_avx512
+from ...tir.lowering.kernel_target import architecture_of, features_of, target_attributes
 from ...tir.switches import switchable
 from ...tir.workspace import buffer_bytes
-from .architecture import architecture_of
 
 #: annotation by which TVM's LowerTVMBuiltin leaves an allocation alone
 _LEFT = "disable_lower_builtin"
@@ -23,10 +23,8 @@ _LEFT = "disable_lower_builtin"
 def keep_on_stack(kernel: PrimFunc) -> PrimFunc:
     """Mark allocations that fit the registers of AVX-512, on processors with it."""
     architecture = architecture_of(kernel)
-    if architecture is None:
-        return kernel
-    attrs = kernel.attrs["target"].attrs
-    if not has_avx512(architecture, str(attrs.get("mcpu", "")), [str(each) for each in attrs.get("mattr", ())]):
+    cpu = str(target_attributes(kernel).get("mcpu", ""))
+    if architecture is None or not has_avx512(architecture, cpu, features_of(kernel)):
         return kernel
 
     def left(each: AllocBuffer) -> AllocBuffer:

@@ -7,14 +7,15 @@ One load of each element, put together lane by lane, takes several times as long
 
 from __future__ import annotations
 
-import tvm_ffi
-from tvm import tirx
+from collections.abc import Sequence
+
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import IntImm, PrimFunc, Ramp
 
+from ...tir.expressions import map_body
+from ...tir.lowering.kernel_target import architecture_of
 from ...tir.switches import switchable
-from .architecture import architecture_of
-from .shuffle import take
+from .shuffle import load_lanes, take
 
 #: largest stride: each vector of neighbours takes a load and a shuffle
 _MOST = 4
@@ -28,13 +29,7 @@ def shuffle_strided_loads(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose vectors of small strides are shuffled from neighbours, on x86-64."""
     if architecture_of(kernel) != "x86_64":
         return kernel
-    found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(kernel.body, (TensorLoad, lambda load: found.append(load) if _stride(load) else None))
-    if not found:
-        return kernel
-    return kernel.with_body(
-        tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffle(load) if _stride(load) else load))
-    )
+    return map_body(kernel, (TensorLoad, lambda load: _shuffle(load) if _stride(load) else load))
 
 
 def _stride(load: TensorLoad) -> int:
@@ -51,22 +46,14 @@ def _shuffle(load: TensorLoad) -> Expr:
     last = (lanes - 1) * stride + 1 - lanes
     starts = [min(lanes * number, last) for number in range(stride)]
     places = [lane * stride for lane in range(lanes)]
-    made: Expr | None = None
-    known: dict[int, int] = {}
-    for start in starts:
-        vector = tirx.BufferLoad(load.source, [Ramp(at.base + start, tirx.const(1, at.base.ty.dtype), lanes)])
-        fresh = {
-            lane: place - start
-            for lane, place in enumerate(places)
-            if lane not in known and start <= place < start + lanes
-        }
-        if made is None:
-            made, known = vector, fresh
-            first = True
-            continue
-        # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
-        taken_up = [known.get(lane, 0) if first else lane for lane in range(lanes)]
-        made = take([made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)])
-        known, first = known | fresh, False
-    assert made is not None and len(known) == lanes
+    vectors = [load_lanes(load, at.base + start, lanes) for start in starts]
+    made: Expr = vectors[0]
+    # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
+    held: Sequence[int] = [place if place < lanes else 0 for place in places]
+    for before, start, vector in zip(starts, starts[1:], vectors[1:]):
+        fresh = [before + lanes <= place < start + lanes for place in places]
+        made = take(
+            [made, vector], [place - start + lanes if new else own for place, new, own in zip(places, fresh, held)]
+        )
+        held = range(lanes)
     return made

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Bind, BufferStore, IntImm, PrimFunc, Ramp, SeqStmt, Stmt
 
-from ...tir.expressions import loads, replaced
+from ...tir.expressions import collect, is_one, loads, map_body, replaced
+from ...tir.lowering.kernel_target import architecture_of
 from ...tir.switches import switchable
-from .architecture import architecture_of
-from .shuffle import take
+from .shuffle import load_lanes, take
 
 #: vectors of a block, and elements of each that are transposed together
 _BLOCK = 4
@@ -37,9 +38,8 @@ def transpose_stores(kernel: PrimFunc) -> PrimFunc:
     """
     if architecture_of(kernel) != "x86_64":
         return kernel
-    bound: dict[Var, Expr] = {}
-    tvm_ffi.structural_walk(kernel.body, (Bind, lambda each: bound.update({each.var: each.value})))
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (SeqStmt, lambda each: _rewrite_runs(each, bound))))
+    bound = {each.var: each.value for each in collect(kernel.body, Bind)}
+    return map_body(kernel, (SeqStmt, lambda each: _rewrite_runs(each, bound)))
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,7 @@ def _rows(stores: Sequence[BufferStore], bound: Mapping[Var, Expr]) -> list[_Row
 
 def _resolve(index: Expr, bound: Mapping[Var, Expr]) -> Expr:
     """Return an index without names of values."""
-    used: list[Var] = []
-    tvm_ffi.structural_walk(index, (Var, lambda var: used.append(var) if var in bound else None))
+    used = [var for var in collect(index, Var) if var in bound]
     return replaced(index, {var: _resolve(bound[var], bound) for var in used}) if used else index
 
 
@@ -153,21 +152,15 @@ def _are_apart(rows: Sequence[_Row]) -> bool:
 def _blocks(rows: Sequence[_Row]) -> list[list[_Row]]:
     """Group rows of neighbours in blocks of four, or of two; the last of a group may take rows of the one before."""
     found: list[list[_Row]] = []
-    group: list[_Row] = []
-    for row in [*sorted(rows, key=lambda row: (row.stride, row.lanes, row.offset)), None]:
-        last = group[-1] if group else None
-        if (
-            row is not None
-            and last is not None
-            and (row.stride, row.lanes, row.offset) == (last.stride, last.lanes, last.offset + 1)
-        ):
-            group.append(row)
-            continue
+    ordered = sorted(rows, key=lambda row: (row.stride, row.lanes, row.offset))
+    for _, side_by_side in groupby(
+        enumerate(ordered), lambda place: (place[1].stride, place[1].lanes, place[1].offset - place[0])
+    ):
+        group = [row for _, row in side_by_side]
         size = _BLOCK if len(group) >= _BLOCK else 2
         if len(group) >= size:
             starts = [*range(0, len(group) - size, size), len(group) - size]
             found += [group[start : start + size] for start in starts]
-        group = [] if row is None else [row]
     return found
 
 
@@ -175,12 +168,8 @@ def _strided_loads(value: Expr) -> list[TensorLoad]:
     return [
         load
         for load in loads(value)
-        if len(load.indices) == 1 and isinstance(load.indices[0], Ramp) and not _is_one(load.indices[0].stride)
+        if len(load.indices) == 1 and isinstance(load.indices[0], Ramp) and not is_one(load.indices[0].stride)
     ]
-
-
-def _is_one(stride: Expr) -> bool:
-    return isinstance(stride, IntImm) and int(stride) == 1
 
 
 def _read(block: Sequence[_Row], bound: Mapping[Var, Expr]) -> Generator[Stmt, None, dict[int, list[Expr]]]:
@@ -208,10 +197,8 @@ def _read(block: Sequence[_Row], bound: Mapping[Var, Expr]) -> Generator[Stmt, N
         yield Bind(base, at.base)
         fours = []
         for number in range(_BLOCK):
-            channels = [
-                tirx.BufferLoad(first.source, [Ramp(base + channel * at.stride, tirx.const(1, base.ty.dtype), _BLOCK)])
-                for channel in range(number, block[0].lanes, _BLOCK)
-            ]
+            starts = (base + channel * at.stride for channel in range(number, block[0].lanes, _BLOCK))
+            channels = [load_lanes(first, start, _BLOCK) for start in starts]
             fours.append(Var("four", first.ty))
             yield Bind(fours[-1], channels[0] if len(channels) == 1 else take(channels, range(block[0].lanes)))
         rows = yield from _transpose(fours, block[0].lanes)

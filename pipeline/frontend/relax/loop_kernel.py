@@ -11,17 +11,16 @@ States lie in the results, slices are read and written in place. Values between 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, Range, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
 
-from ...tir.loop_nests import all_of, buffer_of, int64, loops_around, sequence, spatial_axes
+from ...tir.loop_nests import all_of, buffer_of, int64, loops_around, move_accesses, sequence, spatial_axes
 
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"
@@ -87,7 +86,9 @@ class LoopKernel:
         """Add a kernel of the body by its name, with its operands and results at `places`."""
         kernel = s_tir.renew_defs(kernel)
         root = kernel.body.block
-        bound = _bind_places(root.body, dict(zip(kernel.params, places, strict=True)))
+        places_of = dict(zip(kernel.params, places, strict=True))
+        buffers = {param: place.buffer for param, place in places_of.items()}
+        bound = move_accesses(root.body, buffers, lambda param, indices: places_of[param].at(indices))
         self.body.append(stage_block(name, bound, root.alloc_buffers))
 
     def copy(self, source: Place, to: Place, *, first: bool = False) -> None:
@@ -111,24 +112,6 @@ def loop_of(number: Var, trips: int, stages: Sequence[Stmt]) -> For:
     count, axis = Var("t", "int64"), IterVar(Range(0, int64(trips)), number, _ORDERED)
     block = SBlockRealize([count], tirx.const(True), SBlock([axis], [], [], ITERATION, sequence(stages)))
     return For(count, int64(0), int64(trips), _SERIAL, block, annotations={ITERATIONS: trips})
-
-
-def _bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
-    """Rewrite the accesses to the buffers of `places` to their locations."""
-
-    def load(each: TensorLoad) -> TensorLoad:
-        place = places.get(each.source)
-        return each if place is None else tirx.BufferLoad(place.buffer, place.at(each.indices))
-
-    def store(each: BufferStore) -> BufferStore:
-        place = places.get(each.buffer)
-        return each if place is None else BufferStore(place.buffer, each.value, place.at(each.indices))
-
-    def region(each: TensorRegion) -> TensorRegion:
-        place = places.get(each.source)
-        return each if place is None else all_of(place.buffer)
-
-    return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
 
 
 def stage_block(name: str, body: Stmt, own: Sequence[Var]) -> Stmt:

@@ -19,7 +19,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import For, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import collect, distinct, loads, replaced, uses
+from ...tir.expressions import collect, distinct, loads, map_body, replaced, uses
 from ...tir.index_grid import GridLoop, NoMatch, grid_over
 from ...tir.loop_nests import bounds_of, in_loops, int64, renewed, sequence, with_fields
 from ...tir.rolled_loops import MOST_STEPS
@@ -35,8 +35,7 @@ _Held = tuple[Expr, tuple[bool | None, ...]]
 @switchable
 def split_taps(kernel: PrimFunc) -> PrimFunc:
     """Split short loops of `kernel`, bound to rows, by their choices of rows; return `kernel` itself if it has none."""
-    body = tvm_ffi.structural_map(kernel.body, (For, _split), order="post")
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return map_body(kernel, (For, _split))
 
 
 def _split(loop: For) -> Stmt:

@@ -14,24 +14,25 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
-import tvm_ffi
-from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
-from ...tir.expressions import loads, parts, replaced
+from ...tir.expressions import parts, replaced
 from ...tir.index_grid import NoMatch
 from ...tir.loop_nests import (
+    accesses,
     analyzer_of,
     axis_like,
     blocks_of,
     change_nest,
+    exchange_params,
     int64,
     kernel_of,
     move_accesses,
     reshaped,
-    simplified,
+    simplify_indices,
+    stores_of,
 )
 from ...tir.switches import switchable
 
@@ -72,8 +73,7 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
     if not shapes:
         return scheduled
     made = {param: reshaped(param, shape) for param, shape in shapes.items()}
-    body = move_accesses(scheduled.body, made, lambda flat, indices: _spread(flat, shapes[flat], indices))
-    return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
+    return exchange_params(scheduled, made, lambda flat, indices: _spread(flat, shapes[flat], indices))
 
 
 def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Expr]:
@@ -95,27 +95,12 @@ def _simplified(block: SBlock) -> SBlock:
     analyzer = analyzer_of(block.iter_vars)
     if block.init is not None and not isinstance(block.init, BufferStore):
         raise NoMatch("the initial value is not a single store")
-
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(each.source, [simplified(analyzer, index) for index in each.indices])
-
-    def store(each: BufferStore) -> BufferStore:
-        return BufferStore(each.buffer, each.value, [simplified(analyzer, index) for index in each.indices])
-
-    return tvm_ffi.structural_map(block, [(TensorLoad, load), (BufferStore, store)])
-
-
-def _stores(block: SBlock) -> list[BufferStore]:
-    return [each for each in (block.init, block.body) if each is not None]
+    return simplify_indices(block, analyzer)
 
 
 @lru_cache(1 << 8)
 def _accesses(block: SBlock) -> list[tuple[Var, list[Expr]]]:
-    found = []
-    for store in _stores(block):
-        found.append((store.buffer, list(store.indices)))
-        found += ((load.source, list(load.indices)) for load in loads(store.value))
-    return found
+    return list(accesses(block))
 
 
 def _buffers(blocks: Sequence[SBlock]) -> list[Var]:
@@ -187,8 +172,8 @@ def _used_otherwise(block: SBlock) -> set[Var]:
             if not (isinstance(expr, TensorLoad) and isinstance(part, Var)):
                 yield from found(part)
 
-    written = [index for store in _stores(block) for index in store.indices if not isinstance(index, Var)]
-    return {var for each in (*written, *(store.value for store in _stores(block))) for var in found(each)}
+    written = [index for store in stores_of(block) for index in store.indices if not isinstance(index, Var)]
+    return {var for each in (*written, *(store.value for store in stores_of(block))) for var in found(each)}
 
 
 def _merged_shape(buffer: Var, joints: set[_Pair]) -> list[int] | None:

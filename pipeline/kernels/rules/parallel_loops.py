@@ -19,14 +19,13 @@ from itertools import product
 
 import numpy as np
 import tvm
-import tvm_ffi
 from tvm import s_tir
 from tvm.ir import Expr, IRModule, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IntImm, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from ...tir.expressions import collect, loads, replaced
+from ...tir.expressions import collect, loads, map_body, replaced
 from ...tir.in_place.analysis import takes_address
 from ...tir.index_grid import GridLoop, NoMatch, chunks
 from ...tir.loop_nests import bounds_of, int64, iterations, nests_in, statements
@@ -63,7 +62,7 @@ def _parallelised(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None
     while isinstance(nest, For) and int(nest.kind) == _SERIAL and iterations(nest) >= MIN_WORK:
         if _extent(nest) > 1:
             for made in _parallel_variants(nest, threads):
-                found = _with(kernel, nest, made)
+                found = map_body(kernel, (For, lambda each, made=made, old=nest: made if each.same_as(old) else each))
                 if _independent(found, made, around):
                     return found
         around.append(GridLoop(nest.loop_var, int(nest.min), _extent(nest)))
@@ -109,11 +108,6 @@ def _extent(loop: For) -> int:
     if bounds is None or bounds[0]:
         raise NoMatch("a loop has no constant bounds")
     return bounds[1]
-
-
-def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
-    body = tvm_ffi.structural_map(kernel.body, (For, lambda each: made if each.same_as(loop) else each))
-    return kernel.with_body(body)
 
 
 def _independent(kernel: PrimFunc, loop: For, around: Sequence[GridLoop]) -> bool:

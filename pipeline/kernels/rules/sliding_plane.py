@@ -16,7 +16,7 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, IntImm, PrimFunc
 
-from ...tir.expressions import COMBINED, combined_term, conjuncts, is_choice, loads, replaced, uses
+from ...tir.expressions import accumulation, conjuncts, is_choice, loads, replaced, uses
 from ...tir.index_grid import NoMatch, holds_along
 from ...tir.loop_nests import are_axes, int64, simple
 from .fused_sum import FusedSum, assign
@@ -100,7 +100,8 @@ class Plane(FusedSum):
     def pools(self) -> bool:
         """Return whether the window combines its elements alone; padding, if there is any, then changes no result."""
         update, start = self.sum.body, self.sum.init.value
-        if type(update.value).__name__ not in COMBINED or not isinstance(combined_term(update), TensorLoad):
+        found = accumulation(update)
+        if found is None or not isinstance(found[1], TensorLoad):
             return False
         return self.padding is None or tvm_ffi.structural_equal(self.row_at(self.rows.start).zero, start)
 

@@ -15,13 +15,13 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import GE, GT, LE, LT, And, IntImm, IterVar, Not, Or, PrimFunc, Select, Stmt
+from tvm.tirx import GE, GT, LE, LT, And, IntImm, Not, Or, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import fold_choice, has_condition, replaced, walk
 from ...tir.index_grid import NoMatch, holds_along
 from ...tir.inlining import inlined
-from ...tir.loop_nests import blocks_of, fresh_axes, kernel_of, nest_of
+from ...tir.loop_nests import blocks_of, fresh_axes, kernel_of, nest_of, stores_at_axes
 
 _COMPARISONS = (LT, LE, GT, GE)
 #: limit over all axes together: more would be more code than it is worth
@@ -43,7 +43,7 @@ def split_by_range(kernel: PrimFunc) -> PrimFunc | None:
     if len(blocks) != 1 or blocks[0].init is not None or not has_condition(blocks[0].body.value):
         return None
     (block,) = blocks
-    if len(block.iter_vars) != len(block.body.indices) or not all(map(_is_along, block.iter_vars, block.body.indices)):
+    if not stores_at_axes(block):
         return None
     known = list(_comparisons(block))
     cuts = [
@@ -54,10 +54,6 @@ def split_by_range(kernel: PrimFunc) -> PrimFunc | None:
         return None
     nests = [_nest(block, ranges, known) for ranges in product(*(list(pairwise(each)) for each in cuts))]
     return kernel_of(kernel.params, nests, [], kernel.attrs)
-
-
-def _is_along(axis: IterVar, index: Expr) -> bool:
-    return axis.var.same_as(index) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
 
 
 def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:

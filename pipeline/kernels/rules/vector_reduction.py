@@ -38,6 +38,7 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
+from ...tir.loop_nests import with_fields
 from .axes.overlap_sums import SHORT, overlap_sums, widths
 from .axes.unroll_and_jam import unroll_and_jam
 from .axes.vector_columns import lanes_innermost
@@ -186,11 +187,7 @@ def _without_buffer(body: Stmt, buffer: Var) -> Stmt:
     """Drop the allocation of a buffer that a parameter replaced."""
 
     def rewritten(block: SBlock) -> SBlock:
-        left = [each for each in block.alloc_buffers if not each.same_as(buffer)]
-        return SBlock(
-            block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init, left,
-            block.match_buffers, block.annotations,
-        )  # fmt: skip
+        return with_fields(block, alloc_buffers=[each for each in block.alloc_buffers if not each.same_as(buffer)])
 
     return tvm_ffi.structural_map(body, (SBlock, rewritten))
 

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
-import tvm_ffi
 from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
 from ...frontend.relax.loop_kernel import ITERATIONS
 from ...targets import Machine
+from ...tir.expressions import collect
 from ...tir.in_place.analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
@@ -212,6 +212,4 @@ def reads_machine(kernel: PrimFunc) -> bool:
 
 
 def _reduces(kernel: PrimFunc) -> bool:
-    found: list[bool] = []
-    tvm_ffi.structural_walk(kernel.body, [(SBlock, lambda block: found.append(block.init is not None))])
-    return any(found)
+    return any(block.init is not None for block in collect(kernel.body, SBlock))

@@ -15,13 +15,12 @@ from tvm.tirx import PrimFunc
 
 from ...program import Overlay
 from ...tir.expressions import replaced
-from ...tir.in_place.analysis import analyse_sharing, masked_loads, takes_addresses
+from ...tir.in_place.analysis import analyse_sharing, reads_of, takes_addresses
 from ...tir.in_place.ordered_elements import end_shift
 from ...tir.index_grid import NoMatch
-from ...tir.loop_nests import int64, resized
+from ...tir.loop_nests import int64, move_accesses, resized
 from ...tir.row_window import takes_a_row
 from ...tir.stores import stores
-from ..rules.axes.exchange_params import exchange_buffers
 from .candidates import RULE_WORKSPACE, Schedule, Schedules, fits
 
 
@@ -56,7 +55,7 @@ def continues_in_place(kernel: PrimFunc, operand: int) -> bool:
         def at(_: Var, indices: Sequence[Expr]) -> list[Expr]:
             return [index + 1 if place == axis else index for place, index in enumerate(indices)]
 
-        body, params[-1] = exchange_buffers(body, {result: whole}, at), whole
+        body, params[-1] = move_accesses(body, {result: whole}, at), whole
     read = operand - (len(kernel.params) - len(params))
     alone = PrimFunc(params, body)
     return Overlay(read, 0) in analyse_sharing(alone).in_place or _is_read_first(alone, read)
@@ -69,7 +68,5 @@ def _is_read_first(kernel: PrimFunc, operand: int) -> bool:
         found = stores(kernel.body)
     except NoMatch:
         return False
-    reads = [
-        (store, load, masks) for store in found for load, masks in masked_loads(store) if load.source.same_as(so_far)
-    ]
-    return not takes_addresses(kernel.body) and end_shift(kernel.body, so_far, result, found, reads) == 0
+    shift = end_shift(kernel.body, so_far, result, found, reads_of(found, so_far))
+    return not takes_addresses(kernel.body) and shift == 0

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-import tvm_ffi
-from tvm import tirx
-from tvm.ir import TensorLoad, TensorRegion
 from tvm.tirx import PrimFunc
 
 from ...program import Program, Step
 from ...program.free_name import free_name
-from ...tir.loop_nests import all_of, reshaped
+from ...tir.loop_nests import exchange_params, reshaped
 from .repack import Repack
 
 
@@ -23,16 +20,7 @@ def read_repacked(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
     """Rewrite an unscheduled `kernel` to read a weight that is already repacked."""
     old = kernel.params[parameter]
     new = reshaped(old, repack.shape(tuple(int(extent) for extent in old.ty.shape)))
-
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(new, repack.index_map(*each.indices)) if each.source.same_as(old) else each
-
-    def region(each: TensorRegion) -> TensorRegion:
-        return all_of(new) if each.source.same_as(old) else each
-
-    body = tvm_ffi.structural_map(kernel.body, [(TensorLoad, load), (TensorRegion, region)])
-    params = [new if number == parameter else param for number, param in enumerate(kernel.params)]
-    return PrimFunc(params, body, attrs=kernel.attrs)
+    return exchange_params(kernel, {old: new}, lambda _, indices: repack.index_map(*indices))
 
 
 def read_all_repacked(

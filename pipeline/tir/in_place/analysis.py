@@ -14,7 +14,7 @@ So the kernel is analysed as it is compiled: after scheduling. Code the analysis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from tvm.tirx import PrimFunc, Select, Stmt
 
 from ...program import DTYPE_BYTES, Overlay
 from ..expressions import choice_of, collect, element_bytes, loads, parts
-from ..index_grid import Grid, NoMatch, chunks
+from ..index_grid import Grid, Mask, NoMatch, chunks
 from ..memoise import memoise_by_structure
 from ..stores import Store, leaves, stores
 from .kept_elements import kept_shift
@@ -68,8 +68,7 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
 def is_kept(kernel: PrimFunc, operand: int, result: Var, shift: int) -> bool:
     """Return whether elements of an operand `shift` bytes into a result are read for other places of it."""
     source, written = kernel.params[operand], [each for each in stores(kernel.body) if each.buffer.same_as(result)]
-    found = [(store, load) for store in written for load in masked_loads(store) if load[0].source.same_as(source)]
-    flat = flat_shift(found)
+    flat = flat_shift(reads_of(written, source))
     return flat is None or flat * element_bytes(source) != shift
 
 
@@ -78,7 +77,7 @@ class _Kernel:
 
     def __init__(self, body: Stmt, operands: list[Var], results: list[Var], found: list[Store]):
         self.body, self.operands, self.results, self.stores = body, operands, results, found
-        self.loads = [(store, load) for store in found for load in masked_loads(store)]
+        self.reads = reads_of(found)
         self.steering = [load for store in found for load in store.steering]
         # one walk of the whole body rules addresses out for all its stores: unrolled kernels have thousands
         self.opaque = takes_addresses(body) and any(takes_address(store) for store in found)
@@ -88,9 +87,9 @@ class _Kernel:
         if self.opaque:
             return
         for number, operand in enumerate(self.operands):
-            readers = [(store, load) for store, load in self.loads if load[0].source.same_as(operand)]
+            readers = self._reads_of(operand)
             for place, result in enumerate(self.results):
-                own = [store.buffer.same_as(result) for store, _ in readers]
+                own = [store.buffer.same_as(result) for store, _, _ in readers]
                 if not any(own) or self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
                     continue
                 shift = flat_shift(readers) if all(own) else None
@@ -106,8 +105,7 @@ class _Kernel:
             store.buffer.same_as(result) and _depends_on_data(store) for store in self.stores
         ):
             return None
-        reads = [(store, load, masks) for store, (load, masks) in self.loads if load.source.same_as(operand)]
-        return end_shift(self.body, operand, result, self.stores, reads)
+        return end_shift(self.body, operand, result, self.stores, self._reads_of(operand))
 
     def copies(self) -> tuple[Overlay, ...]:
         """Return the overlays that turn the kernel into a no-op; empty if it computes."""
@@ -118,11 +116,7 @@ class _Kernel:
         found: dict[tuple[int, int], int] = {}
         for number, operand in enumerate(self.operands):
             for place, result in enumerate(self.results):
-                readers = [
-                    (store, load)
-                    for store, load in self.loads
-                    if load[0].source.same_as(operand) and store.buffer.same_as(result)
-                ]
+                readers = [read for read in self._reads_of(operand) if read[0].buffer.same_as(result)]
                 if readers:
                     shift = flat_shift(readers)
                     if shift is None or str(operand.ty.dtype) != str(result.ty.dtype):
@@ -132,12 +126,15 @@ class _Kernel:
 
     def _is_direct(self) -> bool:
         """Return whether all data goes from operands to results, none through an internal buffer."""
-        return all(any(load.source.same_as(each) for each in self.operands) for _, (load, _) in self.loads) and all(
+        return all(any(load.source.same_as(each) for each in self.operands) for _, load, _ in self.reads) and all(
             any(store.buffer.same_as(each) for each in self.results) for store in self.stores
         )
 
     def _is_read(self, result: Var) -> bool:
-        return any(load.source.same_as(result) for _, (load, _) in self.loads) or self._steers(result)
+        return bool(self._reads_of(result)) or self._steers(result)
+
+    def _reads_of(self, buffer: Var) -> list[Read]:
+        return [read for read in self.reads if read[1].source.same_as(buffer)]
 
     def _steers(self, buffer: Var) -> bool:
         return any(load.source.same_as(buffer) for load in self.steering)
@@ -149,18 +146,24 @@ class _Kernel:
         return self._writes_once[place]
 
 
-#: a load, and the masks it is evaluated under: (expression, whether it holds)
-_Load = tuple[TensorLoad, tuple]
+#: a store, a load of its value, and the masks that is evaluated under: (expression, whether it holds)
+Read = tuple[Store, TensorLoad, tuple[Mask, ...]]
 
 
-def masked_loads(store: Store) -> list[_Load]:
+def reads_of(found: Sequence[Store], source: Var | None = None) -> list[Read]:
+    """List the loads of the stores' values, or those of `source`, each with the masks it is evaluated under."""
+    reads = ((store, *read) for store in found for read in masked_loads(store))
+    return [read for read in reads if source is None or read[1].source.same_as(source)]
+
+
+def masked_loads(store: Store) -> list[tuple[TensorLoad, tuple[Mask, ...]]]:
     """List the loads of a store's value, each with the masks it is evaluated under."""
     if any(map(choice_of, collect(store.value, Select, Call))):
         return list(_loads_in(store.value, store.masks))
     return [(load, store.masks) for load in loads(store.value)]
 
 
-def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
+def _loads_in(expr: object, masks: tuple) -> Iterator[tuple[TensorLoad, tuple[Mask, ...]]]:
     choice = choice_of(expr)
     if choice is not None:
         condition, then, other = choice
@@ -199,10 +202,10 @@ def _is_buffer(expr: Expr) -> bool:
     return isinstance(expr, Var) and hasattr(expr.ty, "data_alignment")
 
 
-def flat_shift(readers: list[tuple[Store, _Load]]) -> int | None:
+def flat_shift(readers: Sequence[Read]) -> int | None:
     """Return the constant shift, in elements, from each load to its result; None if it varies."""
     shifts: set[int] = set()
-    for store, (load, masks) in readers:
+    for store, load, masks in readers:
         if not masks and store.iterations > _elements(load.source):
             return None  # some element is read twice
         if _same_place(store, load):

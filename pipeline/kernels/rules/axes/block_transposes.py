@@ -23,7 +23,7 @@ from ....support.divisors import divisors
 from ....targets import Machine
 from ....tir.expressions import has_condition, is_costly, loads
 from ....tir.in_place.analysis import analyse_sharing
-from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
+from ....tir.inlining import schedule_only_block
 from .overlap_vectors import overlapped
 
 #: side of a block: the floats of a line of a cache
@@ -47,12 +47,8 @@ def block_transposes(kernel: PrimFunc, machine: Machine) -> PrimFunc | None:
 
 def _transposes(kernel: PrimFunc) -> bool:
     """Return whether a kernel of one block has a transposed operand, of any size."""
-    schedule = new_schedule(kernel)
-    try:
-        block, _ = only_block(schedule)
-    except REFUSALS:
-        return False
-    return block is not None and _transposed(schedule.get(block)) is not None
+    found = schedule_only_block(kernel, lambda schedule, block, _: _transposed(schedule.get(block)) is not None)
+    return found is not None
 
 
 def _turned_whole(kernel: PrimFunc, side: int) -> PrimFunc | None:
@@ -63,18 +59,17 @@ def _turned_whole(kernel: PrimFunc, side: int) -> PrimFunc | None:
 
 def _turned(kernel: PrimFunc, side: int) -> PrimFunc | None:
     """Turn blocks of `side` by `side` in registers; None for another form."""
-    schedule = new_schedule(kernel)
-    try:
-        block, loops = only_block(schedule)
-        found = None if block is None else _transposed(schedule.get(block))
-        if block is None or found is None:
-            return None
+
+    def steps(schedule: Schedule, block: SBlockRV, loops: list[LoopRV]) -> bool:
+        found = _transposed(schedule.get(block))
+        if found is None:
+            return False
         load, *pair = found
         read = [each for each in loads(schedule.get(block).body.value) if each.source.same_as(load.source)]
         extents = [int(schedule.get(loops[axis]).extent) for axis in pair]
         same = str(load.source.ty.dtype) == str(schedule.get(block).body.buffer.ty.dtype) in _DTYPES
         if len(read) > 1 or not same or min(extents) < _LEAST or any(extent % side for extent in extents):
-            return None
+            return False
         counts = [max(divisors(extent // side, _SIDE // side)) for extent in extents]
         (outer, middle, inner), (outer_last, middle_last, last) = (
             schedule.split(loops[axis], [None, count, side]) for axis, count in zip(pair, counts)
@@ -84,9 +79,9 @@ def _turned(kernel: PrimFunc, side: int) -> PrimFunc | None:
         _load_vectors(schedule, block, load, middle_last)
         schedule.unroll(inner)
         schedule.vectorize(last)
-    except REFUSALS:
-        return None
-    return scheduled_kernel(schedule, kernel)
+        return True
+
+    return schedule_only_block(kernel, steps)
 
 
 def _load_vectors(schedule: Schedule, block: SBlockRV, load: TensorLoad, around: LoopRV) -> None:
@@ -103,24 +98,23 @@ def _load_vectors(schedule: Schedule, block: SBlockRV, load: TensorLoad, around:
 
 def _in_lines(kernel: PrimFunc) -> PrimFunc | None:
     """Block loops by lines of a cache; None if it holds the lines of the operand that meet a line of the result."""
-    schedule = new_schedule(kernel)
-    try:
-        block, loops = only_block(schedule)
-        found = None if block is None else _transposed(schedule.get(block), large=True)
+
+    def steps(schedule: Schedule, block: SBlockRV, loops: list[LoopRV]) -> bool:
+        found = _transposed(schedule.get(block), large=True)
         if found is None:
-            return None
+            return False
         _, *pair = found
         sides = [divisors(int(schedule.get(loops[axis]).extent), _SIDE)[-1] for axis in pair]
         if min(sides) < _LEAST:
-            return None
+            return False
         (outer, inner), (outer_last, last) = (
             schedule.split(loops[axis], [None, side]) for axis, side in zip(pair, sides)
         )
         others = [loop for number, loop in enumerate(loops) if number not in pair]
         schedule.reorder(*others, outer, outer_last, inner, last)
-    except REFUSALS:
-        return None
-    return scheduled_kernel(schedule, kernel)
+        return True
+
+    return schedule_only_block(kernel, steps)
 
 
 def _transposed(block: SBlock, large: bool = False) -> tuple[TensorLoad, int, int] | None:

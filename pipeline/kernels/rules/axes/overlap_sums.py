@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, Var
+from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
-from ....tir.expressions import is_contiguous, loads, replaced, uses
+from ....tir.expressions import accumulation, is_contiguous, loads, replaced, uses
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of
-from .exchange_params import new_axes
+from .walked_dimensions import new_axes
 
 _REDUCE = 2
 #: lanes of a reduction of any length; vectors from which on a longer reduction takes more, or lets its last vectors overlap
@@ -62,7 +62,7 @@ def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
         start = tirx.min(vector * lanes, int64(int(along.dom.extent) - lanes))
         values[along.var] = start + lane
     body = replaced(block.body, values)
-    added = _parts(body) if split is not None and type(body.value).__name__ == "Add" else None
+    added = accumulation(body) if split is not None and type(body.value).__name__ == "Add" else None
     if added is not None:
         total, term = added
         first = lane >= vector * lanes - start
@@ -74,7 +74,7 @@ def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
 
 def _split_axis(block: SBlock, given: Sequence[int]) -> tuple[IterVar, int] | None:
     """Find the innermost axis of a reduction, and its lanes, if it runs along memory and no vector divides it."""
-    if block.init is None or _parts(block.body) is None:
+    if block.init is None or accumulation(block.body) is None:
         return None
     read = [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]
     for axis in reversed(block.iter_vars):
@@ -90,15 +90,4 @@ def _split_axis(block: SBlock, given: Sequence[int]) -> tuple[IterVar, int] | No
                 if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var)
                 else (axis, lanes)
             )
-    return None
-
-
-def _parts(store: BufferStore) -> tuple[TensorLoad, Expr] | None:
-    """Return the result so far, and the term that is added to it, or compared with it."""
-    total = store.value
-    if type(total).__name__ not in ("Add", "Max", "Min"):
-        return None
-    for one, other in ((total.a, total.b), (total.b, total.a)):
-        if isinstance(one, TensorLoad) and one.source.same_as(store.buffer):
-            return one, other
     return None

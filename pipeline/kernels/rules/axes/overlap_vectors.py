@@ -23,16 +23,27 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import PrimFunc
+from tvm.tirx import BufferStore, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import NoMatch
-from ....tir.loop_nests import blocks_of, int64, kernel_of, nest_of, resized
+from ....tir.loop_nests import (
+    accesses,
+    blocks_of,
+    change_nest,
+    exchange_params,
+    fresh_axes,
+    int64,
+    kernel_of,
+    move_accesses,
+    resized,
+    stores_of,
+)
 from ...weights.repack import Repack
-from .exchange_params import accesses, exchange_buffers, exchange_params, new_axes, stores_of, walked_dimensions
+from .walked_dimensions import walked_dimensions
 
 #: lanes of the shortest vectors: two of them cost less than single elements
 _SHORTEST = 2
@@ -180,14 +191,12 @@ def _wide(
     made = {buffer: resized(buffer, dimension, wide) for buffer, dimension in walked.items()}
     nests = []
     for block in blocks:
-        own, parts = new_axes(block, {axis: [wide] for axis in axes})
-        stores = [
-            replaced(
-                exchange_buffers(store, made, lambda _, indices: indices), {var: new for var, (new,) in parts.items()}
-            )
-            for store in stores_of(block)
-        ]
-        nests.append(nest_of(own, block.name_hint, stores[-1], None if block.init is None else stores[0]))
+        own, values = fresh_axes(block, dict.fromkeys(axes, wide))
+
+        def change(store: BufferStore, values=values) -> BufferStore:
+            return replaced(move_accesses(store, made), values)
+
+        nests.append(change_nest(block, own, change))
     params = [made.get(param, param) for param in kernel.params]
     internal = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
     numbers = tuple((n, walked[param]) for n, param in enumerate(kernel.params) if param in walked)

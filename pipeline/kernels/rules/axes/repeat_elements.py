@@ -7,13 +7,13 @@ for X: y[2 X] = data[X]; y[2 X + 1] = data[X]              a vector, stored twic
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.s_tir import SBlock
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, Div, FloorDiv, IntImm, PrimFunc
 
-from ....tir.expressions import has_condition, loads
+from ....tir.expressions import collect, has_condition, loads
 from ....tir.in_place.analysis import analyse_sharing
-from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
+from ....tir.inlining import schedule_only_block
 
 #: most copies
 _COPIES = 8
@@ -21,16 +21,16 @@ _COPIES = 8
 
 def repeat_elements(kernel: PrimFunc) -> PrimFunc | None:
     """Unroll the copies of an unscheduled `kernel` without reduction; None for another form."""
-    schedule = new_schedule(kernel)
-    try:
-        block, loops = only_block(schedule)
-        copies = None if block is None else _copies(schedule.get(block))
-        if copies is None:
-            return None
-        schedule.unroll(schedule.split(loops[-1], [None, copies])[1])
-    except REFUSALS:
+
+    def unrolled(schedule: Schedule, block: SBlockRV, loops: list[LoopRV]) -> bool:
+        copies = _copies(schedule.get(block))
+        if copies is not None:
+            schedule.unroll(schedule.split(loops[-1], [None, copies])[1])
+        return copies is not None
+
+    found = schedule_only_block(kernel, unrolled)
+    if found is None:
         return None
-    found = scheduled_kernel(schedule, kernel)
     ours, before = analyse_sharing(found), analyse_sharing(kernel)
     keeps = set(ours.in_place) >= set(before.in_place) and (ours.results, ours.copies) == (
         before.results,
@@ -46,15 +46,9 @@ def _copies(block: SBlock) -> int | None:
         return None
     if not store.indices or not axis.var.same_as(store.indices[-1]):
         return None
-    found: set[int] = set()
-
-    def divided(index: Div | FloorDiv) -> None:
-        if axis.var.same_as(index.a) and isinstance(index.b, IntImm):
-            found.add(int(index.b))
-
-    for load in loads(store.value):
-        for index in load.indices[-1:]:
-            tvm_ffi.structural_walk(index, [(Div, divided), (FloorDiv, divided)])
+    last = [index for load in loads(store.value) for index in load.indices[-1:]]
+    quotients = [each for index in last for each in collect(index, Div, FloorDiv) if axis.var.same_as(each.a)]
+    found = {int(each.b) for each in quotients if isinstance(each.b, IntImm)}
     if len(found) != 1 or not 1 < (copies := found.pop()) <= _COPIES:
         return None
     return copies if int(axis.dom.extent) % copies == 0 else None

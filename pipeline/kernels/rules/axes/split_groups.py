@@ -29,15 +29,18 @@ from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import (
     analyzer_of,
     blocks_of,
+    change_nest,
+    exchange_params,
     int64,
     kernel_of,
-    nest_of,
+    move_accesses,
     reshaped,
     simplified,
+    simplify_indices,
 )
 from ...weights.repack import Repack
 from ..vector_conditions import of_vectors, vectors_in
-from .exchange_params import exchange_buffers, exchange_params, new_axes, stores_of, walked_dimensions
+from .walked_dimensions import new_axes, walked_dimensions
 
 
 @dataclass(frozen=True)
@@ -157,13 +160,17 @@ def _split(
             at = split[other]
             return [*indices[:at], *halves[indices[at]], *indices[at + 1 :]]
 
-        stores = [
-            _simplified(replaced(exchange_buffers(store, made, placed), values), analyzer) for store in stores_of(block)
-        ]
+        def change(store: BufferStore, placed=placed, values=values, analyzer=analyzer) -> BufferStore:
+            return _simplified(replaced(move_accesses(store, made, placed), values), analyzer)
+
         moved = [group for group, _ in halves.values()]
-        if outer * inner != extent and block.init is not None and not _reads_inside(stores[-1], moved, analyzer):
+        if (
+            outer * inner != extent
+            and block.init is not None
+            and not _reads_inside(change(block.body), moved, analyzer)
+        ):
             return None
-        nests.append(nest_of(own, block.name_hint, stores[-1], None if block.init is None else stores[0]))
+        nests.append(change_nest(block, own, change))
     buffers = [made.get(each, each) for each in kernel.body.block.alloc_buffers]
     params = [made.get(param, param) for param in kernel.params]
     numbers = tuple((n, split[param]) for n, param in enumerate(kernel.params) if param in split)
@@ -173,17 +180,10 @@ def _split(
 def _simplified(store: BufferStore, analyzer: sym.Analyzer) -> BufferStore:
     """Simplify the indices and the comparisons of a store."""
 
-    def place(indices: Sequence[Expr]) -> list[Expr]:
-        return [simplified(analyzer, index) for index in indices]
-
     def condition(each: LT | LE) -> Expr:
-        return type(each)(*place((each.a, each.b)))
+        return type(each)(*(simplified(analyzer, side) for side in (each.a, each.b)))
 
-    def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(each.source, place(each.indices))
-
-    value = tvm_ffi.structural_map(store.value, [(TensorLoad, load), (LT, condition), (LE, condition)])
-    return BufferStore(store.buffer, value, place(store.indices))
+    return tvm_ffi.structural_map(simplify_indices(store, analyzer), ((LT, LE), condition))
 
 
 def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:

@@ -15,7 +15,7 @@ from tvm.tirx import IntImm, PrimFunc
 from ....tir.expressions import is_choice, loads, unconverted, uses
 from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
-from ....tir.loop_nests import blocks_of, int64, simple
+from ....tir.loop_nests import blocks_of, int64, simple, stores_at_axes
 
 _REDUCE = 2
 #: most taps along a row, since they are unrolled
@@ -102,7 +102,7 @@ class IntegerSum:
     def _read_padding(self, padding: SBlock) -> None:
         """Read a value that is not padding, and the condition for it to be."""
         reads = self.data.source.same_as(padding.body.buffer) and self.value.same_as(self.data)
-        if not _plain(padding) or not is_choice(padding.body.value) or not reads:
+        if not stores_at_axes(padding) or not is_choice(padding.body.value) or not reads:
             raise NoMatch("the padding is not a select at its own axes")
         self.border, self.inside, nothing = padding.body.value.args
         if not isinstance(nothing, IntImm) or int(nothing):
@@ -176,15 +176,6 @@ def integer_sum(kernel: PrimFunc, repackable: frozenset[int], depthwise: bool) -
     with suppress(NoMatch):
         return IntegerSum(inlined(kernel), repackable, depthwise)
     return None
-
-
-def _plain(padding: SBlock) -> bool:
-    """Return whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
-    axes, indices = padding.iter_vars, padding.body.indices
-    return len(axes) == len(indices) and all(
-        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
-        for axis, index in zip(axes, indices)
-    )
 
 
 def _moved(value: Expr, axes: Iterable[Var]) -> list[TensorLoad]:

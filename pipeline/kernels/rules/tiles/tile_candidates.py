@@ -21,7 +21,16 @@ from tvm.s_tir.schedule import SBlockRV, Schedule
 from tvm.tirx import BufferStore, Mul, const
 
 from ....targets import Machine
-from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequantised, loads, reads, unconverted, uses
+from ....tir.expressions import (
+    accumulation,
+    has_condition,
+    is_choice,
+    is_contiguous,
+    is_dequantised,
+    reads,
+    unconverted,
+    uses,
+)
 from ....tir.rolled_loops import MOST_STEPS
 from ..axes.overlap_vectors import Wide
 from ..vector_conditions import is_uniform
@@ -153,17 +162,12 @@ def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
     update = block.body
     if block.init is None or not isinstance(update, BufferStore) or str(update.value.ty.dtype) not in _DTYPES:
         return None
-    total = update.value
-    if type(total).__name__ not in ("Add", "Max", "Min"):
+    found = accumulation(update)
+    if found is None or reads(found[1], update.buffer):
         return None
-    for accumulator, term in ((total.a, total.b), (total.b, total.a)):
-        if isinstance(accumulator, TensorLoad) and accumulator.source.same_as(update.buffer):
-            if any(load.source.same_as(update.buffer) for load in loads(term)):
-                return None
-            if type(total).__name__ == "Add" and type(term).__name__ == "Mul":
-                return term.a, term.b
-            return term, const(1, total.ty.dtype)
-    return None
+    _, term = found
+    product = type(update.value).__name__ == "Add" and type(term).__name__ == "Mul"
+    return (term.a, term.b) if product else (term, const(1, term.ty.dtype))
 
 
 def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tiling]]:

@@ -43,7 +43,7 @@ from tvm.tirx import (
 )
 from tvm.tirx.analysis import undefined_vars
 
-from ....tir.expressions import choice_of, collect, is_true, loads, reads, replaced, unconverted, uses, walk
+from ....tir.expressions import choice_of, collect, is_true, loads, map_body, reads, replaced, unconverted, uses, walk
 from ....tir.index_grid import GridLoop, NoMatch, grid_over
 from ....tir.loop_nests import (
     all_of,
@@ -90,8 +90,7 @@ def unswitch_choices(kernel: PrimFunc) -> PrimFunc:
                 stmt = IfThenElse(whole, plain, stmt)
         return stmt
 
-    body = tvm_ffi.structural_map(kernel.body, (SeqStmt, unswitched))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return map_body(kernel, (SeqStmt, unswitched))
 
 
 @dataclass(frozen=True)

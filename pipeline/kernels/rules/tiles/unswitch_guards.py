@@ -19,7 +19,7 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
-from ....tir.expressions import collect, conjuncts, distinct, is_among, uses
+from ....tir.expressions import collect, conjuncts, distinct, is_among, map_body, uses
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import nest_loops, nested, renewed
 from ....tir.row_window import takes_a_row, tensors_of
@@ -39,8 +39,7 @@ def unswitch_guards(kernel: PrimFunc) -> PrimFunc:
         found = [_unswitched(part, first) for part in each.seq]
         return each if all(one.same_as(other) for one, other in zip(found, each.seq)) else SeqStmt(found)
 
-    body = tvm_ffi.structural_map(kernel.body, (SeqStmt, parts))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+    return map_body(kernel, (SeqStmt, parts))
 
 
 def _unswitched(nest: Stmt, first: Var) -> Stmt:

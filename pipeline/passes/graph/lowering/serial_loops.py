@@ -9,6 +9,8 @@ import tvm_ffi
 from tvm.ir import IRModule
 from tvm.tirx import AttrStmt, For, PrimFunc, Stmt
 
+from ....tir.loop_nests import with_fields
+
 _SERIAL, _PARALLEL = 0, 1
 
 
@@ -24,11 +26,7 @@ def serial_loops(module: IRModule) -> IRModule:
 
 
 def _serial(loop: For) -> For:
-    if int(loop.kind) != _PARALLEL:
-        return loop
-    return For(
-        loop.loop_var, loop.min, loop.extent, _SERIAL, loop.body, loop.thread_binding, loop.annotations, loop.step
-    )
+    return with_fields(loop, kind=_SERIAL) if int(loop.kind) == _PARALLEL else loop
 
 
 def _without_pragma(stmt: AttrStmt) -> Stmt:
