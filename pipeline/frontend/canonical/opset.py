@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import Names, NodeBuilder, splice, stem_of
+from .node_builder import Names, NodeBuilder, build_replacements, splice
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import CONTRIB, NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
 from .shapes import infer_shapes, infer_what_is_open
@@ -86,20 +85,20 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
 
 def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
     """Keep, in place, negative positions of rotary embeddings from counting from the end: the function gathers by them."""
-    made, names = dict[int, NodeBuilder](), Names(graph)
-    for index, node in enumerate(graph.node):
+
+    def count(node: onnx.NodeProto, build: NodeBuilder) -> None:
         if node.op_type == "RotaryEmbedding" and not node.domain and len(node.input) > 3 and node.input[3]:
-            made[index] = NodeBuilder(stem_of(node, index), names)
-            positions = made[index].from_zero(node.input[3], np.int64)
-            made[index].copy(node).input[3] = positions
-    splice(graph, made)
+            positions = build.from_zero(node.input[3], np.int64)
+            build.copy(node).input[3] = positions
+
+    splice(graph, build_replacements(graph, Names(graph), count))
 
 
 def _write_function_defaults(model: onnx.ModelProto) -> None:
     """Write the default attributes of the model's functions into their calls: the inliner loses them."""
     functions = {(each.domain, each.name, each.overload): each for each in model.functions}
-    for nodes in (model.graph.node, *(each.node for each in model.functions)):
-        for node in _all_nodes(nodes):
+    for part in (model.graph, *model.functions):
+        for node in all_nodes(part):
             function = functions.get((node.domain, node.op_type, node.overload))
             given = {attribute.name for attribute in node.attribute}
             for default in function.attribute_proto if function else ():
@@ -165,15 +164,6 @@ def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     splits = any(node.op_type == "SplitToSequence" for node in all_nodes(model.graph))
     return raise_opset(model, _PARTS) if splits else model
-
-
-def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes and the nodes of their subgraphs."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from all_nodes(inner)
 
 
 def _has_form_of_newest(schema: onnx.defs.OpSchema) -> bool:

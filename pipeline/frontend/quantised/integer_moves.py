@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from .dataflow import Dataflow
 from .quantisation import EIGHT_BITS, Quantisation, Quantised, quantised_by
 
@@ -36,9 +36,8 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     graph = Dataflow(model)
     sources: dict[str, Quantised] = {}
-    made: dict[int, NodeBuilder] = {}
-    for index, node in enumerate(model.graph.node):
-        build = NodeBuilder(f"{stem_of(node, index)}/integer", graph.context.names)
+
+    def move(node: onnx.NodeProto, build: NodeBuilder) -> None:
         if node.op_type == "DequantizeLinear":
             found = quantised_by(node, graph.context)
             if found is not None:
@@ -46,10 +45,9 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
         elif node.op_type == "QuantizeLinear":
             _requantise(node, sources.get(node.input[0]), graph, build)
         else:
-            sources |= _move(node, sources, graph, build)
-        if build.nodes:
-            made[index] = build
-    return spliced(model, made)
+            sources.update(_move(node, sources, graph, build))
+
+    return spliced(model, build_replacements(model.graph, graph.context.names, move, "/integer"))
 
 
 def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow, build: NodeBuilder) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...frontend.canonical.node_builder import inner_graphs
 from ...frontend.canonical.read_onnx import ONNX_DOMAINS, declare_set, operator_set
 from ...frontend.canonical.shapes import without_values
 
@@ -107,11 +108,8 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield a graph and the graphs within its nodes."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for body in (
-                (attribute.g, *attribute.graphs) if attribute.type in (attribute.GRAPH, attribute.GRAPHS) else ()
-            ):
-                yield from all_graphs(body)
+        for body in inner_graphs(node):
+            yield from all_graphs(body)
 
 
 class NodeView:
