@@ -66,18 +66,23 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         before, model = names, inliner.inline_selected_functions(model, names, inline_schema_functions=True)
 
 
-def _write_defaults(node: onnx.NodeProto, version: int) -> None:
-    """Write out the default values of attributes, which the inliner loses."""
+def _schema_of(node: onnx.NodeProto, version: int) -> onnx.defs.OpSchema:
+    """Return the definition of a node's operator in a set. Raises ModelError."""
     from onnx import defs
 
-    given = {attribute.name for attribute in node.attribute}
     try:
-        schema = defs.get_schema(node.op_type, version)
+        return defs.get_schema(node.op_type, version)
     except defs.SchemaError as error:
         raise ModelError(
             f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
             "Export the model with ONNX's own operators only.",
         ) from error
+
+
+def _write_defaults(node: onnx.NodeProto, version: int) -> None:
+    """Write out the default values of attributes, which the inliner loses."""
+    given = {attribute.name for attribute in node.attribute}
+    schema = _schema_of(node, version)
     for name, attribute in sorted(schema.attributes.items()):
         if name not in given and attribute.default_value.type:
             node.attribute.append(attribute.default_value)
@@ -184,19 +189,13 @@ def lower_opset(model: onnx.ModelProto) -> None:
     did not change in it, or only take more dtypes. Raises ModelError if the installed onnx does not know an operator of
     the set, or the set needed is newer than `NEWEST`.
     """
-    from onnx import defs, helper
+    from onnx import helper
 
     version = operator_set(model.opset_import)
     needed = OLDEST
     for node in all_nodes(model.graph):
-        try:
-            schema = defs.get_schema(node.op_type, version)
-            needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
-        except defs.SchemaError as error:
-            raise ModelError(
-                f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
-                "Export the model with ONNX's own operators only.",
-            ) from error
+        schema = _schema_of(node, version)
+        needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
     if needed > NEWEST:
         raise ModelError(
             f"The model needs operator set {needed}; the newest that can be compiled is {NEWEST}.",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...frontend.canonical.node_builder import inner_graphs
 from ...frontend.canonical.read_onnx import ONNX_DOMAINS, declare_set, operator_set
-from ...frontend.canonical.shapes import without_values
+from ...frontend.canonical.shapes import infer_copy, inference_failures, without_values
 
 if TYPE_CHECKING:
     import onnx
@@ -94,14 +94,10 @@ class ModelView:
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer types as far as ONNX can: it fails on files that ONNX Runtime runs."""
-    from onnx import shape_inference
-
-    for data_prop in (True, False):
-        try:
-            return shape_inference.infer_shapes(model, data_prop=data_prop)
-        except (shape_inference.InferenceError, RuntimeError, ValueError):
-            continue
-    return model
+    try:
+        return infer_copy(model)
+    except inference_failures():
+        return model
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
