@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...frontend.canonical.graph_context import Values
 from ...frontend.canonical.node_builder import inner_graphs
 from ...frontend.canonical.read_onnx import ONNX_DOMAINS, declare_set, operator_set
 from ...frontend.canonical.shapes import infer_copy, inference_failures, without_values
@@ -67,28 +68,24 @@ class ModelView:
 
     def dims(self, name: str) -> Dims | None:
         """Return the sizes of a value, None for an unknown one; None for an unknown rank."""
-        if name in self._constants:
-            return tuple(self._constants[name].dims)
-        type_ = self._types.get(name)
-        if type_ is None or not type_.HasField("shape"):
-            return None
-        return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in type_.shape.dim)
+        return self._around(name).sizes(name)
 
     def element(self, name: str) -> int:
         """Return ONNX's number of a value's dtype; 0 for an unknown one."""
-        if name in self._constants:
-            return self._constants[name].data_type
-        type_ = self._types.get(name)
-        return type_.elem_type if type_ is not None else 0
+        return self._around(name).element(name)
+
+    def _around(self, name: str) -> Values:
+        """Return the constants and types; for a constant no type needs to be inferred."""
+        return Values({} if name in self._constants else self._types, self._constants)
 
     @cached_property
-    def _types(self) -> dict[str, onnx.TypeProto.Tensor]:
+    def _types(self) -> dict[str, onnx.TypeProto]:
         light = self._light if self._light is not None else without_values(self._model)
         types = {}
         for graph in all_graphs(_infer(light).graph):
             for value in (*graph.value_info, *graph.output, *graph.input):
                 if value.type.HasField("tensor_type"):
-                    types[value.name] = value.type.tensor_type
+                    types[value.name] = value.type
         return types
 
 
