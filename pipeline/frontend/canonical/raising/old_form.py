@@ -50,3 +50,8 @@ def _trim(inputs: tuple[str, ...]) -> list[str]:
 
 #: builds the new form, or nothing if the old one is valid; returns why there is none
 Rule = Callable[[OldForm], "str | None"]
+
+
+def raise_at(version: int, rule: Rule) -> Rule:
+    """Return the rule of an operator that changed in one set alone: no other node is raised."""
+    return lambda form: rule(form) if form.crosses(version) else None
