@@ -15,7 +15,7 @@ import numpy as np
 
 from ..frontend.canonical.control_flow.loop_bodies import change_bodies
 from ..frontend.canonical.graph_context import Context, context_of
-from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from ..frontend.canonical.shapes import infer_what_is_open
 
 if TYPE_CHECKING:
@@ -44,15 +44,14 @@ def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     typed = deepcopy(model)
     context = context_of(infer_what_is_open(typed))
-    made = {}
-    for index, node in enumerate(model.graph.node):
-        rebuild = _rebuild if node.op_type in _LAYERS else _move_weights if node.op_type in _WEIGHTS else None
-        if rebuild is not None:
-            build = NodeBuilder(f"{stem_of(node, index)}/equal-signs", context.names)
-            rebuild(node, context, build)
-            if build.nodes:
-                made[index] = build
-    return spliced(model, made)
+
+    def rebuild(node: onnx.NodeProto, build: NodeBuilder) -> None:
+        if node.op_type in _LAYERS:
+            _rebuild(node, context, build)
+        elif node.op_type in _WEIGHTS:
+            _move_weights(node, context, build)
+
+    return spliced(model, build_replacements(model.graph, context.names, rebuild, "/equal-signs"))
 
 
 def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..moves import follow_axis
 from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import direction_activations
 from .read_onnx import all_nodes
@@ -110,17 +111,9 @@ class _Graph:
     def _move(self, node: onnx.NodeProto, axis: int) -> int | None:
         """Return the axis of the steps behind a node that moves elements; None behind any other."""
         before, after = self.shapes.get(node.input[0]), self.shapes.get(node.output[0])
-        if before is None or after is None:
+        if node.op_type not in ("Squeeze", "Unsqueeze", "Reshape", "Transpose"):
             return None
-        if node.op_type == "Transpose":
-            return list(attributes_of(node).get("perm", range(len(before))[::-1])).index(axis)
-        if node.op_type in ("Squeeze", "Unsqueeze", "Reshape"):
-            places = [
-                place for place, extent in enumerate(after)
-                if extent == before[axis] and prod(after[:place]) == prod(before[:axis])
-            ]  # fmt: skip
-            return places[0] if places else None
-        return None
+        return follow_axis(node.op_type, axis, before, after, attributes_of(node).get("perm"))
 
     def _takes(self, node: onnx.NodeProto, name: str, axis: int, step: int) -> bool:
         """Return whether a node takes the one step of a value along an axis, and nothing else."""

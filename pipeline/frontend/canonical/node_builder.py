@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,12 @@ import numpy as np
 
 if TYPE_CHECKING:
     import onnx
+
+
+def inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the subgraphs of a node."""
+    for attribute in node.attribute:
+        yield from (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs
 
 
 class Names:
@@ -28,9 +34,8 @@ class Names:
             self._taken.update(graph.input)
         for node in graph.node:
             self._taken.update((node.name, *node.input, *node.output))
-            for attribute in node.attribute:
-                for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                    self._collect(inner)
+            for inner in inner_graphs(node):
+                self._collect(inner)
 
     def new(self, name: str) -> str:
         """Take `name`, or one that begins with it if that is taken."""
@@ -113,16 +118,20 @@ def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> No
     graph.node.extend(made)
 
 
-def splice(graph: onnx.GraphProto, replacements: dict[int, NodeBuilder]) -> None:
-    """Replace the nodes at the given indices by each builder's nodes, and add its constants."""
+def splice(graph: onnx.GraphProto | onnx.FunctionProto, replacements: dict[int, NodeBuilder]) -> None:
+    """Replace the nodes at the given indices by each builder's nodes, and add its constants; a function's are nodes."""
+    from onnx import FunctionProto, helper
+
     nodes = list(graph.node)
     del graph.node[:]
     for index, node in enumerate(nodes):
-        if index in replacements:
-            graph.node.extend(replacements[index].nodes)
-            graph.initializer.extend(replacements[index].initializers)
+        build = replacements.get(index)
+        constants = [] if build is None else build.initializers
+        if isinstance(graph, FunctionProto):
+            graph.node.extend(helper.make_node("Constant", [], [each.name], value=each) for each in constants)
         else:
-            graph.node.append(node)
+            graph.initializer.extend(constants)
+        graph.node.extend([node] if build is None else build.nodes)
 
 
 def spliced(model: onnx.ModelProto, replacements: dict[int, NodeBuilder]) -> onnx.ModelProto:
@@ -132,3 +141,16 @@ def spliced(model: onnx.ModelProto, replacements: dict[int, NodeBuilder]) -> onn
     result = deepcopy(model)
     splice(result.graph, replacements)
     return result
+
+
+def build_replacements(
+    graph: onnx.GraphProto, names: Names, rule: Callable[[onnx.NodeProto, NodeBuilder], object], suffix: str = ""
+) -> dict[int, NodeBuilder]:
+    """Build what `rule` replaces nodes of `graph` by, for `splice`; nodes that it builds nothing for stay."""
+    made = {}
+    for index, node in enumerate(graph.node):
+        build = NodeBuilder(stem_of(node, index) + suffix, names)
+        rule(node, build)
+        if build.nodes:
+            made[index] = build
+    return made

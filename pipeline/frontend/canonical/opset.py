@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import Names, NodeBuilder, splice, stem_of
+from .node_builder import Names, NodeBuilder, build_replacements, splice
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import CONTRIB, NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
 from .shapes import infer_shapes, infer_what_is_open
@@ -67,18 +66,23 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         before, model = names, inliner.inline_selected_functions(model, names, inline_schema_functions=True)
 
 
-def _write_defaults(node: onnx.NodeProto, version: int) -> None:
-    """Write out the default values of attributes, which the inliner loses."""
+def _schema_of(node: onnx.NodeProto, version: int) -> onnx.defs.OpSchema:
+    """Return the definition of a node's operator in a set. Raises ModelError."""
     from onnx import defs
 
-    given = {attribute.name for attribute in node.attribute}
     try:
-        schema = defs.get_schema(node.op_type, version)
+        return defs.get_schema(node.op_type, version)
     except defs.SchemaError as error:
         raise ModelError(
             f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
             "Export the model with ONNX's own operators only.",
         ) from error
+
+
+def _write_defaults(node: onnx.NodeProto, version: int) -> None:
+    """Write out the default values of attributes, which the inliner loses."""
+    given = {attribute.name for attribute in node.attribute}
+    schema = _schema_of(node, version)
     for name, attribute in sorted(schema.attributes.items()):
         if name not in given and attribute.default_value.type:
             node.attribute.append(attribute.default_value)
@@ -86,20 +90,20 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
 
 def _count_positions_from_zero(graph: onnx.GraphProto) -> None:
     """Keep, in place, negative positions of rotary embeddings from counting from the end: the function gathers by them."""
-    made, names = dict[int, NodeBuilder](), Names(graph)
-    for index, node in enumerate(graph.node):
+
+    def count(node: onnx.NodeProto, build: NodeBuilder) -> None:
         if node.op_type == "RotaryEmbedding" and not node.domain and len(node.input) > 3 and node.input[3]:
-            made[index] = NodeBuilder(stem_of(node, index), names)
-            positions = made[index].from_zero(node.input[3], np.int64)
-            made[index].copy(node).input[3] = positions
-    splice(graph, made)
+            positions = build.from_zero(node.input[3], np.int64)
+            build.copy(node).input[3] = positions
+
+    splice(graph, build_replacements(graph, Names(graph), count))
 
 
 def _write_function_defaults(model: onnx.ModelProto) -> None:
     """Write the default attributes of the model's functions into their calls: the inliner loses them."""
     functions = {(each.domain, each.name, each.overload): each for each in model.functions}
-    for nodes in (model.graph.node, *(each.node for each in model.functions)):
-        for node in _all_nodes(nodes):
+    for part in (model.graph, *model.functions):
+        for node in all_nodes(part):
             function = functions.get((node.domain, node.op_type, node.overload))
             given = {attribute.name for attribute in node.attribute}
             for default in function.attribute_proto if function else ():
@@ -167,15 +171,6 @@ def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     return raise_opset(model, _PARTS) if splits else model
 
 
-def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes and the nodes of their subgraphs."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from all_nodes(inner)
-
-
 def _has_form_of_newest(schema: onnx.defs.OpSchema) -> bool:
     """Return whether an operator of a set after `NEWEST` has the operands and attributes it has there."""
     from onnx import defs
@@ -194,19 +189,13 @@ def lower_opset(model: onnx.ModelProto) -> None:
     did not change in it, or only take more dtypes. Raises ModelError if the installed onnx does not know an operator of
     the set, or the set needed is newer than `NEWEST`.
     """
-    from onnx import defs, helper
+    from onnx import helper
 
     version = operator_set(model.opset_import)
     needed = OLDEST
     for node in all_nodes(model.graph):
-        try:
-            schema = defs.get_schema(node.op_type, version)
-            needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
-        except defs.SchemaError as error:
-            raise ModelError(
-                f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
-                "Export the model with ONNX's own operators only.",
-            ) from error
+        schema = _schema_of(node, version)
+        needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
     if needed > NEWEST:
         raise ModelError(
             f"The model needs operator set {needed}; the newest that can be compiled is {NEWEST}.",

@@ -13,6 +13,7 @@ from ...errors import ModelError
 from ..source.import_options import ImportOptions
 from ..source.keep_outputs import keep_outputs
 from ..source.side_files import load_side_files, messages_of, tensors_of
+from .node_builder import inner_graphs
 from .zip_maps import unzip_maps
 
 if TYPE_CHECKING:
@@ -184,24 +185,20 @@ def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str], before: Set[
         for name in node.input:
             if name and name not in made:
                 raise ModelError(f"The {node_title(node)} reads '{name}', which nothing makes.", _AGAIN)
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _refuse_dangling(attribute.g, made, earlier)
+        for inner in inner_graphs(node):
+            _refuse_dangling(inner, made, earlier)
         earlier.update(filter(None, node.output))
     for value in graph.output:
         if value.name not in made:
             raise ModelError(f"The output '{value.name}' is made by no node.", _AGAIN)
 
 
-def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Yield every node of a graph, nodes of subgraphs (`If`, `Loop` …) after their owner."""
+def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node of a graph or function, nodes of subgraphs (`If`, `Loop` …) after their owner."""
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from all_nodes(attribute.g)
-            for inner in attribute.graphs:
-                yield from all_nodes(inner)
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner)
 
 
 def operator_set(imports: Iterable[onnx.OperatorSetIdProto], undeclared: int = NEWEST) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .graph_context import Context, context_of
-from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from .operators import activations, neighbourhoods, operand_forms
 from .operators.auto_pad import kernel_shape, pooling_pads
 from .operators.elimination import determinant
@@ -34,15 +34,12 @@ Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]
 def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     """Apply all rules to `model` (with inferred shapes); nodes without replacement stay."""
     context = context_of(model)
-    made = {}
-    for index, node in enumerate(model.graph.node):
-        rule = _RULES.get(node.op_type)
-        if rule is not None:
-            build = NodeBuilder(stem_of(node, index), context.names)
-            rule(node, attributes_of(node), context, build)
-            if build.nodes:
-                made[index] = build
-    return spliced(model, made)
+
+    def apply(node: onnx.NodeProto, build: NodeBuilder) -> None:
+        if node.op_type in _RULES:
+            _RULES[node.op_type](node, attributes_of(node), context, build)
+
+    return spliced(model, build_replacements(model.graph, context.names, apply))
 
 
 def _sum(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

@@ -27,7 +27,7 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in fresh.graph.output:
         if value.name not in given and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
-    found = _infer(fresh)
+    found = _infer(fresh, check_type=True, strict_mode=True)
     types = {value.name: value.type for value in found.graph.output if value.type.tensor_type.HasField("shape")}
     for value in found.graph.output:  # of two outputs of one name, ONNX types one
         if value.name in types:
@@ -35,23 +35,30 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     return _write_types(model, found)
 
 
-def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Infer types, with the values of shapes if possible: ONNX takes some float vectors for shapes, and fails."""
+def infer_copy(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+    """Return a copy with inferred types, with the values of shapes if possible: ONNX takes some float vectors for shapes, and fails.
+
+    Raises `inference_failures`.
+    """
     from onnx import shape_inference
 
-    failures = _inference_failures()
     try:
-        return shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except failures:
-        try:
-            return shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        except failures as error:
-            raise ModelError(
-                f"The shapes of the model do not agree: {_culprit(model)}.", "Check the shapes given."
-            ) from error
+        return shape_inference.infer_shapes(model, data_prop=True, **options)
+    except inference_failures():
+        return shape_inference.infer_shapes(model, **options)
 
 
-def _inference_failures() -> tuple[type[Exception], ...]:
+def _infer(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+    try:
+        return infer_copy(model, **options)
+    except inference_failures() as error:
+        raise ModelError(
+            f"The shapes of the model do not agree: {_culprit(model)}.", "Check the shapes given."
+        ) from error
+
+
+def inference_failures() -> tuple[type[Exception], ...]:
+    """Return the errors of ONNX's inference."""
     from onnx import shape_inference
 
     return shape_inference.InferenceError, RuntimeError, ValueError
@@ -64,13 +71,13 @@ def _culprit(model: onnx.ModelProto) -> str:
     from .node_form import first_refused, form_of
 
     node = first_refused(
-        model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), _inference_failures()
+        model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), inference_failures()
     )
     if node is None:
         return "its outputs are declared otherwise than its nodes make them"
     try:
         types = value_types(shape_inference.infer_shapes(model).graph)
-    except _inference_failures():
+    except inference_failures():
         types = value_types(model.graph)
     return f"the {node_title(node)} does not take {form_of(node, types)}"
 
@@ -80,18 +87,7 @@ def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError if a node is not what its operator set defines.
     """
-    from onnx import shape_inference
-
-    bare, failures = without_values(model), _inference_failures()
-    try:
-        return _write_types(model, shape_inference.infer_shapes(bare, data_prop=True))
-    except failures:
-        try:
-            return _write_types(model, shape_inference.infer_shapes(bare))
-        except failures as error:
-            raise ModelError(
-                f"The shapes of the model do not agree: {_culprit(bare)}.", "Check the shapes given."
-            ) from error
+    return _write_types(model, _infer(without_values(model)))
 
 
 def without_values(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
 from .context import Attributes, Rule, Surroundings, inputs_of
+from .elementwise import own
 
 if TYPE_CHECKING:
     import onnx
@@ -111,13 +112,6 @@ def _skip(simplified: bool) -> Rule:
     return rule
 
 
-def _layer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-    """Build ONNX's operator of the same name, inputs and attributes."""
-    build.many("LayerNormalization", list(node.input), len(node.output), **attributes)
-    build.nodes[-1].output[:] = node.output
-    return None
-
-
 def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
     from onnx import TensorProto
@@ -153,7 +147,7 @@ RULES: dict[str, Rule] = {
     "EmbedLayerNormalization": _embed,
     "FastGelu": _fast_gelu,
     "Gelu": _gelu,
-    "LayerNormalization": _layer,
+    "LayerNormalization": own,
     "QuickGelu": _quick_gelu,
     "SimplifiedLayerNormalization": _simplified,
     "SkipLayerNormalization": _skip(simplified=False),

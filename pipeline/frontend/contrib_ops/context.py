@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..canonical.graph_context import Values
 from ..canonical.node_builder import NodeBuilder
 
 if TYPE_CHECKING:
@@ -18,50 +17,10 @@ Attributes = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """Hold constants by name, of Constant nodes too, inferred types, and the values that are `read`."""
+class Surroundings(Values):
+    """Types and constants around a node, of Constant nodes too, and the values that are `read`."""
 
-    constants: dict[str, onnx.TensorProto]
-    types: dict[str, onnx.TypeProto]
     read: frozenset[str] = frozenset()
-
-    def constant(self, name: str) -> np.ndarray | None:
-        """Return a constant, else None."""
-        from onnx import numpy_helper
-
-        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
-
-    def dtype(self, name: str) -> np.dtype:
-        """Return the dtype of a value; float32 if it is not known."""
-        from onnx import helper
-
-        kind = self.types.get(name)
-        number = (
-            self.constants[name].data_type
-            if name in self.constants
-            else kind.tensor_type.elem_type
-            if kind is not None
-            else 0
-        )
-        return np.dtype(helper.tensor_dtype_to_np_dtype(number)) if number else np.dtype(np.float32)
-
-    def extent(self, name: str, axis: int) -> int | None:
-        """Return the size of a dimension, None if it is not known."""
-        if name in self.constants:
-            return self.constants[name].dims[axis]
-        if (self.rank(name) or 0) <= axis:
-            return None
-        size = self.types[name].tensor_type.shape.dim[axis]
-        return size.dim_value if size.HasField("dim_value") else None
-
-    def rank(self, name: str) -> int | None:
-        """Return the number of dimensions of a value, None if it is not known."""
-        if name in self.constants:
-            return len(self.constants[name].dims)
-        kind = self.types.get(name)
-        if kind is None or not kind.tensor_type.HasField("shape"):
-            return None
-        return len(kind.tensor_type.shape.dim)
 
 
 #: builds the nodes that replace a node; returns the reason if its form has no equal, or is not known yet

@@ -11,21 +11,18 @@ if TYPE_CHECKING:
     import onnx
 
 
-def _binary(operator: str) -> Rule:
+def _between(operator: str, *places: int) -> Rule:
+    """Return the rule of an operator on dequantised operands, each at a place with its scale and zero point behind it.
+
+    The last place is that of the result's scale; inputs before the first one stay.
+    """
+    *starts, end = places
+
     def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-        given = inputs_of(node, 8)
-        sides = (dequantised(build, *given[start : start + 3]) for start in (0, 3))
-        quantised(build, build.node(operator, *sides), given[6], given[7], node.output[0])
-        return None
-
-    return rule
-
-
-def _unary(operator: str) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-        given = inputs_of(node, 5)
-        value = build.node(operator, dequantised(build, *given[:3]), **attributes)
-        quantised(build, value, given[3], given[4], node.output[0])
+        given = inputs_of(node, end + 2)
+        operands = [dequantised(build, *given[start : start + 3]) for start in starts]
+        value = build.node(operator, *given[: starts[0]], *operands, **attributes)
+        quantised(build, value, given[end], given[end + 1], node.output[0])
         return None
 
     return rule
@@ -35,13 +32,6 @@ def _concat(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
     scale, zero, *parts = node.input
     values = [dequantised(build, *parts[start : start + 3]) for start in range(0, len(parts), 3)]
     quantised(build, build.node("Concat", *values, **attributes), scale, zero, node.output[0])
-    return None
-
-
-def _where(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-    given = inputs_of(node, 9)
-    sides = [dequantised(build, *given[start : start + 3]) for start in (1, 4)]
-    quantised(build, build.node("Where", given[0], *sides), given[7], given[8], node.output[0])
     return None
 
 
@@ -80,20 +70,21 @@ def _pool(operator: str) -> Rule:
 
 def own(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build ONNX's operator of the same name, inputs and attributes."""
-    build.node(node.op_type, *node.input, result=node.output[0], **attributes)
+    build.many(node.op_type, list(node.input), len(node.output), **attributes)
+    build.nodes[-1].output[:] = node.output
     return None
 
 
 RULES: dict[str, Rule] = {
     "DequantizeLinear": own,
-    "QLinearAdd": _binary("Add"),
+    "QLinearAdd": _between("Add", 0, 3, 6),
     "QLinearAveragePool": _pool("AveragePool"),
     "QLinearConcat": _concat,
     "QLinearGlobalAveragePool": _pool("GlobalAveragePool"),
-    "QLinearLeakyRelu": _unary("LeakyRelu"),
-    "QLinearMul": _binary("Mul"),
-    "QLinearSigmoid": _unary("Sigmoid"),
+    "QLinearLeakyRelu": _between("LeakyRelu", 0, 3),
+    "QLinearMul": _between("Mul", 0, 3, 6),
+    "QLinearSigmoid": _between("Sigmoid", 0, 3),
     "QLinearSoftmax": _softmax,
-    "QLinearWhere": _where,
+    "QLinearWhere": _between("Where", 1, 4, 7),
     "QuantizeLinear": own,
 }

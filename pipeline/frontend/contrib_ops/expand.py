@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..canonical.folding.evaluate import declare_types, reason_against
-from ..canonical.node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.node_builder import Names, NodeBuilder, attributes_of, inner_graphs, splice, stem_of
 from ..canonical.opset import OLDEST, declare_sets, raise_opset
 from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
@@ -58,7 +58,7 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
         refused: list[tuple[onnx.NodeProto, str]] = []
-        if not _expand(model.graph, Surroundings({}, types), Names(model.graph), model.opset_import, refused):
+        if not _expand(model.graph, Surroundings(types, {}), Names(model.graph), model.opset_import, refused):
             break
     foreign_still = (node for node in all_nodes(model.graph) if node.domain in _RULES and not _known(node))
     if next(foreign_still, None) is not None:
@@ -102,13 +102,12 @@ def _expand(
     """
     constants = {**outside.constants, **constant_tensors(graph)}
     read = frozenset(value.name for value in graph.output).union(*map(reads, graph.node))
-    around = Surroundings(constants, {**outside.types, **value_types(graph)}, read)
+    around = Surroundings({**outside.types, **value_types(graph)}, constants, read)
     made = {}
     inside = False
     for index, node in enumerate(graph.node):
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                inside |= _expand(attribute.g, around, names, sets, refused)
+        for inner in inner_graphs(node):
+            inside |= _expand(inner, around, names, sets, refused)
         if _known(node):
             build = NodeBuilder(stem_of(node, index), names)
             try:

@@ -17,13 +17,12 @@ class Dataflow:
 
     def __init__(self, model: onnx.ModelProto):
         self.context: Context = context_of(model)
-        self._makers = {name: node for node in model.graph.node for name in node.output if name}
         self._reads = Counter(name for node in model.graph.node for name in node.input)
         self._reads.update(value.name for value in model.graph.output)
 
     def maker(self, name: str, *operators: str) -> onnx.NodeProto | None:
         """Return the node that makes a value, if it is one of `operators`."""
-        node = self._makers.get(name)
+        node = self.context.producers.get(name)
         return node if node is not None and node.op_type in operators else None
 
     def sole(self, name: str, *operators: str) -> onnx.NodeProto | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.graph_context import Context, context_of
-from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from .channel_ranges import Convolution, Ranges, channel_ranges, convolution_of, keeps_channels
 
 if TYPE_CHECKING:
@@ -36,10 +36,9 @@ _FEW_BITS = 1 << 15
 
 @dataclass(frozen=True)
 class _Layer:
-    """Hold a convolution, the place of its node, and the ranges of its input and output."""
+    """Hold a convolution and the ranges of its input and output."""
 
     node: onnx.NodeProto
-    index: int
     form: Convolution
     x: Ranges | None
     y: Ranges
@@ -54,19 +53,17 @@ def drop_constant_channels(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     groups = _Groups(model, forms, ranges, context)
     kept = groups.kept()
-    made: dict[int, NodeBuilder] = {}
-    for index, node in enumerate(model.graph.node):
-        build = NodeBuilder(stem_of(node, index), context.names)
-        if index in groups.layers:
-            _convolution(groups.layers[index], kept, build, context)
+
+    def drop(node: onnx.NodeProto, build: NodeBuilder) -> None:
+        if node.output[0] in groups.layers:
+            _convolution(groups.layers[node.output[0]], kept, build, context)
         elif node.op_type == "Reshape" and node.output[0] in kept:
             shape = context.shape(node.output[0]) or ()
             target = build.integers(shape[0], len(kept[node.output[0]]), *shape[2:])
             build.node("Reshape", node.input[0], target, result=node.output[0])
-        if build.nodes:
-            made[index] = build
-    result = spliced(model, made)
-    if made:
+
+    result = spliced(model, build_replacements(model.graph, context.names, drop))
+    if result is not model:
         del result.graph.value_info[:]  # shapes are others
     return result
 
@@ -82,15 +79,16 @@ class _Groups:
         context: Context,
     ):
         self.context, self.ranges = context, ranges
-        self.layers: dict[int, _Layer] = {}
+        #: by the name of a result
+        self.layers: dict[str, _Layer] = {}
         self._leader: dict[str, str] = {}
         self._fixed = {value.name for value in (*model.graph.input, *model.graph.output)}
         #: by the name of a value: convolutions that sum over its channels
         self._sums: dict[str, list[Convolution]] = {}
-        for index, (node, form) in enumerate(zip(model.graph.node, forms)):
+        for node, form in zip(model.graph.node, forms):
             if form is not None and node.output[0] in ranges:
-                self.layers[index] = _Layer(node, index, form, ranges.get(node.input[0]), ranges[node.output[0]])
-            self._enter(node, form if index in self.layers else None)
+                self.layers[node.output[0]] = _Layer(node, form, ranges.get(node.input[0]), ranges[node.output[0]])
+            self._enter(node, form if node.output[0] in self.layers else None)
 
     def kept(self) -> dict[str, list[int]]:
         """Return the channels to keep of each value that loses some."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.graph_context import Context, context_of
-from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, splice
 
 if TYPE_CHECKING:
     import onnx
@@ -93,15 +93,13 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
             numbers = numpy_helper.to_array(tensor).astype(np.float32)
             scale, zero = known.get(tensor.name, (np.float32(1), np.float32(0)))
             tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
-    made = {}
-    for index, node in enumerate(result.graph.node):
-        build = NodeBuilder(stem_of(node, index), context.names)
+
+    def convert(node: onnx.NodeProto, build: NodeBuilder) -> None:
         _to_floats(node, context, build)
-        if build.nodes:
-            made[index] = build
-        elif node.op_type == "Cast" and node.output[0] in floats:
+        if node.op_type == "Cast" and node.output[0] in floats:
             node.CopyFrom(helper.make_node("Cast", node.input, node.output, name=node.name, to=TensorProto.FLOAT))
-    splice(result.graph, made)
+
+    splice(result.graph, build_replacements(result.graph, context.names, convert))
     return result
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from .dataflow import Dataflow
 from .layer_pattern import Layer, layer_of
 from .transposed_convolution import Phases
@@ -32,14 +32,14 @@ def integer_layers(model: onnx.ModelProto) -> onnx.ModelProto:
     Its former nodes stay, for folding to remove.
     """
     graph = Dataflow(model)
-    made: dict[int, NodeBuilder] = {}
-    for index, node in enumerate(model.graph.node):
+
+    def replace_layer(node: onnx.NodeProto, build: NodeBuilder) -> None:
         layer = layer_of(node, graph) if node.op_type == "QuantizeLinear" else None
         if layer is not None:
-            build = NodeBuilder(stem_of(layer.node, index), graph.context.names)
+            build.stem = layer.node.name or build.stem
             _build(layer, graph, build)
-            made[index] = build
-    return spliced(model, made)
+
+    return spliced(model, build_replacements(model.graph, graph.context.names, replace_layer))
 
 
 def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:

@@ -13,20 +13,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
+from ..moves import MOVES, VIEWS, follow_axis
 from .dataflow import Dataflow
 from .quantisation import EIGHT_BITS, Quantisation, Quantised, quantised_by
 
 if TYPE_CHECKING:
     import onnx
 
-_Attributes = dict[str, Any]
+
+class _Form(NamedTuple):
+    """Node whose first operand is dequantised from `source`; `sources` are the integers of all dequantised values."""
+
+    node: onnx.NodeProto
+    attributes: dict[str, Any]
+    source: Quantised
+    sources: dict[str, Quantised]
+    graph: Dataflow
+    build: NodeBuilder
+
+
 #: builds the operator on integers; returns the names of its results, none if it does not commute
-_Move = Callable[["onnx.NodeProto", _Attributes, Quantised, Dataflow, NodeBuilder], list[str]]
+_Move = Callable[[_Form], list[str]]
 
 
 def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -36,9 +48,8 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     graph = Dataflow(model)
     sources: dict[str, Quantised] = {}
-    made: dict[int, NodeBuilder] = {}
-    for index, node in enumerate(model.graph.node):
-        build = NodeBuilder(f"{stem_of(node, index)}/integer", graph.context.names)
+
+    def move(node: onnx.NodeProto, build: NodeBuilder) -> None:
         if node.op_type == "DequantizeLinear":
             found = quantised_by(node, graph.context)
             if found is not None:
@@ -46,10 +57,9 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
         elif node.op_type == "QuantizeLinear":
             _requantise(node, sources.get(node.input[0]), graph, build)
         else:
-            sources |= _move(node, sources, graph, build)
-        if build.nodes:
-            made[index] = build
-    return spliced(model, made)
+            sources.update(_move(node, sources, graph, build))
+
+    return spliced(model, build_replacements(model.graph, graph.context.names, move, "/integer"))
 
 
 def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow, build: NodeBuilder) -> None:
@@ -69,16 +79,15 @@ def _move(
 ) -> dict[str, Quantised]:
     """Build a node on integers and the dequantisations of its results; return the latter's sources."""
     source = sources.get(node.input[0]) if node.input else None
-    if source is None or (source.quantisation.dtype not in EIGHT_BITS and node.op_type not in _ANY_DTYPE):
+    if source is None or node.op_type not in _MOVES:
         return {}
-    attributes = attributes_of(node)
-    if node.op_type == "Concat":
-        results = _concat(node, attributes, sources, build)
-    elif node.op_type in _MOVES:
-        results = _MOVES[node.op_type](node, attributes, source, graph, build)
-    else:
+    if source.quantisation.dtype not in EIGHT_BITS and node.op_type not in _ANY_DTYPE:
         return {}
-    axis = _axis_after(node, attributes, source.quantisation, graph)
+    attributes, axis = attributes_of(node), source.quantisation.axis
+    results = _MOVES[node.op_type](_Form(node, attributes, source, sources, graph, build))
+    if axis is not None:
+        before, after = graph.context.shape(node.input[0]), graph.context.shape(node.output[0])
+        axis = follow_axis(node.op_type, axis, before, after, attributes.get("perm"))
     if not results or (source.quantisation.axis is not None and axis is None):
         build.nodes.clear()
         build.initializers.clear()
@@ -93,54 +102,26 @@ def _move(
     return moved
 
 
-def _axis_after(
-    node: onnx.NodeProto, attributes: _Attributes, quantisation: Quantisation, graph: Dataflow
-) -> int | None:
-    """Return the axis of the channels after a node; None if there is none."""
-    axis = quantisation.axis
-    if axis is None:
-        return None
-    before, after = graph.context.shape(node.input[0]), graph.context.shape(node.output[0])
-    if before is None or after is None:
-        return None
-    if node.op_type == "Identity":
-        return axis
-    if node.op_type == "Transpose":
-        order = attributes.get("perm", list(reversed(range(len(before)))))
-        return list(order).index(axis)
-    if node.op_type in _VIEWS:
-        outer = math.prod(before[:axis])
-        places = (i for i, size in enumerate(after) if size == before[axis] and math.prod(after[:i]) == outer)
-        return next(places, None)
-    return None
+def _same(form: _Form) -> list[str]:
+    node = form.node
+    return form.build.many(node.op_type, [form.source.name, *node.input[1:]], len(node.output), **form.attributes)
 
 
-def _same(
-    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
-) -> list[str]:
-    return build.many(node.op_type, [source.name, *node.input[1:]], len(node.output), **attributes)
-
-
-def _max_pool(
-    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
-) -> list[str]:
+def _max_pool(form: _Form) -> list[str]:
     """Build the pool, unless the places of its maxima are read too."""
-    return _same(node, attributes, source, graph, build) if len(node.output) == 1 else []
+    return _same(form) if len(form.node.output) == 1 else []
 
 
-def _resize(
-    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
-) -> list[str]:
+def _resize(form: _Form) -> list[str]:
     """Build the copy of nearest elements; other modes compute, and extrapolation needs a value of its own."""
-    copies = attributes.get("mode", "nearest") == "nearest"
-    crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return _same(node, attributes, source, graph, build) if copies and not crops else []
+    copies = form.attributes.get("mode", "nearest") == "nearest"
+    crops = form.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return _same(form) if copies and not crops else []
 
 
-def _pad(
-    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
-) -> list[str]:
+def _pad(form: _Form) -> list[str]:
     """Build the padding with the number of its value, if there is one exactly."""
+    node, attributes, source, _, graph, build = form
     inputs = [*node.input, "", "", ""]
     if attributes.get("mode", "constant") != "constant":
         return build.many("Pad", [source.name, inputs[1], "", *inputs[3:4]], 1, **attributes)
@@ -152,17 +133,13 @@ def _pad(
     return build.many("Pad", [source.name, inputs[1], constant, *inputs[3:4]], 1, **attributes)
 
 
-def _relu(
-    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
-) -> list[str]:
-    return _clip_numbers(source, 0.0, math.inf, build)
+def _relu(form: _Form) -> list[str]:
+    return _clip_numbers(form.source, 0.0, math.inf, form.build)
 
 
-def _clip(
-    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
-) -> list[str]:
-    bounds = clip_bounds(node, graph)
-    return _clip_numbers(source, *bounds, build) if bounds is not None else []
+def _clip(form: _Form) -> list[str]:
+    bounds = clip_bounds(form.node, form.graph)
+    return _clip_numbers(form.source, *bounds, form.build) if bounds is not None else []
 
 
 def clip_bounds(node: onnx.NodeProto, graph: Dataflow) -> tuple[float, float] | None:
@@ -204,40 +181,21 @@ def _exact(quantisation: Quantisation, value: float) -> int | None:
     return number if quantisation.dequantise(number) == value else None
 
 
-def _concat(
-    node: onnx.NodeProto, attributes: _Attributes, sources: dict[str, Quantised], build: NodeBuilder
-) -> list[str]:
+def _concat(form: _Form) -> list[str]:
     """Build the concatenation of tensors of one quantisation."""
-    parts = [sources[name] for name in node.input if name in sources]
-    if (
-        len(parts) < len(node.input)
-        or len({part.quantisation for part in parts}) > 1
-        or parts[0].quantisation.axis is not None
-    ):
+    parts = [form.sources.get(name) for name in form.node.input]
+    names = [part.name for part in parts if part is not None and part.quantisation == form.source.quantisation]
+    if len(names) < len(parts) or form.source.quantisation.axis is not None:
         return []
-    return build.many("Concat", [part.name for part in parts], 1, **attributes)
+    return form.build.many("Concat", names, 1, **form.attributes)
 
 
-_VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 #: operators that ONNX Runtime and TVM have for all integers: an int32 bias is reshaped before it is added
-_ANY_DTYPE = _VIEWS | {"Identity", "Transpose"}
+_ANY_DTYPE = VIEWS | {"Identity", "Transpose"}
 _MOVES: dict[str, _Move] = {
-    **dict.fromkeys(
-        (
-            *sorted(_VIEWS),
-            "DepthToSpace",
-            "Expand",
-            "Gather",
-            "GatherElements",
-            "Identity",
-            "Slice",
-            "Split",
-            "Tile",
-            "Transpose",
-        ),
-        _same,
-    ),
+    **dict.fromkeys(MOVES - {"GatherND", "SpaceToDepth"}, _same),
     "Clip": _clip,
+    "Concat": _concat,
     "MaxPool": _max_pool,
     "Pad": _pad,
     "Relu": _relu,

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ..canonical.graph_context import Context, context_of
-from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from ..canonical.ports.values import NARROW, NARROW_WEIGHTS, dtype_of, elem_type
 from ..canonical.read_onnx import node_title
 
@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 def widen_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return `model` (with inferred shapes) with narrow numbers read and made by casts alone. Raises ModelError for a subgraph of such."""
     context = context_of(model)
-    widening, made = _Widening(context), {}
-    for index, node in enumerate(model.graph.node):
-        if any(map(widening.is_narrow, (*node.input, *node.output))):
-            build = NodeBuilder(stem_of(node, index), context.names)
-            widening.replace(node, build)
-            if build.nodes:
-                made[index] = build
-    return spliced(model, made)
+    return spliced(model, build_replacements(model.graph, context.names, _Widening(context).replace))
 
 
 class _Widening:
@@ -67,6 +60,8 @@ class _Widening:
 
     def replace(self, node: onnx.NodeProto, build: NodeBuilder) -> None:
         """Build the replacement of a node that reads or makes narrow numbers; none if it is in its form."""
+        if not any(map(self.is_narrow, (*node.input, *node.output))):
+            return
         attributes = attributes_of(node)
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise ModelError(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..canonical.ports.values import dtype_of
 from ..canonical.read_onnx import CONSTANT_LIMIT, all_nodes, node_title
 from ..canonical.shapes import constant_tensors, static_shape, value_types
 from ..source.keep_outputs import reads
@@ -78,15 +79,14 @@ def _bytes(kind: onnx.TypeProto) -> int:
 
     A dtype that is unknown is refused elsewhere.
     """
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     if not kind.HasField("tensor_type"):
         return 0
     shape, number = static_shape(kind), kind.tensor_type.elem_type
     if shape is None:
         return 0
-    plain = number in TensorProto.DataType.values() and number not in (TensorProto.UNDEFINED, TensorProto.STRING)
-    return math.prod(shape) * (helper.tensor_dtype_to_np_dtype(number).itemsize if plain else 1)
+    return math.prod(shape) * (helper.tensor_dtype_to_np_dtype(number).itemsize if dtype_of(number) else 1)
 
 
 def _gibibytes(nbytes: int) -> str:

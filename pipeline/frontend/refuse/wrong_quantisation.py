@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
+from ..canonical.graph_context import Values
 from ..canonical.node_builder import attributes_of
 from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.shapes import constant_tensors, value_types
 from .integer_sums import refuse_large_sum
-from .known_values import KnownValues
 
 if TYPE_CHECKING:
     import onnx
@@ -34,7 +35,7 @@ class _Operand:
 
 def refuse_wrong_quantisation(model: onnx.ModelProto) -> None:
     """Refuse the first wrong scale, zero point, axis or sum, by constants and types: raise ModelError."""
-    graph = KnownValues.of(model)
+    graph = Values(value_types(model.graph), constant_tensors(model.graph, inside=True))
     for node in all_nodes(model.graph):
         if node.domain not in ("", "ai.onnx"):
             continue
@@ -59,8 +60,8 @@ def _operands(node: onnx.NodeProto) -> Iterator[_Operand]:
         yield _Operand(given[1], "", given[3], 0 if node.op_type == "ConvInteger" else -1)
 
 
-def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
-    scale = graph.value(operand.scale)
+def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: Values) -> None:
+    scale = graph.constant(operand.scale)
     if scale is None:
         return
     wide = scale.astype(np.float64).ravel()
@@ -76,12 +77,12 @@ def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) ->
         )
 
 
-def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
+def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: Values) -> None:
     from onnx import TensorProto
 
     if not operand.zero:
         return
-    own, of_tensor = graph.dtype(operand.zero), graph.dtype(operand.tensor)
+    own, of_tensor = graph.element(operand.zero), graph.element(operand.tensor)
     if node.op_type == "QuantizeLinear":
         of_tensor = 0  # its operand is float, its result takes the zero point's dtype
     if own and of_tensor and own != of_tensor:
@@ -91,7 +92,7 @@ def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> 
             f"{words[1]}.",
             "Give the zero point the dtype of its tensor.",
         )
-    value = graph.value(operand.zero)
+    value = graph.constant(operand.zero)
     if own == TensorProto.INT32 and value is not None and value.any():
         raise ModelError(
             f"The zero point '{operand.zero}' of the {node_title(node)} is {value.ravel()[np.flatnonzero(value)[0]]}; of an int32 "
@@ -100,7 +101,7 @@ def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> 
         )
 
 
-def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
+def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: Values) -> None:
     """Check that scale and zero point have one number, or one for each channel or block."""
     of_scale, of_zero, shape = (graph.shape(name) for name in (operand.scale, operand.zero, operand.tensor))
     if of_scale is not None and of_zero is not None and math.prod(of_scale) != math.prod(of_zero):

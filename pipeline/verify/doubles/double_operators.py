@@ -84,9 +84,13 @@ class PaddedWindows:
             )
 
 
-class Conv(OpRun):
+class OnnxOperator(OpRun):
+    """Operator of ONNX's own domain."""
+
     op_domain = ""
 
+
+class Conv(OnnxOperator):
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
         windows = PaddedWindows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         group, padded, taps = group or 1, windows.padded(X, 0), list(windows.positions())
@@ -110,9 +114,7 @@ class Conv(OpRun):
         return (result,)
 
 
-class ConvTranspose(OpRun):
-    op_domain = ""
-
+class ConvTranspose(OnnxOperator):
     def _run(
         self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, output_padding=None,
         output_shape=None, pads=None, strides=None,
@@ -145,9 +147,7 @@ def _cropping(extents, full, strides, extra, output_shape, pads, auto_pad) -> tu
     return list(before), [f + x - b - a for f, x, b, a in zip(full, extra, before, after)]
 
 
-class MaxPool(OpRun):
-    op_domain = ""
-
+class MaxPool(OnnxOperator):
     def _run(
         self, X, auto_pad=None, ceil_mode=None, dilations=None, kernel_shape=None, pads=None, storage_order=None,
         strides=None,
@@ -163,9 +163,7 @@ class MaxPool(OpRun):
         return (found,)
 
 
-class AveragePool(OpRun):
-    op_domain = ""
-
+class AveragePool(OnnxOperator):
     def _run(
         self, X, auto_pad=None, ceil_mode=None, count_include_pad=None, dilations=None, kernel_shape=None, pads=None,
         strides=None,
@@ -188,13 +186,11 @@ def _sums(windows: PaddedWindows, x: np.ndarray) -> np.ndarray:
     return sum(padded[(..., *slices)] for _, slices in windows.positions())
 
 
-class BatchNormalization(OpRun):
+class BatchNormalization(OnnxOperator):
     """Batch normalisation for inference.
 
     Before opset 14, ONNX's evaluator treats a node with a momentum as training.
     """
-
-    op_domain = ""
 
     def _run(
         self, x, scale, bias, mean, var, epsilon=None, is_test=None, momentum=None, spatial=None, training_mode=None
@@ -206,10 +202,8 @@ class BatchNormalization(OpRun):
         return ((x - mean.reshape(per_channel)) * factor.reshape(per_channel) + bias.reshape(per_channel),)
 
 
-class LRN(OpRun):
+class LRN(OnnxOperator):
     """Responses divided by their neighbours among the channels; ONNX's evaluator computes as many channels as there are images."""
-
-    op_domain = ""
 
     def _run(self, x, alpha=None, beta=None, bias=None, size=None):
         before, channels = (size - 1) // 2, x.shape[1]
@@ -218,19 +212,15 @@ class LRN(OpRun):
         return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
 
 
-class Relu(OpRun):
+class Relu(OnnxOperator):
     """Rectified values; ONNX's evaluator copies them once more."""
-
-    op_domain = ""
 
     def _run(self, x):
         return (np.maximum(x, np.zeros((), x.dtype)),)
 
 
-class GatherElements(OpRun):
+class GatherElements(OnnxOperator):
     """Elements at indices along an axis; ONNX's evaluator takes no negative axis."""
-
-    op_domain = ""
 
     def _run(self, data, indices, axis=None):
         axis = (axis or 0) % data.ndim
@@ -239,7 +229,7 @@ class GatherElements(OpRun):
         return (np.take_along_axis(data[within], wrapped, axis),)
 
 
-class Scan(OpRun):
+class Scan(OnnxOperator):
     """Scan-11 of a canonical model: along leading axes, in both directions, with a closed body."""
 
     def _run(

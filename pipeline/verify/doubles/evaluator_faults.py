@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...frontend.canonical.graph_context import Values
 from ...frontend.canonical.node_builder import attributes_of
 from ...frontend.canonical.operators.auto_pad import SAME
 from ...frontend.canonical.read_onnx import ONNX_DOMAINS, operator_set
-from ...frontend.canonical.shapes import infer_what_is_open, static_shape, value_types, without_values
+from ...frontend.canonical.shapes import infer_what_is_open, value_types, without_values
 
 if TYPE_CHECKING:
     import onnx
@@ -34,19 +35,16 @@ class _Form(NamedTuple):
 
 def evaluator_fault(model: onnx.ModelProto) -> str:
     """Say which node of a model the evaluator computes wrongly, and why; "" for none."""
-    from onnx import numpy_helper
-
     if not any(node.op_type in _RULES for node in model.graph.node):
         return ""
     types = value_types(infer_what_is_open(without_values(model)).graph)
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    values = Values(types, {tensor.name: tensor for tensor in model.graph.initializer})
     opset = operator_set(model.opset_import)
     for node in model.graph.node:
         if node.op_type not in _RULES or node.domain not in ONNX_DOMAINS:
             continue
-        shape = static_shape(types[node.input[0]]) if node.input[0] in types else None
-        scales = constants.get(node.input[2]) if node.op_type == "Resize" and len(node.input) > 2 else None
-        form = _Form(node, attributes_of(node), shape, None if scales is None else numpy_helper.to_array(scales), opset)
+        scales = values.constant(node.input[2]) if node.op_type == "Resize" and len(node.input) > 2 else None
+        form = _Form(node, attributes_of(node), values.shape(node.input[0]), scales, opset)
         if why := _RULES[node.op_type](form):
             return f"ONNX's evaluator computes {node.op_type} wrongly: {why}"
     return ""

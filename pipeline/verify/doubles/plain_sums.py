@@ -7,9 +7,8 @@ lanes: each small term is rounded to the last place of a sum near 1.
 from __future__ import annotations
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from .double_operators import PaddedWindows
+from .double_operators import OnnxOperator, PaddedWindows
 
 
 def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -30,33 +29,25 @@ def _reduce(x: np.ndarray, axes: object, keepdims: int | None, empty: int | None
     return (total if keepdims is None or keepdims else total.squeeze(chosen)), count
 
 
-class ReduceSum(OpRun):
-    op_domain = ""
-
+class ReduceSum(OnnxOperator):
     def _run(self, x, axes=None, keepdims=None, noop_with_empty_axes=None):
         return (np.asarray(_reduce(x, axes, keepdims, noop_with_empty_axes)[0]),)
 
 
-class ReduceMean(OpRun):
-    op_domain = ""
-
+class ReduceMean(OnnxOperator):
     def _run(self, x, axes=None, keepdims=None, noop_with_empty_axes=None):
         total, count = _reduce(x, axes, keepdims, noop_with_empty_axes)
         return (np.asarray(total / count),)
 
 
-class GlobalAveragePool(OpRun):
-    op_domain = ""
-
+class GlobalAveragePool(OnnxOperator):
     def _run(self, x):
         axes = tuple(range(2, x.ndim))
         return (_sum(x, axes) / np.prod([x.shape[axis] for axis in axes]),)
 
 
-class Softmax(OpRun):
+class Softmax(OnnxOperator):
     """Softmax of opset 13 and later, along one axis."""
-
-    op_domain = ""
 
     def _run(self, X, axis=None):
         axis = -1 if axis is None else axis
@@ -64,9 +55,7 @@ class Softmax(OpRun):
         return (powers / _sum(powers, (axis % X.ndim,)),)
 
 
-class MatMul(OpRun):
-    op_domain = ""
-
+class MatMul(OnnxOperator):
     def _run(self, a, b):
         if a.ndim < 2 or b.ndim < 2 or a.dtype.kind != "f":
             return (a @ b,)
@@ -78,9 +67,7 @@ class MatMul(OpRun):
         return (total.astype(np.float64),)
 
 
-class Conv(OpRun):
-    op_domain = ""
-
+class Conv(OnnxOperator):
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
         windows = PaddedWindows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
         group, padded = group or 1, windows.padded(X, 0).astype(np.float32)

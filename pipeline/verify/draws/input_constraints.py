@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...frontend.canonical.node_builder import inner_graphs
 from .constraint import Constraint, meet, suggest
 from .node_view import ModelView, NodeView
 from .result_rows import MOVES, RESULTS
@@ -62,10 +63,7 @@ def _add(found: dict[str, Constraint], name: str, constraint: Constraint) -> Non
 
 def _walk_bodies(node: onnx.NodeProto, model: ModelView, found: dict[str, Constraint]) -> None:
     """Carry constraints of results into bodies of If, Loop and Scan, and of their inputs out."""
-    for attribute in node.attribute:
-        if attribute.type != attribute.GRAPH:
-            continue
-        body = attribute.g
+    for body in inner_graphs(node):
         skipped, carried = _links(node, body)
         for _ in range(_WALKS if node.op_type in ("Loop", "Scan") else 1):
             _connect(found, node.output, [value.name for value in body.output][skipped:])

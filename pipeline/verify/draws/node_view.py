@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...frontend.canonical.graph_context import Values
+from ...frontend.canonical.node_builder import inner_graphs
 from ...frontend.canonical.read_onnx import ONNX_DOMAINS, declare_set, operator_set
-from ...frontend.canonical.shapes import without_values
+from ...frontend.canonical.shapes import infer_copy, inference_failures, without_values
 
 if TYPE_CHECKING:
     import onnx
@@ -66,52 +68,41 @@ class ModelView:
 
     def dims(self, name: str) -> Dims | None:
         """Return the sizes of a value, None for an unknown one; None for an unknown rank."""
-        if name in self._constants:
-            return tuple(self._constants[name].dims)
-        type_ = self._types.get(name)
-        if type_ is None or not type_.HasField("shape"):
-            return None
-        return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in type_.shape.dim)
+        return self._around(name).sizes(name)
 
     def element(self, name: str) -> int:
         """Return ONNX's number of a value's dtype; 0 for an unknown one."""
-        if name in self._constants:
-            return self._constants[name].data_type
-        type_ = self._types.get(name)
-        return type_.elem_type if type_ is not None else 0
+        return self._around(name).element(name)
+
+    def _around(self, name: str) -> Values:
+        """Return the constants and types; for a constant no type needs to be inferred."""
+        return Values({} if name in self._constants else self._types, self._constants)
 
     @cached_property
-    def _types(self) -> dict[str, onnx.TypeProto.Tensor]:
+    def _types(self) -> dict[str, onnx.TypeProto]:
         light = self._light if self._light is not None else without_values(self._model)
         types = {}
         for graph in all_graphs(_infer(light).graph):
             for value in (*graph.value_info, *graph.output, *graph.input):
                 if value.type.HasField("tensor_type"):
-                    types[value.name] = value.type.tensor_type
+                    types[value.name] = value.type
         return types
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer types as far as ONNX can: it fails on files that ONNX Runtime runs."""
-    from onnx import shape_inference
-
-    for data_prop in (True, False):
-        try:
-            return shape_inference.infer_shapes(model, data_prop=data_prop)
-        except (shape_inference.InferenceError, RuntimeError, ValueError):
-            continue
-    return model
+    try:
+        return infer_copy(model)
+    except inference_failures():
+        return model
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield a graph and the graphs within its nodes."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for body in (
-                (attribute.g, *attribute.graphs) if attribute.type in (attribute.GRAPH, attribute.GRAPHS) else ()
-            ):
-                yield from all_graphs(body)
+        for body in inner_graphs(node):
+            yield from all_graphs(body)
 
 
 class NodeView:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from ...frontend import moves
 from .arithmetic_rows import Row, absolute, add, arithmetic, divide, limits_of, multiply, negate, root, subtract
 from .constraint import Constraint, Form, suggest
 from .node_view import NodeView
@@ -165,14 +166,8 @@ def _mean(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
 
 #: by operator, the constraints that those of a result put on its operands
 RESULTS: dict[str, Row] = {
+    **dict.fromkeys((*moves.MOVES, "Compress", "Pad", "ReverseSequence", "TopK", "Trilu"), _reorder(0)),
     "Identity": _keep, "Cast": _keep, "CastLike": _keep, "Dropout": _keep,
-    **dict.fromkeys(
-        """
-        Reshape Squeeze Unsqueeze Flatten Transpose Expand Slice Gather GatherElements GatherND Pad Tile Split DepthToSpace
-        SpaceToDepth Compress ReverseSequence TopK Trilu
-        """.split(),
-        _reorder(0),
-    ),
     "ScatterElements": _reorder(0, 2), "Scatter": _reorder(0, 2), "ScatterND": _reorder(0, 2), "Concat": _concat,
     "Where": _choose, "Not": _invert, **dict.fromkeys(("Greater", "GreaterOrEqual"), _compare(1)), **dict.fromkeys(("Less", "LessOrEqual"), _compare(-1)), "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": arithmetic(add), "Sub": arithmetic(subtract), "Mul": arithmetic(multiply),
     "Div": arithmetic(divide), "Neg": negate, "Abs": absolute, "Sqrt": root, "Relu": _rectify, "Clip": _clip,

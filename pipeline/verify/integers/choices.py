@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...frontend.canonical.node_builder import attributes_of
+from ...frontend.moves import VIEWS
 from ..error_bounds import is_float
 from ..reference import NoReference, Reference
 from .given_outputs import unit_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 #: operators that choose: the place of the indices among their results, and their axis by default
 _CHOOSES = {"ArgMax": (0, 0), "ArgMin": (0, 0), "TopK": (1, -1)}
 #: operators that keep all indices in their order
-_KEEPS = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_KEEPS = VIEWS | {"Cast", "Identity"}
 
 
 @dataclass(frozen=True)

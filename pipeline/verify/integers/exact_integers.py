@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...frontend.canonical.control_flow.loop_bodies import loop_bodies
+from ...frontend.moves import MOVES
 
 if TYPE_CHECKING:
     import onnx
@@ -19,13 +20,7 @@ _QUANTISES = frozenset({"DynamicQuantizeLinear", "QuantizeLinear"})
 _ELEMENTWISE = frozenset(
     "Abs Add Cast Ceil Clip DequantizeLinear Div Floor Max Min Mul Neg PRelu LeakyRelu Relu Round Sqrt Sub Where".split()
 )
-_MOVES = frozenset(
-    """
-    Concat DepthToSpace Expand Flatten Gather GatherElements GatherND GlobalMaxPool Identity MaxPool Pad ReduceMax ReduceMin
-    Reshape Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze
-    """.split()
-)
-
+_MOVES = MOVES | {"Concat", "GlobalMaxPool", "MaxPool", "Pad", "ReduceMax", "ReduceMin"}
 
 #: comparisons and logic, and what else has one result for one operand
 _CHOICES = frozenset(

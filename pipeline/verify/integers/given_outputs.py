@@ -153,11 +153,11 @@ def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | Non
 
     if dtype.kind in "iub":
         return 1.0
-    makers = {name: node for node in model.graph.node for name in node.output}
-    node = makers.get(output)
+    context = context_of(model)
+    node = context.producers.get(output)
     while node is not None and node.op_type in MOVES:
-        node = makers.get(node.input[0])
+        node = context.producers.get(node.input[0])
     if node is None or node.op_type != "DequantizeLinear":
         return None
-    scale = context_of(model).constant(node.input[1])
+    scale = context.constant(node.input[1])
     return float(scale.reshape(())) if scale is not None and scale.size == 1 else None

@@ -10,14 +10,13 @@ Monte Carlo arithmetic (Parker, UCLA CSD-970002, 1997).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...frontend.canonical.control_flow.loop_bodies import change_bodies
 from ...frontend.canonical.graph_context import context_of
-from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
+from ...frontend.canonical.node_builder import NodeBuilder, build_replacements, spliced
 from ...frontend.canonical.shapes import infer_shapes
 from ..error_bounds import ULPS, largest_difference
 from ..reference import Reference
@@ -64,21 +63,19 @@ def moved_outputs(
 def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """Return `model` with seeded noise on every float that is quantised."""
     model = change_bodies(model, lambda body: add_noise(infer_shapes(body), seed))
-    context, made = context_of(model), {}
+    context = context_of(model)
     random = np.random.default_rng(seed)
-    for index, node in enumerate(model.graph.node):
+
+    def perturb(node: onnx.NodeProto, build: NodeBuilder) -> None:
         shape = context.shape(node.input[0]) if node.op_type in _QUANTISES else None
         if shape is None or context.dtype(node.input[0]) not in (np.float16, np.float32):
-            continue
-        build = NodeBuilder(f"{stem_of(node, index)}/noise", context.names)
+            return
         noise = build.constant(_noise(random, shape, context.dtype(node.input[0])))
         most = build.node("ReduceMax", build.node("Abs", node.input[0]), keepdims=0)
         value = build.node("Add", node.input[0], build.node("Mul", noise, most))
         build.copy(node).input[0] = value
-        made[index] = build
-    result = deepcopy(model)
-    splice(result.graph, made)
-    return result
+
+    return spliced(model, build_replacements(model.graph, context.names, perturb, "/noise"))
 
 
 def _noise(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

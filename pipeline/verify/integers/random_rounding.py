@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...frontend.canonical.node_builder import Names, NodeBuilder, splice, stem_of
+from ...frontend.canonical.node_builder import Names, NodeBuilder, build_replacements, splice
 from ..reference import Reference
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ class RandomRounding:
         from onnx import helper
 
         result = deepcopy(model)
-        made, names = dict[int, NodeBuilder](), Names(result.graph)
-        for index, node in enumerate(model.graph.node):
+        names = Names(result.graph)
+
+        def move(node: onnx.NodeProto, build: NodeBuilder) -> None:
             value = _moved_value(node)
             dtype = self._plain.dtypes.get(value)
             if dtype is None:
-                continue
-            build = made[index] = NodeBuilder(f"{stem_of(node, index)}/rounding", names)
+                return
             noise = self._noise[value] = names.new(f"{build.stem}/noise")
             kind = dtype if dtype.kind == "f" else np.dtype("float32")
             number = helper.np_dtype_to_tensor_dtype(kind)
@@ -76,14 +76,15 @@ class RandomRounding:
             if dtype.kind == "f":
                 operand = build.node("Add", value, noise)
                 build.copy(node).input[0] = operand
-                continue
+                return
             limits = np.iinfo(dtype)
             build.copy(node).output[0] = plain = names.new(f"{build.stem}/rounded")
             moved = build.node("Add", build.node("Cast", plain, to=number), noise)
             moved = build.node("Max", moved, build.constant(np.float32(limits.min)))
             moved = build.node("Min", moved, build.constant(np.float32(limits.max)))
             build.node("Cast", moved, result=value, to=helper.np_dtype_to_tensor_dtype(dtype))
-        splice(result.graph, made)
+
+        splice(result.graph, build_replacements(model.graph, names, move, "/rounding"))
         return result
 
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..folding.evaluate import evaluate
-from ..node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
+from ..graph_context import Context, Values
+from ..node_builder import Names, NodeBuilder, attributes_of, build_replacements, splice
 from ..read_onnx import operator_set
-from ..shapes import static_shape, value_types
+from ..shapes import value_types
 
 if TYPE_CHECKING:
     import onnx
-
-    from ..graph_context import Context
 
 #: most elements of a matrix; larger ones are as large as a network's weights
 _MOST = 1 << 20
@@ -244,21 +243,18 @@ def state_resized_sizes(model: onnx.ModelProto) -> bool:
     ONNX Runtime multiplies in single precision: 5 · 2.6 is 13 there, and 12 to ONNX, as 2.6 is a little less. Such axes
     are resized by their sizes, before the others, which keep their scales.
     """
-    from onnx import numpy_helper
-
     if operator_set(model.opset_import) < _SIZES:
         return False
-    types = value_types(model.graph)
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    made, names = dict[int, NodeBuilder](), Names(model.graph)
-    for index, node in enumerate(model.graph.node):
-        if node.op_type == "Resize" and len(node.input) > 2 and node.input[2] in constants and node.input[0] in types:
-            shape, scales = static_shape(types[node.input[0]]), numpy_helper.to_array(constants[node.input[2]])
-            if shape is not None and scales.size and np.isfinite(scales).all():
-                build = NodeBuilder(stem_of(node, index), names)
-                _state(node, shape, scales, build)
-                if build.nodes:
-                    made[index] = build
+    values = Values(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
+
+    def state(node: onnx.NodeProto, build: NodeBuilder) -> None:
+        if node.op_type != "Resize":
+            return
+        shape, scales = values.shape(node.input[0]), values.constant([*node.input, "", ""][2])
+        if shape is not None and scales is not None and scales.size and np.isfinite(scales).all():
+            _state(node, shape, scales, build)
+
+    made = build_replacements(model.graph, Names(model.graph), state)
     splice(model.graph, made)
     return bool(made)
 

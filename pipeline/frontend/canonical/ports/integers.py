@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...moves import VIEWS
 from ...source.keep_outputs import drop_unneeded, reads
 from ..node_builder import Names
 from ..read_onnx import node_title, operator_set
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: operators that pass elements on, unchanged: the scale of their result is that of their first operand
-MOVES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+MOVES = VIEWS | {"Identity", "MaxPool", "Slice", "Transpose"}
 #: first operator set in which all of these move bytes, and those that do not before
 _BYTES, _OF_FLOATS = 12, frozenset({"Flatten", "MaxPool"})
 #: operators that read no element

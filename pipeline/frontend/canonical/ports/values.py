@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..bind_shapes import dimensions
+from ..node_builder import inner_graphs
 
 if TYPE_CHECKING:
     import onnx
@@ -74,9 +75,8 @@ def rename_reads(graph: onnx.GraphProto, name: str, new: str) -> None:
         for place, each in enumerate(node.input):
             if each == name:
                 node.input[place] = new
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                if name not in {value.name for value in (*inner.input, *inner.initializer)}:
-                    rename_reads(inner, name, new)
-                    for value in inner.output:
-                        value.name = new if value.name == name else value.name
+        for inner in inner_graphs(node):
+            if name not in {value.name for value in (*inner.input, *inner.initializer)}:
+                rename_reads(inner, name, new)
+                for value in inner.output:
+                    value.name = new if value.name == name else value.name

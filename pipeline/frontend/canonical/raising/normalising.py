@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .old_form import OldForm, Rule
+from .old_form import OldForm, Rule, raise_at
 
 _TRAINING = "it is in training mode"
 
 
 def _softmax(form: OldForm) -> str | None:
     """Take all dimensions from `axis` on as one, as below set 13."""
-    if not form.crosses(13):
-        return None
     x, rank = form.node.input[0], form.rank(form.node.input[0])
     axis = int(form.attributes.get("axis", 1))
     if rank is not None and axis in (rank - 1, -1):
@@ -29,8 +27,6 @@ def _softmax(form: OldForm) -> str | None:
 
 def _batch_normalization(form: OldForm) -> str | None:
     """Normalise each element by statistics of its own if they are not by channel (`spatial` = 0)."""
-    if not form.crosses(9):
-        return None
     if any(form.node.output[1:]) or (form.version < 7 and not form.attributes.get("is_test")):
         return _TRAINING
     x, scale, bias, mean, variance = form.node.input
@@ -56,8 +52,6 @@ def _batch_normalization(form: OldForm) -> str | None:
 
 def _dropout(form: OldForm) -> str | None:
     """Pass values on; drop none, as in inference."""
-    if not form.crosses(12):
-        return None
     if form.version < 7 and not form.attributes.get("is_test"):
         return _TRAINING
     x, build = form.node.input[0], form.build
@@ -73,9 +67,9 @@ def _dropout(form: OldForm) -> str | None:
 
 
 NORMALISING: dict[str, Rule] = {
-    "BatchNormalization": _batch_normalization,
-    "Dropout": _dropout,
-    "Hardmax": _softmax,
-    "LogSoftmax": _softmax,
-    "Softmax": _softmax,
+    "BatchNormalization": raise_at(9, _batch_normalization),
+    "Dropout": raise_at(12, _dropout),
+    "Hardmax": raise_at(13, _softmax),
+    "LogSoftmax": raise_at(13, _softmax),
+    "Softmax": raise_at(13, _softmax),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .old_form import OldForm, Rule
+from .old_form import OldForm, Rule, raise_at
 
 _BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 _REDUCTIONS = (
@@ -17,8 +17,6 @@ def _binary(form: OldForm) -> str | None:
 
     Below set 7 it may begin at any `axis` of the first.
     """
-    if not form.crosses(7):
-        return None
     attributes = {name: value for name, value in form.attributes.items() if name not in ("axis", "broadcast")}
     first, second = form.node.input
     axis = form.attributes.get("axis")
@@ -50,8 +48,6 @@ def _prelu(form: OldForm) -> str | None:
 
     Since set 7 they are spread as any operand, from the last dimension.
     """
-    if not form.crosses(7):
-        return None
     x, slope = form.node.input
     rank, slopes = form.rank(x), form.shape(slope)
     if rank is None or slopes is None:
@@ -84,8 +80,6 @@ def _cast(form: OldForm) -> str | None:
 
 def _clip(form: OldForm) -> str | None:
     """Make inputs of the bounds: those left out are the largest numbers, infinities are cut."""
-    if not form.crosses(11):
-        return None
     dtype = form.dtype(form.node.input[0])
     bounds = [form.attributes.get(name) for name in ("min", "max")]
     form.keep(
@@ -102,8 +96,6 @@ def _concat(form: OldForm) -> str | None:
 
 
 def _pad(form: OldForm) -> str | None:
-    if not form.crosses(11):
-        return None
     pads = form.attributes.pop("pads", form.attributes.pop("paddings", None))
     value = form.attributes.pop("value", 0.0)
     if pads is None:
@@ -121,8 +113,6 @@ def _reshape(form: OldForm) -> str | None:
 
 
 def _slice(form: OldForm) -> str | None:
-    if not form.crosses(10):
-        return None
     axes = form.attributes.get("axes")
     places = [form.build.integers(*form.attributes[name]) for name in ("starts", "ends")]
     form.keep(form.node.input[0], *places, form.build.integers(*axes) if axes else "")
@@ -209,10 +199,10 @@ def _fourier(form: OldForm) -> str | None:
 
 
 OPERANDS: dict[str, Rule] = {
-    **dict.fromkeys(_BINARY, _binary),
+    **dict.fromkeys(_BINARY, raise_at(7, _binary)),
     **dict.fromkeys(_REDUCTIONS, _axes(18)),
     "Cast": _cast,
-    "Clip": _clip,
+    "Clip": raise_at(11, _clip),
     "Concat": _concat,
     "DFT": _fourier,
     "GRU": _gru,
@@ -220,14 +210,14 @@ OPERANDS: dict[str, Rule] = {
     "GlobalLpPool": _whole_norm,
     "GridSample": _grid_sample,
     "LpPool": _whole_norm,
-    "PRelu": _prelu,
-    "Pad": _pad,
+    "PRelu": raise_at(7, _prelu),
+    "Pad": raise_at(11, _pad),
     "ReduceSum": _axes(13),
     "Reshape": _reshape,
     "RoiAlign": _default(16, coordinate_transformation_mode="output_half_pixel"),
     "Scatter": _scatter,
     "Selu": _default(6, alpha=1.6732, gamma=1.0507),
-    "Slice": _slice,
+    "Slice": raise_at(10, _slice),
     "Split": _split,
     "Squeeze": _axes(13),
     "Tile": _tile,

@@ -11,11 +11,12 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
-from ..node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
+from ..graph_context import Values
+from ..node_builder import Names, NodeBuilder, attributes_of, inner_graphs, splice, stem_of
 from ..read_onnx import node_title
 from ..shapes import value_types
 from .normalising import NORMALISING
-from .old_form import Given, OldForm, Rule
+from .old_form import OldForm, Rule
 from .operands import OPERANDS
 from .resizing import RESIZING
 
@@ -29,7 +30,7 @@ _IDLE = frozenset({"consumed_inputs", "output_sequence"})
 
 def raise_nodes(
     graph: onnx.GraphProto | onnx.FunctionProto, version: int, wanted: int,
-    outer: Given | None = None, names: Names | None = None,
+    outer: Values | None = None, names: Names | None = None,
 ) -> None:  # fmt: skip
     """Raise the nodes of a graph or function, and of subgraphs, in place, from set `version` to `wanted`.
 
@@ -38,9 +39,8 @@ def raise_nodes(
     given, names = _visible(graph, outer), names or Names(graph)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(graph.node):
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                raise_nodes(inner, version, wanted, given, names)
+        for inner in inner_graphs(node):
+            raise_nodes(inner, version, wanted, given, names)
         if node.domain not in ("", "ai.onnx"):
             continue
         kept = [attribute for attribute in node.attribute if version >= 7 or attribute.name not in _IDLE]
@@ -52,7 +52,7 @@ def raise_nodes(
         if rule is None:
             continue
         build = NodeBuilder(stem_of(node, index), names)
-        why = rule(OldForm(node, attributes_of(node), version, wanted, given, build))
+        why = rule(OldForm(given.types, given.constants, node, attributes_of(node), version, wanted, build))
         if build.nodes and any(attribute.ref_attr_name for attribute in node.attribute):
             why = f"its attributes are those of a function, and the operator changed up to set {wanted}"
         if why:
@@ -62,27 +62,10 @@ def raise_nodes(
             )
         if build.nodes:
             made[index] = build
-    _splice(graph, made)
+    splice(graph, made)
 
 
-def _splice(graph: onnx.GraphProto | onnx.FunctionProto, made: dict[int, NodeBuilder]) -> None:
-    """Put new nodes in the place of old ones; a function's constants are nodes."""
-    from onnx import FunctionProto, helper
-
-    if not isinstance(graph, FunctionProto):
-        splice(graph, made)
-        return
-    nodes = list(graph.node)
-    del graph.node[:]
-    for index, node in enumerate(nodes):
-        if index in made:
-            graph.node.extend(
-                helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in made[index].initializers
-            )
-        graph.node.extend(made[index].nodes if index in made else [node])
-
-
-def _visible(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -> Given:
+def _visible(graph: onnx.GraphProto | onnx.FunctionProto, outer: Values | None) -> Values:
     """Return the types and constants visible in `graph`; a function's operands have none."""
     from onnx import FunctionProto
 
@@ -94,4 +77,4 @@ def _visible(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -
     for node in graph.node:
         if node.op_type == "Constant":
             constants.update((node.output[0], attribute.t) for attribute in node.attribute if attribute.name == "value")
-    return Given({**outer.types, **types} if outer else types, constants)
+    return Values({**outer.types, **types} if outer else types, constants)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .old_form import OldForm, Rule
+from .old_form import OldForm, Rule, raise_at
 
 #: below set 11 the nearest element is the one before; ONNX Runtime takes the one after along an axis that shrinks
 _MORE, _FEWER = "floor", "ceil"
 
 
 def _upsample(form: OldForm) -> str | None:
-    if not form.crosses(10):
-        return None
     scales = form.attributes.get("scales")
     if form.version < 7:
         if "height_scale" not in form.attributes or "width_scale" not in form.attributes:
@@ -25,7 +23,7 @@ def _upsample(form: OldForm) -> str | None:
 
 
 def _resize(form: OldForm) -> str | None:
-    return _build_resize(form, form.input(1), form.constant(form.input(1))) if form.crosses(11) else None
+    return _build_resize(form, form.input(1), form.constant(form.input(1)))
 
 
 def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> str | None:
@@ -49,4 +47,4 @@ def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> str |
     return None
 
 
-RESIZING: dict[str, Rule] = {"Resize": _resize, "Upsample": _upsample}
+RESIZING: dict[str, Rule] = {"Resize": raise_at(11, _resize), "Upsample": raise_at(10, _upsample)}
