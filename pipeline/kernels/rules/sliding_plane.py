@@ -71,7 +71,7 @@ class Plane(FusedSum):
         self.height, self.width = axes[self.y], axes[self.x]
         self.data, self.indices = self._data()
         if len(self.indices) < 2:
-            raise Unknown("the data have no plane")
+            raise NoMatch("the data have no plane")
         self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
         if getattr(self.columns.start, "value", None) != 0:
             raise NoMatch("the window does not start at the first column")
