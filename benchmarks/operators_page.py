@@ -17,6 +17,7 @@ from onnx import defs
 
 from passfit.frontend.canonical import rewrites
 from passfit.frontend.canonical.control_flow import constant_sequences
+from passfit.frontend.canonical.lengths.bound_lengths import CHOOSES
 from passfit.frontend.canonical.opset import EXPANDED, PREVIEW
 from passfit.frontend.canonical.raising import raise_nodes
 from passfit.frontend.canonical.read_onnx import CLASSICAL, CONTRIB, NEWEST
@@ -94,6 +95,8 @@ def _form(name: str) -> str:
         return "a loop of one step"
     if name in constant_sequences._MAKERS or ("Sequence" in name and name not in ("ReverseSequence", "SequenceMap")):
         return "tensors, where lengths are constant"
+    if name in CHOOSES:
+        return "simpler operators, up to a bound: [lengths that the data decide](exporting.md)"
     if name in EXPANDED:
         return "simpler operators, by ONNX's body"
     if name in operators.OPERATORS:
