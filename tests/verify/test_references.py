@@ -141,7 +141,7 @@ def test_values_as_long_as_their_bound_are_not_blamed(tmp_path: Path) -> None:
     assert any("inside" in node.output for node in imported.onnx.graph.node)
     assert blame_import(imported.onnx, imported.given, 0) == ""
     next(node for node in imported.onnx.graph.node if "inside" in node.output).op_type = "Sign"
-    assert "it changes the value 'y" in blame_import(imported.onnx, imported.given, 0)
+    assert "it changes the value 'inside" in blame_import(imported.onnx, imported.given, 0)
 
 
 @pytest.mark.parametrize(
