@@ -1,6 +1,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,7 +201,7 @@ def test_an_image_whose_library_fails_runs_once(tmp_path, monkeypatch):
 
 @pytest.mark.fault("an emulator", "it is not installed", "`measured.how` says so; the library is delivered unmeasured")
 def test_a_missing_emulator_is_no_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr("passfit.targets.emulator.shutil.which", lambda name: None)
+    monkeypatch.setattr("passfit.targets.emulator.shutil", SimpleNamespace(which=lambda name: None))
     monkeypatch.setattr("passfit.targets.emulator.platform.machine", lambda: "sparc64")
     measured = verify(models.comparison(), tmp_path)
     assert not measured.ran and "qemu-user-static" in measured.how
