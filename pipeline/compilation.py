@@ -18,7 +18,7 @@ from .artifacts.write import (
     write_search,
 )
 from .frontend.imported_model import ImportedModel, port_names
-from .memory.footprint import Budget, Defect, FootprintReport
+from .memory.footprint import Baseline, Budget, Defect, FootprintReport
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
 from .support.background import background
@@ -64,7 +64,7 @@ def compile_imported(
             asked = result.sequence
 
         def adopted(plan: PassSequence) -> AdoptedTuning:
-            """Return the tuning, whose layout is that of one sequence."""
+            """Return the tuning for the sequence asked for, which has its layout; none for another."""
             return tuning if tuning and plan is asked else AdoptedTuning()
 
         def build(plan: PassSequence) -> BuiltPlan:
@@ -76,7 +76,7 @@ def compile_imported(
         )
         if result is not None:
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
-        report = run.write(built, plan, folder, defects, results.of(0))
+        report = run.write(built, plan, folder, defects, None if result is None else result.baseline, results.of(0))
         if result is not None and plan is asked:
             check_as_searched(result.best, report.best)
         instead = None if plan is asked else (asked, adopted(asked))
@@ -104,14 +104,28 @@ class _Run:
         plan: PassSequence,
         folder: Path,
         defects: tuple[Defect, ...] = (),
+        baseline: Baseline | None = None,
         default_code: int | None = None,
     ) -> FootprintReport:
-        """Write the files of a library but its manifest; `default_code` are the bytes of tvm-default's code, if known."""
+        """Write the files of a library but its manifest.
+
+        `baseline` is the footprint of tvm-default and `default_code` the bytes of its code, if known.
+        """
         from .search.evaluate.tvm_default import tvm_default
 
         measured = replace(built.measured, compile_seconds=round(time.monotonic() - self.started, 3))
-        baseline = tvm_default(self.imported.graph, self.target, *self.ports).compiled(default_code)
-        return write_library(self.imported, built, plan, self.target, self.budget, baseline, measured, defects, folder)
+        baseline = baseline or tvm_default(self.imported.graph, self.target, *self.ports)
+        return write_library(
+            self.imported,
+            built,
+            plan,
+            self.target,
+            self.budget,
+            baseline.compiled(default_code),
+            measured,
+            defects,
+            folder,
+        )
 
     def deliver_first(self, folder: Path, out: Path, plan: PassSequence) -> str:
         """Build `plan` next to `folder` during the search, and move its library to `out`; say so."""

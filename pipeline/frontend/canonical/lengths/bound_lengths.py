@@ -17,7 +17,7 @@ import numpy as np
 from ....errors import ModelError, did_you_mean
 from ..clean_names import restore_ports
 from ..graph_context import context_of
-from ..node_builder import NodeBuilder, replace_nodes, stem_of
+from ..node_builder import NodeBuilder, inner_graphs, replace_nodes, stem_of
 from ..ports.apply import Forms
 from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
@@ -145,11 +145,10 @@ class _Walk:
 
     def _refuse_inside(self, reader: Reader) -> None:
         """Refuse a subgraph that reads an open value of the graph around it."""
-        for attribute in reader.node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                for node in all_nodes(inner):
-                    if any(name in self.graph.extents for name in node.input):
-                        Reader(node, self.graph, reader.build).refuse("it is in a subgraph")
+        for inner in inner_graphs(reader.node):
+            for node in all_nodes(inner):
+                if any(name in self.graph.extents for name in node.input):
+                    Reader(node, self.graph, reader.build).refuse("it is in a subgraph")
 
     def _choose(self, reader: Reader) -> None:
         """Replace a node that chooses."""

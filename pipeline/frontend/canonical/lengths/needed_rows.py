@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..graph_context import Context
-from ..node_builder import attributes_of
+from ..node_builder import attributes_of, inner_graphs
 from ..read_onnx import all_nodes
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def needed_rows(graph: onnx.GraphProto, context: Context, name: str) -> int | No
         return None
     most = 0
     for node in graph.node:
-        if any(name in _read_inside(attribute) for attribute in node.attribute):
+        if any(name in inner.input for graph in inner_graphs(node) for inner in all_nodes(graph)):
             return None
         if name not in node.input:
             continue
@@ -52,9 +52,3 @@ def _needed_by(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -
     elif node.op_type not in ("Cast", "Identity"):
         return None
     return None if any(axis < 1 for axis in axes) else needed_rows(graph, context, node.output[0])
-
-
-def _read_inside(attribute: onnx.AttributeProto) -> set[str]:
-    """Return the names that a subgraph reads."""
-    graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-    return {name for graph in graphs for node in all_nodes(graph) for name in node.input}

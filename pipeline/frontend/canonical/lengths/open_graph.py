@@ -46,20 +46,20 @@ class OpenGraph:
         #: places and length of what flags choose, by these, how many are read, and the bound
         self.chosen: dict[tuple[str, int, int], tuple[str, str]] = {}
         #: lengths made of others, by how they are made: equal ones share a name
-        self._lengths: dict[tuple[object, ...], str] = {}
+        self._lengths: dict[tuple[str, Any, Any], str] = {}
 
-    def length(self, build: NodeBuilder, *key: object) -> str:
+    def length(self, build: NodeBuilder, kind: str, length: str, number: int) -> str:
         """Build a length: `min` or `minus` of one and a number, at least 0, or `times` and `plus` with a size; once each."""
+        key = (kind, length, number)
         if key not in self._lengths:
-            kind, length, number = key
-            operator = {"min": "Min", "minus": "Sub", "plus": "Add", "times": "Mul"}[str(kind)]
-            made = build.node(operator, str(length), build.integers(int(str(number))))
+            operator = {"min": "Min", "minus": "Sub", "plus": "Add", "times": "Mul"}[kind]
+            made = build.node(operator, length, build.integers(number))
             self._lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
         return self._lengths[key]
 
     def sum_of(self, build: NodeBuilder, one: str, other: str) -> str:
         """Build the sum of two lengths, once."""
-        key = ("sum", *sorted((one, other)))
+        key = ("sum", min(one, other), max(one, other))
         if key not in self._lengths:
             self._lengths[key] = build.node("Add", one, other)
         return self._lengths[key]
@@ -68,7 +68,7 @@ class OpenGraph:
         """Return the number of a size that is the less of it and `length`; another size as it is."""
         for (kind, of, number), name in self._lengths.items():
             if (kind, of, name) == ("min", length, extent.length) and extent.is_length:
-                return int(str(number))
+                return number
         return extent
 
     def length_of(self, build: NodeBuilder, extent: Extent) -> str:
@@ -101,7 +101,7 @@ class OpenGraph:
         """Return the size of an open axis: a multiple of the length that it was made of."""
         for (kind, length, number), name in self._lengths.items():
             if name == extent.length and kind == "times":
-                return Extent(str(length), extent.bound // int(str(number)), int(str(number)))
+                return Extent(length, extent.bound // number, number)
         return Extent(extent.length, extent.bound)
 
     def add_size_of(self, node: onnx.NodeProto, build: NodeBuilder) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .extent import Extent, Sizes
+from .extent import Extent, Sizes, at_bound
 from .open_graph import Open, Reader
 
 
@@ -50,7 +50,7 @@ def reshape(reader: Reader) -> list[Open | None]:
         reader.refuse("its shape does not follow the length")
     if math.prod(int(each) for each in wanted[:axis]) != in_front:
         reader.refuse("rows would not stay together")
-    shape = [each.largest if isinstance(each, Extent) else int(each) for each in wanted]
+    shape = at_bound(np.array(wanted, dtype=object))
     reader.build.node("Reshape", reader.node.input[0], reader.build.integers(*shape), result=reader.node.output[0])
     return [Open(axis, reader.graph.length_of(reader.build, size), size.largest, extent.zero)]
 
@@ -109,18 +109,16 @@ def slice_rows(reader: Reader) -> list[Open | None]:
         for operand, value in ((1, begin), (2, begin + result.bound)):
             changed = (starts, ends)[operand - 1].copy()
             changed[place] = value
-            constant = np.array([each.largest if isinstance(each, Extent) else int(each) for each in changed])
-            copied.input[operand] = reader.build.constant(constant.astype(reader.dtype(operand)))
+            copied.input[operand] = reader.build.constant(at_bound(changed).astype(reader.dtype(operand)))
     return [result]
 
 
-def _cut(reader: Reader, axis: int, size: int, start: object, end: object, step: object) -> Open:
+def _cut(reader: Reader, axis: int, size: int, start: int | Extent, end: int | Extent, step: int | Extent) -> Open:
     """Return the extent of rows `start` to `end` of an axis that is open, or that an open end cuts."""
     extent = reader.open(0)
     if isinstance(start, Extent) or isinstance(step, Extent):
         reader.refuse("the data decide its start or its step")
-    first, by = int(str(start)), int(str(step))
-    if first < 0 or by != 1:
+    if start < 0 or step != 1:
         reader.refuse("it counts from the end, or backwards")
     length, bound, zero = ("", size, False) if extent is None else (extent.length, extent.bound, extent.zero)
     if extent is not None and isinstance(end, Extent):
@@ -131,13 +129,12 @@ def _cut(reader: Reader, axis: int, size: int, start: object, end: object, step:
         if extent is None:
             length, bound = reader.graph.rows_before(reader.build, end, size)
     else:
-        last = int(str(end))
-        if last < 0:
+        if end < 0:
             reader.refuse("it counts from the end")
-        if last < bound:
-            length, bound = reader.graph.length(reader.build, "min", length, last), last
-    if first:
-        length, bound = reader.graph.length(reader.build, "minus", length, first), bound - first
+        if end < bound:
+            length, bound = reader.graph.length(reader.build, "min", length, end), end
+    if start:
+        length, bound = reader.graph.length(reader.build, "minus", length, start), bound - start
     if bound < 1:
         reader.refuse("it selects nothing")
     return Open(axis, length, bound, zero)
