@@ -88,7 +88,7 @@ def _sets() -> dict[str, str]:
 
 
 def _form(name: str) -> str:
-    """Say what an operator compiles as; "" for one that does not."""
+    """Name the form an operator compiles to; "" for one that is refused."""
     if name in _CONTROL:
         return _CONTROL[name]
     if name in RECURRENT:
@@ -107,13 +107,13 @@ def _form(name: str) -> str:
 
 
 def _reasons(rule: Callable[..., object] | None) -> str:
-    """List the reasons that a rule and what it calls return, as their code has them; values are left out."""
+    """List the reasons for refusal in the code of a rule and its callees; values are left out."""
     found = dict.fromkeys(each.replace("|", "\\|") for each in _returned(rule, set()) if " " in each)
     return "; ".join(found)
 
 
 def _returned(rule: Any, seen: set[Any]) -> Iterator[str]:
-    """Yield the texts that a function returns, and those of the import's functions that it calls."""
+    """Yield the texts returned by a function, or by functions of the import it calls."""
     if not inspect.isfunction(rule) or rule in seen or not rule.__module__.startswith(_ROOMS):
         return
     seen.add(rule)

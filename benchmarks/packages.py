@@ -76,7 +76,7 @@ def download(package: Package, ending: str) -> bytes:
 
 
 def unpack(package: Package, folder: Path) -> None:
-    """Unpack the sources to `folder`/source, without those that are installed, and the wheel to `folder`/installed."""
+    """Unpack the sources to `folder`/source, without its `src`, and the wheel to `folder`/installed."""
     with tarfile.open(fileobj=io.BytesIO(download(package, _SOURCES))) as archive:
         archive.extractall(folder, filter="data")
     (unpacked,) = folder.iterdir()

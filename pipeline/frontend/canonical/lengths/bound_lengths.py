@@ -1,4 +1,4 @@
-"""Give results whose length the data decide the shape of their bound, and nodes that read them the length beside it.
+"""Bound results of data-dependent length, and pass the length to the nodes that read them.
 
     boxes ─► NonMaxSuppression ─► Gather ─► y          y: [100, 4] with zeros behind; y_length: [1]
 
@@ -41,7 +41,7 @@ _LENGTH = "_length"
 def bound_lengths(
     model: onnx.ModelProto, bounds: Mapping[str, int], forms: dict[str, Forms], ports: tuple[list[str], list[str]]
 ) -> onnx.ModelProto:
-    """Make the shapes of `model` (with inferred shapes) static where the data decide a length; return `model` itself if they decide none.
+    """Bound data-dependent lengths in `model` (with inferred shapes); return `model` itself without any.
 
     `bounds` lowers the bound of results by name; `ports` are the names of inputs and outputs in the file. Outputs of such a length get another output beside them, int64 [1], called
     NAME_length, and `forms` of the ports say so. Raises ModelError for a node that cannot work on a bound.
@@ -75,7 +75,7 @@ def _chooses(node: onnx.NodeProto, graph: OpenGraph) -> bool:
 
 
 class _Walk:
-    """Nodes made so far, and what is known of their values."""
+    """Collect the new nodes, with types, sizes and open extents of their values."""
 
     def __init__(self, model: onnx.ModelProto, bounds: Mapping[str, int]):
         self.model, self.bounds = model, bounds
@@ -312,7 +312,7 @@ _CHOICES: dict[str, Callable[[Reader, BoundOf], list[Chosen]]] = {
 
 
 def _write_outputs(model: onnx.ModelProto, walk: _Walk, forms: dict[str, Forms]) -> None:
-    """Fill outputs with zeros behind their length, add their lengths as outputs, and write both into the forms of the ports."""
+    """Fill outputs with zeros behind their length, and add the lengths as outputs and port forms."""
     from onnx import TensorProto, helper
 
     graph, names = model.graph, walk.graph.context.names
