@@ -1,17 +1,19 @@
-"""Express ensembles of decision trees of `ai.onnx.ml`: all trees at once, one level at a time.
+"""Express ensembles of decision trees of `ai.onnx.ml`: all trees at once, a loop over their levels.
 
 Nodes of all trees are rows of tables: feature, threshold, next node if the test holds; right behind that is the next one if
 not. A leaf's next node is the row before it, and its test is of NaN, which never holds. So a level is three lookups by node
-and one by feature, for each row of the input and each tree. The deepest trees come first: each level is of those that go on.
-At the end every tree is at a leaf, whose weights are summed.
+and one by feature, for each row of the input and each tree. The deepest trees come first: where many have ended, another
+loop is of those that go on. At the end every tree is at a leaf, whose weights are summed.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..canonical.control_flow.build_scan import Value, build_scan
 from ..canonical.node_builder import NodeBuilder
 from .classical import as_floats, chosen_class, class_labels, transform
 from .context import Attributes, Rule, Surroundings
@@ -20,7 +22,7 @@ from .tree_tables import TESTS, Trees, branches_then_leaves, numbers_of, tables,
 if TYPE_CHECKING:
     import onnx
 
-#: share of the trees that must have ended for a level to leave them out
+#: share of all steps that must be spared for a loop of fewer trees
 _SPARED = 0.1
 #: numbers of operator set 5; transforms as ONNX Runtime numbers them (`POST_EVAL_TRANSFORM` in ml_common.h), ONNX has 1 and 2
 #: the other way round
@@ -33,16 +35,40 @@ def _leaves(trees: Trees, value: str, dtype: np.dtype, build: NodeBuilder) -> st
     rows = build.node("Slice", build.node("Shape", value), build.integers(0), build.integers(1))
     shape = build.node("Concat", rows, build.integers(len(trees.depths)), axis=0)
     at = build.node("Expand", build.constant(np.arange(len(trees.depths), dtype=np.int32)[None]), shape)
-    descent, going = _Descent(trees, value, dtype, build), len(trees.depths)
+    going = (trees.depths[:, None] > np.arange(trees.depths.max(initial=0))).sum(0)
     done: list[str] = []
-    for level in range(int(trees.depths.max(initial=0))):
-        on = int((trees.depths > level).sum())
-        if going - on > going * _SPARED:
-            done.insert(0, build.node("Slice", at, build.integers(on), build.integers(going), build.integers(1)))
+    before = len(trees.depths)
+    for start, end in pairwise(_starts(going)):
+        on = int(going[start])
+        if on < before:
+            done.insert(0, build.node("Slice", at, build.integers(on), build.integers(before), build.integers(1)))
             at = build.node("Slice", at, build.integers(0), build.integers(on), build.integers(1))
-            going = on
-        at = descent.step(at)
+        at, before = _descend(trees, value, dtype, at, end - start, build), on
     return build.node("Concat", at, *done, axis=1) if done else at
+
+
+def _starts(going: np.ndarray) -> list[int]:
+    """Return the levels at which a loop begins, then their end; `going` counts the trees that go on by level."""
+    starts, levels = [0], np.arange(len(going))
+    while len(levels):
+        spared = (going[starts[-1]] - going) * (len(going) - levels)
+        if spared.max() <= _SPARED * going[0] * len(going):
+            return [*starts, len(going)]
+        starts.append(int(spared.argmax()))
+    return []
+
+
+def _descend(trees: Trees, value: str, dtype: np.dtype, at: str, levels: int, build: NodeBuilder) -> str:
+    """Build a loop over levels: the nodes that far behind `at`."""
+    from onnx import TensorProto, helper
+
+    def level(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
+        return {"at": _Descent(trees, values["x"], dtype, body).step(values["at"])}, []
+
+    numbers = {"level": Value(build.constant(np.arange(levels)), (levels,), TensorProto.INT64)}
+    held = {"x": Value(value, None, helper.np_dtype_to_tensor_dtype(dtype))}
+    ends, _ = build_scan(build, {"at": Value(at, None, TensorProto.INT32)}, held, numbers, level, keep=True)
+    return ends["at"]
 
 
 class _Descent:

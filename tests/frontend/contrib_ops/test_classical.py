@@ -316,3 +316,18 @@ def test_numbered_branches_and_leaves_are_the_same_trees(tmp_path_factory, seed,
     rows = np.random.default_rng(seed).integers(-2, 5, (20, 3)).astype(dtype)
     rows[::3, 1] = np.nan
     same(numbered(seed, dtype, targets), tmp_path_factory.mktemp("trees"), rows)
+
+
+def test_levels_of_trees_are_loops_of_those_that_go_on(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(2000, 8)).astype(np.float32)
+    forest = RandomForestRegressor(40, max_leaf_nodes=31, random_state=0).fit(rows, rows[:, 0] * rows[:, 1])
+    imported = import_model(save(to_onnx(forest, rows[:1]), tmp_path), ImportOptions({"X": (1, 8)}))
+    shapes = {value.name: [each.dim_value for each in value.type.tensor_type.shape.dim] for value in imported.graph.value_info}  # fmt: skip
+    trips = {tensor.name: tensor.dims[0] for tensor in imported.graph.initializer if tensor.dims}
+    loops = [node for node in imported.graph.node if node.op_type == "Scan"]
+    levels, trees = [trips[node.input[-1]] for node in loops], [shapes[node.output[0]][1] for node in loops]
+    depths = [tree.get_depth() for tree in forest.estimators_]
+    assert sum(levels) == max(depths) and trees == sorted(trees, reverse=True) and trees[0] > trees[-1]
+    assert np.dot(levels, trees) < 0.9 * max(depths) * len(depths)
+    assert len(imported.graph.node) < 6 * len(loops) + 12  # and not a kernel for each level

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from ..node_builder import NodeBuilder
 
+#: documentation of a body that is kept as a loop, however few its iterations
+KEPT = "passfit: no copies"
+
 
 class Value(NamedTuple):
     """Value by name, with its shape, None if it is unknown, and the number of its dtype in ONNX.
@@ -30,10 +33,12 @@ def build_scan(
     held: Mapping[str, Value],
     sequences: Mapping[str, Value],
     write: WriteBody,
+    *,
+    keep: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
     """Build the Scan; return its last states by key, and its results.
 
-    `held` are values that no iteration changes, such as weights.
+    `held` are values that no iteration changes, such as weights. `keep` keeps one of few iterations too, see `is_long`.
     """
     from onnx import helper
 
@@ -52,7 +57,7 @@ def build_scan(
     directions = {"input": [*sequences.values()], "output": made}
     found = build.many(
         "Scan", [each.name for group in (states, held, sequences) for each in group.values()], len(outputs),
-        body=helper.make_graph(body.nodes, body.stem, *ports, body.initializers), num_scan_inputs=len(sequences),
+        body=helper.make_graph(body.nodes, body.stem, *ports, body.initializers, KEPT if keep else None), num_scan_inputs=len(sequences),
         **{f"scan_{side}_directions": [int(each.backwards) for each in group] for side, group in directions.items() if group},
     )  # fmt: skip
     return dict(zip(states, found)), found[len(states) + len(held) :]

@@ -17,6 +17,7 @@ from ...source.keep_outputs import read_from_outside
 from ..node_builder import NodeBuilder, replace_nodes
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
+from .build_scan import KEPT
 from .if_branches import rename
 from .numbered_slices import gather_slices, is_read, numbered_slices
 
@@ -40,7 +41,7 @@ def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
     """Return whether a loop of so many iterations is kept."""
     operators = [node.op_type for node in all_nodes(body)]
     size = len(operators) + INNER * sum(each in LOOPS for each in operators)
-    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG
+    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and (body.doc_string == KEPT or trips * size >= LONG)
 
 
 class LoopKeeper:
