@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -229,6 +229,8 @@ class Reader:
         )
 
 
+#: writes the nodes in the place of one; returns the open extents of its results
+Rule = Callable[[Reader], Sequence["Open | None"]]
 #: operands that are shapes, by operator
 SHAPED = {
     "ConstantOfShape": (0,), "Expand": (1,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "TopK": (1,),

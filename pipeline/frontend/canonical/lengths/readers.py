@@ -6,17 +6,12 @@ that of an operand; where one does, the operand is filled with what changes noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 
 from .extent import Extent
-from .open_graph import Open, Reader
+from .open_graph import Open, Reader, Rule
+from .reductions import filling, normalise_all, pool_all, reduce_by
 from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span
-
-#: writes the nodes in the place of one; returns the open extents of its results
-Rule = Callable[[Reader], Sequence["Open | None"]]
 
 
 def _elementwise(reader: Reader) -> list[Open | None]:
@@ -127,45 +122,6 @@ def _accumulate(reader: Reader) -> list[Open | None]:
     return [extent.along(extent.axis)]
 
 
-def _reduce(fill: str = "") -> Rule:
-    """Return the rule of a reduction, which `fill` leaves unchanged along the open axis: `0`, `1`, `lowest` or `highest`."""
-
-    def rule(reader: Reader) -> list[Open | None]:
-        extent, rank = reader.only, len(reader.shape(0))
-        given: Any = reader.attributes.get("axes")
-        if given is None and reader.has(1):
-            given = [int(each) for each in reader.sizes(1)]
-        if reader.node.op_type.startswith("Arg"):
-            given = [reader.attributes.get("axis", 0)]
-        if not given and reader.attributes.get("noop_with_empty_axes", 0):
-            given, axes = [], set()
-        else:
-            axes = {int(each) % rank for each in (given or range(rank))}
-        if extent.axis in axes:
-            if not fill:
-                reader.refuse("it reduces the axis of the length")
-            reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
-            return [None]
-        reader.keep()
-        gone = 0 if reader.attributes.get("keepdims", 1) else sum(axis < extent.axis for axis in axes)
-        return [extent.along(extent.axis - gone)]
-
-    return rule
-
-
-def filling(fill: str, dtype: np.dtype) -> float:
-    """Return 0, 1, or the lowest or highest number of a dtype."""
-    if dtype.kind == "b":
-        return fill in ("1", "highest")
-    if fill in "01":
-        return int(fill)
-    sign = -1 if fill == "lowest" else 1
-    if dtype.kind == "f":
-        return sign * np.inf
-    limits = np.iinfo(dtype)
-    return limits.min if sign < 0 else limits.max
-
-
 def _product(reader: Reader) -> list[Open | None]:
     """Multiply rows of open length, or matrices in open number, by fixed matrices."""
     one, other = reader.open(0), reader.open(1)
@@ -247,12 +203,13 @@ _OF_ELEMENTS = """
     Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow QuantizeLinear Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign
     Sqrt Sub Sum Tan Tanh ThresholdedRelu Where Xor
 """.split()
-_OF_BATCHES = "AveragePool BatchNormalization Conv ConvTranspose GlobalAveragePool GlobalMaxPool InstanceNormalization MaxPool".split()
+_OF_BATCHES = "AveragePool BatchNormalization Conv ConvTranspose InstanceNormalization MaxPool".split()
 READERS: dict[str, Rule] = {
     **dict.fromkeys(_OF_ELEMENTS, _elementwise), **dict.fromkeys(_OF_BATCHES, _batched),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _along_another(-1)), "Split": _along_another(0), "CumSum": _accumulate, "LayerNormalization": _normalise,
-    **dict.fromkeys(("ArgMax", "ArgMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp"), _reduce()),
-    "ReduceSum": _reduce("0"), "ReduceSumSquare": _reduce("0"), "ReduceMax": _reduce("lowest"), "ReduceMin": _reduce("highest"),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), normalise_all), "Split": _along_another(0), "CumSum": _accumulate, "LayerNormalization": _normalise,
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"), reduce_by("0")), "ReduceProd": reduce_by("1"),
+    **dict.fromkeys(("ArgMax", "ReduceLogSumExp", "ReduceMax"), reduce_by("lowest")), **dict.fromkeys(("ArgMin", "ReduceMin"), reduce_by("highest")),
+    "GlobalAveragePool": pool_all, "GlobalMaxPool": pool_all,
     "Gather": _gather, "GatherND": _gather_nd, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
     "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
     "Concat": concat, "ConstantOfShape": constant_of_shape, "Expand": expand, "Flatten": reshape, "Pad": pad, "Range": span,

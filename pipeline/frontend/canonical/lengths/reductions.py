@@ -1,0 +1,92 @@
+"""Say how reductions work on values of open length: what lies behind it is filled with what changes nothing.
+
+ReduceMean(v) ──► ReduceSum(v, 0 behind its length) ÷ length
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .open_graph import Open, Reader, Rule
+
+
+def reduce_by(fill: str) -> Rule:
+    """Return the rule of a reduction, which `fill` leaves unchanged along the open axis: `0`, `1`, `lowest` or `highest`."""
+
+    def rule(reader: Reader) -> list[Open | None]:
+        extent, rank = reader.only, len(reader.shape(0))
+        given: Any = reader.attributes.get("axes")
+        if given is None and reader.has(1):
+            given = [int(each) for each in reader.sizes(1)]
+        if reader.node.op_type.startswith("Arg"):
+            given = [reader.attributes.get("axis", 0)]
+        if not given and reader.attributes.get("noop_with_empty_axes", 0):
+            given, axes = [], set()
+        else:
+            axes = {int(each) % rank for each in (given or range(rank))}
+        keepdims = int(reader.attributes.get("keepdims", 1))
+        if extent.axis in axes:
+            if reader.node.op_type == "ReduceMean":
+                return _mean(reader, sorted(axes), keepdims)
+            if reader.attributes.get("select_last_index", 0):
+                reader.refuse("the last of equal ones may be behind the length")
+            reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
+            return [None]
+        reader.keep()
+        gone = 0 if keepdims else sum(axis < extent.axis for axis in axes)
+        return [extent.along(extent.axis - gone)]
+
+    return rule
+
+
+def filling(fill: str, dtype: np.dtype) -> float:
+    """Return 0, 1, or the lowest or highest number of a dtype."""
+    if dtype.kind == "b":
+        return fill in ("1", "highest")
+    if fill in "01":
+        return int(fill)
+    sign = -1 if fill == "lowest" else 1
+    if dtype.kind == "f":
+        return sign * np.inf
+    limits = np.iinfo(dtype)
+    return limits.min if sign < 0 else limits.max
+
+
+def pool_all(reader: Reader) -> list[Open | None]:
+    """Pool whole planes, in open number or of open length."""
+    extent, shape = reader.only, reader.shape(0)
+    if extent.axis < 2:
+        reader.keep()
+        return [extent.along(extent.axis)]
+    if reader.node.op_type == "GlobalAveragePool":
+        return _mean(reader, range(2, len(shape)), 1)
+    reader.keep(_0=reader.masked(0, filling("lowest", reader.dtype(0))))
+    return [None]
+
+
+def normalise_all(reader: Reader) -> list[Open | None]:
+    """Normalise along another axis, or rows of open length: what is behind them has no share."""
+    extent = reader.only
+    along = int(reader.attributes.get("axis", -1)) % len(reader.shape(0)) == extent.axis
+    reader.keep(**({"_0": reader.masked(0, -np.inf)} if along else {}))
+    return [extent.along(extent.axis)]
+
+
+def _mean(reader: Reader, axes: Sequence[int], keepdims: int) -> list[Open | None]:
+    """Build the sum along axes, divided by the number of elements within the length."""
+    from onnx import helper
+
+    extent, build, dtype = reader.only, reader.build, reader.dtype(0)
+    others = math.prod(reader.shape(0)[axis] for axis in axes) // extent.bound
+    length = reader.graph.length(build, "times", extent.length, others) if others > 1 else extent.length
+    length = build.node("Max", length, build.integers(1))  # of none ONNX Runtime gives 0
+    count = build.node(
+        "Cast", build.node("Reshape", length, build.integers()), to=helper.np_dtype_to_tensor_dtype(dtype)
+    )
+    total = build.node("ReduceSum", reader.masked(0, 0), build.integers(*axes), keepdims=keepdims)
+    build.node("Div", total, count, result=reader.node.output[0])
+    return [None]
