@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import PassfitError
-from ..frontend.given_model import given_bytes
+from ..frontend.given_model import write_given
 from ..frontend.imported_model import ImportedModel, import_onnx, load
 from ..frontend.source.import_options import ImportOptions
+from ..frontend.source.model_file import parse_file, serialise
 from ..frontend.source.model_record import model_record
 from ..frontend.source.source import resolve_source
+from ..support.digests import digest_of
 from ..support.result_folder import result_folder
 from ..support.text_files import json_lines, write_text
 from .places import GIVEN, ORIGIN, canonical_model, given_model
@@ -32,14 +33,15 @@ def import_model_file(
     """
     canonical, _ = import_onnx(source, options)
     file = resolve_source(str(source))
-    data = canonical.SerializeToString(deterministic=True)
     record = model_record(file, package or str(source), options)
     with result_folder(out.parent) as folder:
-        (folder / out.name).write_bytes(data)
-        (folder / GIVEN).write_bytes(given_bytes(file, options))
-        origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
+        with (folder / out.name).open("wb") as opened:
+            opened.writelines(serialise(canonical))
+        del canonical  # before the other model is held
+        origin = {"canonical": digest_of(folder / out.name), "made_from": record}
+        write_given(folder / GIVEN, file, options)
         write_text(folder / ORIGIN, json_lines(origin))
-    return canonical
+    return parse_file(out)
 
 
 def load_imported(repo: Path, model: str) -> ImportedModel | None:

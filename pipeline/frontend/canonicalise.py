@@ -53,7 +53,7 @@ from .canonical.raising.old_slopes import spread_slopes
 from .canonical.read_onnx import node_title, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
-from .canonical.shapes import infer_shapes, refuse_open_shapes, value_types
+from .canonical.shapes import check_nodes, infer_shapes, refuse_open_shapes, value_types
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
 from .quantised.narrow_numbers import widen_numbers
@@ -71,17 +71,19 @@ if TYPE_CHECKING:
 _REASON = 300
 
 
-def import_model(
-    path: Path,
-    options: ImportOptions = ImportOptions(),
-) -> onnx.ModelProto:
+def import_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.ModelProto:
     """Import the model in the file `path` in canonical form; equal arguments give equal bytes.
 
     Inputs and outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
     next step. A file that is not valid ONNX is the cause of any other error.
     """
+    return import_read(read_model(path, options), path, options)
+
+
+def import_read(model: onnx.ModelProto, path: Path, options: ImportOptions) -> onnx.ModelProto:
+    """Import a model read from `path`, as `import_model` does; it may be changed, and be the result."""
     try:
-        return _import_read(read_model(path, options), options)
+        return _import_read(model, options)
     except PassfitError:
         raise
     except Exception as error:
@@ -132,7 +134,7 @@ def canonicalize(model: onnx.ModelProto, bounds: Mapping[str, int] = MappingProx
     if any(forms.values()):
         write_forms(model, forms)
     try:
-        onnx.checker.check_model(model)
+        check_nodes(model)
     except (onnx.checker.ValidationError, RuntimeError) as error:
         raise ModelError(f"The model is not valid ONNX{_invalid(model)}.", "Export the model again.") from error
     return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights
@@ -188,7 +190,8 @@ def _canonical_nodes(
     refuse_large_tensors(model)
     refuse_open_shapes(model)
     refuse_wrong_forms(model)
-    return name_nodes(model)
+    name_nodes(model)
+    return model
 
 
 def _sized(model: onnx.ModelProto) -> onnx.ModelProto:

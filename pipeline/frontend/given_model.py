@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from .canonical.ports.apply import bind_ports
 from .canonical.read_onnx import CLASSICAL, all_nodes, metadata_of, read_model
 from .canonical.static_metric import is_marked
 from .source.import_options import ImportOptions
+from .source.model_file import serialise
 from .source.side_files import side_files
 
 if TYPE_CHECKING:
@@ -44,15 +46,18 @@ def _answer_unknown(model: onnx.ModelProto) -> None:
                     attribute.i = 1
 
 
-def given_bytes(
+def write_given(
+    into: Path,
     path: Path,
     options: ImportOptions = ImportOptions(),
-) -> bytes:
-    """Return the given model as one file; the bytes of `path` themselves where nothing is bound, dropped or loaded.
+) -> None:
+    """Write the given model as one file; the bytes of `path` themselves where nothing is bound, dropped or loaded.
 
     Equal bytes take no more room in a cache that holds the file already. Raises ModelError as an import does.
     """
-    model, content = given_model(path, options), path.read_bytes()
-    if model is None or not (options.given or side_files(path)):
-        return content
-    return model.SerializeToString(deterministic=True)
+    model = given_model(path, options) if options.given or side_files(path) else None
+    if model is None:
+        shutil.copyfile(path, into)
+        return
+    with into.open("wb") as opened:
+        opened.writelines(serialise(model))

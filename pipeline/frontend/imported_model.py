@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..memory.footprint import Start
-from ..support.digests import digest_of
+from ..support.digests import digest_of, is_content
 from ..support.result_store import shared_store
 from .source.import_options import ImportKeywords, ImportOptions
+from .source.model_file import serialise
 from .source.model_record import model_record
 from .source.provenance import Provenance, add_metadata, provenance
 from .source.side_files import side_files
@@ -62,23 +63,25 @@ def import_onnx(model: str | Path, options: ImportOptions = ImportOptions()) -> 
 
     def changes_nothing() -> bool:
         fresh.append(_imported(path))
-        model = fresh[0][0]
-        same_size = model.ByteSize() == path.stat().st_size
-        return same_size and model.SerializeToString(deterministic=True) == path.read_bytes()
+        return is_content(path, serialise(fresh[0][0]))
 
     # the stages of a pipeline import a canonical file again: known as such, it is read alone
     versions = map(importlib.metadata.version, ("onnx", "onnx-ir", "onnxscript"))
     if shared_store().get_or_make(f"canonical {digest_of(path)} {' '.join(versions)}", changes_nothing):
-        return fresh[0] if fresh else (read_model(path), start_of(path))
+        return fresh[0] if fresh else ((model := read_model(path)), start_of(model))
     return fresh[0] if fresh else _imported(path)
 
 
 def _imported(path: Path, options: ImportOptions = ImportOptions()) -> tuple[onnx.ModelProto, Start]:
+    from .canonical.read_onnx import read_model
+    from .canonical.shapes import without_values
     from .canonical.static_metric import mark_start, start_of
-    from .canonicalise import import_model
+    from .canonicalise import import_read
 
-    canonical = import_model(path, options)
-    start = start_of(path, options)
+    given = read_model(path, options)
+    light = without_values(given)
+    canonical = import_read(given, path, options)
+    start = start_of(light, options)
     mark_start(canonical, start)
     return canonical, start
 

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 OriginRecord = dict[str, object]
+#: bytes of a file that are read at once
+_PART = 1 << 20
 
 
 def digest_of(file: Path) -> str:
     """Return the sha256 of a file. Raises OSError."""
     digest = hashlib.sha256()
     with file.open("rb") as opened:
-        while part := opened.read(1 << 20):
+        while part := opened.read(_PART):
             digest.update(part)
     return digest.hexdigest()
+
+
+def is_content(file: Path, parts: Iterable[bytes]) -> bool:
+    """Tell whether a file holds the bytes of `parts`. Raises OSError."""
+    with file.open("rb") as opened:
+        return all(opened.read(len(part)) == part for part in parts) and not opened.read(1)
+
+
+def holds(file: Path, words: bytes) -> bool:
+    """Tell whether a file holds `words` anywhere; it is read in parts. Raises OSError."""
+    before = b""
+    with file.open("rb") as opened:
+        while part := opened.read(_PART):
+            if words in before + part:
+                return True
+            before = part[1 - len(words) :]
+    return False
 
 
 def folders_digest(folders: Mapping[str, Path]) -> str:

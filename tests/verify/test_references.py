@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
-from passfit.frontend.given_model import given_bytes, given_model
+from passfit.frontend.given_model import given_model, write_given
 from passfit.frontend.imported_model import load
 from passfit.frontend.source.import_options import ImportOptions
 from passfit.verify.blame_import import blame_import
@@ -95,11 +95,13 @@ def test_side_files_and_shapes_are_inside_the_model_as_given(tmp_path: Path) -> 
     plain = save(model, tmp_path, "plain.onnx")
     onnx.save(model, tmp_path / "large.onnx", save_as_external_data=True, location="large.bin", size_threshold=0)
     for path in (plain, tmp_path / "large.onnx"):
-        given = onnx.load_from_string(given_bytes(path, ImportOptions({"x": [2, 300]})))
+        write_given(tmp_path / "given.onnx", path, ImportOptions({"x": [2, 300]}))
+        given = onnx.load(tmp_path / "given.onnx")
         assert given.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
         assert numpy_helper.to_array(given.graph.initializer[0]).sum() == 300
     static = save(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"]), tmp_path, "static.onnx")
-    assert given_bytes(static) == static.read_bytes()
+    write_given(tmp_path / "again.onnx", static)
+    assert (tmp_path / "again.onnx").read_bytes() == static.read_bytes()
 
 
 def test_a_canonical_file_is_compared_with_the_file_it_was_made_from(tmp_path: Path) -> None:

@@ -20,21 +20,19 @@ def name_unnamed(model: onnx.ModelProto) -> None:
         node.name = node.name or f"{node.op_type}_{index}"
 
 
-def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy `model` with unique node names, without comments, metadata and names of tools.
+def name_nodes(model: onnx.ModelProto) -> None:
+    """Give nodes unique names, in place, and remove comments, metadata and names of tools.
 
     The second of two equal names gets its index appended.
     """
-    clean = type(model)()
-    clean.ir_version = model.ir_version
-    clean.opset_import.extend(model.opset_import)
-    clean.graph.CopyFrom(model.graph)
-    graph = clean.graph
+    for field in model.DESCRIPTOR.fields:
+        if field.name not in ("ir_version", "opset_import", "graph"):
+            model.ClearField(field.name)
+    graph = model.graph
     graph.name = "main"
     graph.ClearField("doc_string")
     graph.ClearField("metadata_props")
-    del graph.value_info[:]
-    graph.value_info.extend(sorted(model.graph.value_info, key=lambda value: value.name))
+    graph.value_info.sort(key=lambda value: value.name)
     used: set[str] = set()
     for index, node in enumerate(graph.node):
         node.name = node.name if node.name not in used else f"{node.name}_{index}"
@@ -44,7 +42,6 @@ def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     for item in (*graph.value_info, *graph.input, *graph.output, *graph.initializer):
         item.ClearField("doc_string")
         item.ClearField("metadata_props")
-    return clean
 
 
 def type_direct_outputs(model: onnx.ModelProto) -> None:

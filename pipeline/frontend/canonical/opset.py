@@ -10,7 +10,7 @@ from ...errors import ModelError
 from .node_builder import Names, NodeBuilder, build_replacements, splice
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import CONTRIB, NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
-from .shapes import infer_shapes, infer_what_is_open
+from .shapes import infer_shapes, infer_what_is_open, without_values, write_around_weights
 
 if TYPE_CHECKING:
     import onnx
@@ -35,7 +35,7 @@ _OF_DEFAULTS = frozenset({"MeanVarianceNormalization"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace the model's own functions, and operators ONNX defines by simpler ones, by their bodies.
+    """Replace the model's own functions, and operators ONNX defines by simpler ones, by their bodies, in place.
 
     Raises ModelError if a function calls itself, or cannot be inlined.
     """
@@ -45,7 +45,7 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         _write_function_defaults(model)
         _agree_on_set(model)
         try:
-            model = inliner.inline_local_functions(model)
+            write_around_weights(model, inliner.inline_local_functions(without_values(model)))
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(
@@ -63,7 +63,9 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         names = sorted({(node.domain, node.op_type) for node in nodes if node.op_type not in kept})
         if names in ([], before):
             return model
-        before, model = names, inliner.inline_selected_functions(model, names, inline_schema_functions=True)
+        light = without_values(model)
+        write_around_weights(model, inliner.inline_selected_functions(light, names, inline_schema_functions=True))
+        before = names
 
 
 def _schema_of(node: onnx.NodeProto, version: int) -> onnx.defs.OpSchema:

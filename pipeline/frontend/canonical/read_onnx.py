@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import ModelError
 from ..source.import_options import ImportOptions
 from ..source.keep_outputs import keep_outputs
+from ..source.model_file import parse_file
 from ..source.side_files import load_side_files, messages_of, tensors_of
 from .node_builder import inner_graphs
 from .zip_maps import unzip_maps
@@ -47,24 +48,19 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
     truncated or foreign file, a directory, a missing side file, or a name that is not of a result.
     """
     import google.protobuf.message
-    import onnx
 
     if path.is_dir():
         raise ModelError(f"The model '{path}' is a directory.", "Name an .onnx file.")
     try:
-        content = path.read_bytes()
+        if path.stat().st_size == 0:
+            raise ModelError(f"The model file '{path}' is empty.", _AGAIN)
+        model = parse_file(path)
     except OSError as error:
         raise ModelError(f"The model '{path}' cannot be read: {error.strerror}.", "Check the path.") from error
-    if not content:
-        raise ModelError(f"The model file '{path}' is empty.", _AGAIN)
-    model = onnx.ModelProto()
-    try:
-        model.ParseFromString(content)
     except google.protobuf.message.DecodeError as error:
-        raise _no_model(path, content, ", or is cut short") from error
+        raise _no_model(path, ", or is cut short") from error
     if not model.graph.output or not model.ir_version:
-        raise _no_model(path, content, ": it holds no graph with outputs")
-    del content  # as large as the model
+        raise _no_model(path, ": it holds no graph with outputs")
     load_side_files(model, path)
     _write_dense(model)
     _write_raw(model, path)
@@ -81,8 +77,10 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
     return model
 
 
-def _no_model(path: Path, content: bytes, why: str) -> ModelError:
+def _no_model(path: Path, why: str) -> ModelError:
     """Return the error of a file that is not ONNX; one of another framework is called by its name."""
+    with path.open("rb") as opened:
+        content = opened.read(max(at + len(magic) for at, magic, _ in _FORMATS))
     for at, magic, words in _FORMATS:
         if content.startswith(magic, at):
             return ModelError(

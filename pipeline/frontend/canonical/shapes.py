@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..source.model_file import copy_field
 from .read_onnx import all_nodes, node_title
 
 if TYPE_CHECKING:
@@ -33,6 +34,23 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
         if value.name in types:
             value.type.CopyFrom(types[value.name])
     return _write_types(model, found)
+
+
+def check_nodes(model: onnx.ModelProto) -> None:
+    """Check a model by ONNX's checker, without the values of large weights.
+
+    Raises `ValidationError` of the checker, or RuntimeError.
+    """
+    from onnx import checker, helper
+
+    light = without_values(model)
+    initializers = light.graph.initializer
+    for place in reversed(range(len(initializers))):
+        tensor = initializers[place]
+        if not _may_be_shape(tensor):
+            light.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            del initializers[place]
+    checker.check_model(light)
 
 
 def infer_copy(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
@@ -95,28 +113,23 @@ def without_values(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Inference reads none of them, and takes seconds to pass them around.
     """
-    from onnx import TensorProto
-
     copy = type(model)()
     for field, value in model.ListFields():
         if field.name != "graph":
-            _set(copy, field.name, value)
+            copy_field(copy, field.name, value)
     for field, value in model.graph.ListFields():
         if field.name != "initializer":
-            _set(copy.graph, field.name, value)
+            copy_field(copy.graph, field.name, value)
     for tensor in model.graph.initializer:
-        if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) or math.prod(tensor.dims) <= _SMALL:
-            copy.graph.initializer.add().CopyFrom(tensor)  # it may be a shape
+        if _may_be_shape(tensor):
+            copy.graph.initializer.add().CopyFrom(tensor)
         else:
             copy.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
     return copy
 
 
-def _set(message: onnx.ModelProto | onnx.GraphProto, field: str, value: object) -> None:
-    if isinstance(value, (bool, int, float, str, bytes)):
-        setattr(message, field, value)
-    else:
-        getattr(message, field).MergeFrom(value)
+def _may_be_shape(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_type in (tensor.INT32, tensor.INT64) or math.prod(tensor.dims) <= _SMALL
 
 
 def _write_types(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto:
@@ -128,6 +141,19 @@ def _write_types(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.Mode
         group = getattr(model.graph, field)
         del group[:]
         group.extend(getattr(inferred.graph, field))
+    return model
+
+
+def write_around_weights(model: onnx.ModelProto, written: onnx.ModelProto) -> onnx.ModelProto:
+    """Write all of `written` but its initializers into `model`, in place; return it."""
+    for message, other, kept in ((model.graph, written.graph, "initializer"), (model, written, "graph")):
+        for field in message.DESCRIPTOR.fields:
+            if field.name != kept:
+                message.ClearField(field.name)
+        for field, value in other.ListFields():
+            if field.name != kept:
+                copy_field(message, field.name, value)
+    model.DiscardUnknownFields()
     return model
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
@@ -17,7 +16,7 @@ from ...memory.footprint import Start
 from ..source.import_options import ImportOptions
 from .opset import declare_sets
 from .ports.apply import bind_ports
-from .read_onnx import add_metadata, metadata_of, read_model
+from .read_onnx import add_metadata, metadata_of
 from .shapes import infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
@@ -36,12 +35,12 @@ def is_marked(metadata: Mapping[str, str]) -> bool:
     return metadata.get(_SUM, "").isdigit() and metadata.get(_KERNELS, "").isdigit()
 
 
-def start_of(path: Path, options: ImportOptions = ImportOptions()) -> Start:
-    """Return the metric of the file `path` with the choices of an import; of a canonical model, its origin's.
+def start_of(model: onnx.ModelProto, options: ImportOptions = ImportOptions()) -> Start:
+    """Return the metric of a file with the choices of an import; of a canonical model, its origin's.
 
-    Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
+    `model` was read from it, and is changed; values of large weights are not needed. Values without an inferred shape
+    (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
-    model = read_model(path, options)
     kept = metadata_of(model)
     if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
-from ...support.digests import digest_of
+from ...support.digests import digest_of, holds
+from .model_file import parse_file
 
 if TYPE_CHECKING:
     import onnx
@@ -46,14 +47,12 @@ def side_files(model: Path) -> tuple[str, ...]:
 
     Raises ModelError for a path that leaves the folder, and OSError.
     """
-    content = model.read_bytes()
-    if _MARK not in content:
+    if not holds(model, _MARK):
         return ()
     from google.protobuf.message import DecodeError
-    from onnx import ModelProto
 
     try:
-        parsed = ModelProto.FromString(content)
+        parsed = parse_file(model)
     except DecodeError:
         return ()
     return tuple(sorted({_place(tensor, model)[0] for tensor in filter(_is_outside, tensors_of(parsed))}))
@@ -88,12 +87,10 @@ def read_with_side_files(path: Path) -> bytes:
     Raises ModelError if a side file cannot be read, and for more than the 2 GiB that one file can hold.
     """
     import google.protobuf.message
-    from onnx import ModelProto
 
-    content = path.read_bytes()
     if not side_files(path):
-        return content
-    model = ModelProto.FromString(content)
+        return path.read_bytes()
+    model = parse_file(path)
     load_side_files(model, path)
     try:
         return model.SerializeToString(deterministic=True)

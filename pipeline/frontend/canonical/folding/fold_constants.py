@@ -8,13 +8,15 @@ stay integers: layer patterns match on them, and kernels dequantise the others.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from ..read_onnx import CONSTANT_LIMIT
 from .constant_subgraphs import fitting_parts, nbytes
 from .evaluate import first_line
+from .write_back import write_back
 
 if TYPE_CHECKING:
     import onnx
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 GROWTH = 16 * 1024
 #: an `If` inside the taken branch of an `If` … is resolved one level per round
 _ROUNDS = 16
+#: elements by which large constants are told apart before they are compared
+_COMPARED = 64
 _AGAIN = "Check the model with onnx.checker, and export it again."
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -35,7 +39,7 @@ _ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum",
 
 
 def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Sort nodes topologically.
+    """Sort nodes topologically, in place; return the model.
 
     Raises ModelError for a cycle, or a value nobody makes.
     """
@@ -46,7 +50,7 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         graph_model = ir.serde.deserialize_model(model)
         common.TopologicalSortPass()(graph_model)
-        return ir.serde.serialize_model(graph_model)
+        return write_back(model, graph_model)
     except (ValueError, RuntimeError) as error:
         cause: BaseException = error
         while cause.__cause__ is not None:  # a library wraps it, and says where it was
@@ -57,7 +61,7 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     """Fold constants; drop Identity, Constant and unused nodes; sort topologically.
 
-    Inputs and outputs keep their names. Raises ModelError if a constant node cannot be computed.
+    A model whose large constants all stay is changed in place. Inputs and outputs keep their names. Raises ModelError if a constant node cannot be computed.
     """
     import onnx_ir as ir
     import onnx_ir.passes.common as common
@@ -94,18 +98,24 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     common.NameFixPass()(graph_model)
     for value in unread:
         value.name = ""  # a recurrent kernel does not compute it
-    return ir.serde.serialize_model(graph_model)
+    return write_back(model, graph_model)
 
 
 def _largest_pair(graph_model: onnx_ir.Model) -> int:
-    """Return the most elements of a constant with another of its dtype and shape: larger ones need not be compared."""
-    kinds = Counter(
-        (number, value.const_value.dtype, tuple(value.const_value.shape), value.const_value.size)
-        for number, graph in enumerate(graph_model.graphs())
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    )
-    return max((size for (*_, size), count in kinds.items() if count > 1), default=0)
+    """Return the most elements of a constant that may equal another: larger ones need not be compared."""
+    kinds: dict[Hashable, list[onnx_ir.TensorProtocol]] = defaultdict(list)
+    for number, graph in enumerate(graph_model.graphs()):
+        for constant in (value.const_value for value in graph.initializers.values()):
+            if constant is not None:
+                kinds[number, constant.dtype, tuple(constant.shape)].append(constant)
+    for group in sorted(kinds.values(), key=lambda group: -group[0].size):
+        if len(group) > 1 and len(set(map(_first_numbers, group))) < len(group):
+            return group[0].size
+    return 0
+
+
+def _first_numbers(constant: onnx_ir.TensorProtocol) -> bytes:
+    return b"" if constant.dtype.is_string() else constant.numpy().reshape(-1)[:_COMPARED].tobytes()
 
 
 def _clean(graph_model: onnx_ir.Model) -> bool:
