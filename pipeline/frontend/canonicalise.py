@@ -40,17 +40,17 @@ from .canonical.control_flow.if_branches import select_branches
 from .canonical.control_flow.trip_count import complete_loops
 from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
 from .canonical.empty_tensors import replace_empty_tensors
-from .canonical.folding.fold_constants import fold, sort_nodes
+from .canonical.folding.fold_constants import fold, refold, sort_nodes
 from .canonical.lengths.bound_lengths import bound_lengths
 from .canonical.node_form import first_refused, form_of
 from .canonical.operators.fourier import state_sides
 from .canonical.operators.gapped_functions import add_gapped_functions
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
-from .canonical.opset import declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
+from .canonical.opset import OLDEST, declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .canonical.ports.apply import bind_ports, port_forms, write_forms
 from .canonical.raising.old_slopes import spread_slopes
-from .canonical.read_onnx import node_title, read_model
+from .canonical.read_onnx import node_title, operator_set, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
 from .canonical.shapes import check_nodes, infer_shapes, refuse_open_shapes, value_types
@@ -173,17 +173,16 @@ def _canonical_nodes(
     model = _sized(infer_shapes(model))
     spread_slopes(model)
     refuse_large_tensors(model)
-    model = raise_opset(_without_subgraphs(fold(model)))
-    model = infer_shapes(model)
-    if bound is not None:
-        bounded = bound(model)
-        model = model if bounded is model else infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
+    model = _without_subgraphs(fold(model))
+    raised = operator_set(model.opset_import) < OLDEST
+    model = infer_shapes(raise_opset(model))
+    if bound is not None and (bounded := bound(model)) is not model:
+        model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
-    widened = widen_numbers(model)
-    model = model if widened is model else infer_shapes(fold(infer_shapes(widened)))
-    model = keep_integers(_without_sequences(model))
-    for change in (rewrite, canonical_recurrent):
-        model = fold(change(replace_empty_tensors(infer_shapes(model))))
+    for change in (widen_numbers, replace_sequences, keep_integers):
+        model = refold(change(model), model)
+    model = refold(rewrite(replace_empty_tensors(model)), None if raised else model)
+    model = refold(canonical_recurrent(replace_empty_tensors(model)), model)
     detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
@@ -201,18 +200,13 @@ def _sized(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def _without_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace sequences by their tensors; no copy of a model without them is kept."""
-    replaced = replace_sequences(model)
-    return model if replaced is model else infer_shapes(fold(replaced))
-
-
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
     """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
     kept: set[str] = set()
     while True:
         while has_loops(model, kept):
             model = fold(infer_shapes(unroll_loops(model, _canonical_body, kept)))  # others may count a kept one's rows
-        model = fold(select_branches(model))
+        if any(node.op_type == "If" for node in model.graph.node):
+            model = fold(select_branches(model))
         if not has_loops(model, kept):
             return model

@@ -10,7 +10,7 @@ by ONNX Runtime if it reads constants alone; else a rule replaces it by nodes wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,8 @@ def replace_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError for a node on such an operand without a rule, if ONNX Runtime gives no result either.
     """
     context = context_of(model)
-    if not any(_is_empty(context, name) for name in context.types):
+    empty = {name for name in context.types if _is_empty(context, name)}
+    if not any(_concerns(node, empty, context) for node in model.graph.node):
         return model
     result = deepcopy(model)
     graph = result.graph
@@ -50,6 +51,12 @@ def replace_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
         node.input[:] = [renamed.get(name, name) for name in node.input]
         graph.node.extend(_replace(graph, context, node, index))
     return result
+
+
+def _concerns(node: onnx.NodeProto, empty: Set[str], context: Context) -> bool:
+    """Return whether a node makes, or computes with, one of the `empty` values; constants may be shapes, axes and the like."""
+    constant = () if node.op_type in _RULES else (name for name in node.input[1:] if name in context.constants)
+    return not empty.isdisjoint({*node.input, *node.output}.difference(constant))
 
 
 def _replace(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int) -> list[onnx.NodeProto]:

@@ -63,9 +63,19 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         names = sorted({(node.domain, node.op_type) for node in nodes if node.op_type not in kept})
         if names in ([], before):
             return model
+        _write_constant_types(model.graph)
         light = without_values(model)
         write_around_weights(model, inliner.inline_selected_functions(light, names, inline_schema_functions=True))
         before = names
+
+
+def _write_constant_types(graph: onnx.GraphProto) -> None:
+    """Declare the types of constants among those of results, in place, for ONNX's inliner."""
+    from onnx import helper
+
+    known = {value.name for value in graph.value_info}
+    types = ((each.name, helper.make_tensor_type_proto(each.data_type, each.dims)) for each in graph.initializer)
+    graph.value_info.extend(helper.make_value_info(name, kind) for name, kind in types if name not in known)
 
 
 def _schema_of(node: onnx.NodeProto, version: int) -> onnx.defs.OpSchema:

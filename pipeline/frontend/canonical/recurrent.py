@@ -15,13 +15,13 @@ import numpy as np
 
 from ...errors import ModelError
 from .control_flow.build_scan import Value, build_scan
-from .folding.fold_constants import fold
+from .folding.fold_constants import refold
 from .last_steps import read_last_steps
 from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, node_title
 from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
-from .shapes import infer_shapes, static_shape, value_types
+from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -37,9 +37,7 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace the recurrent nodes of `model` (with inferred shapes). Raises ModelError for forms that are not covered."""
     if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
-    shorter = read_last_steps(model)
-    if shorter is not model:
-        model = infer_shapes(fold(shorter))
+    model = refold(read_last_steps(model), model)
     types = value_types(model.graph)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
     names = Names(model.graph)

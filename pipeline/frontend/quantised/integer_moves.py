@@ -124,13 +124,13 @@ def _pad(form: _Form) -> list[str]:
     node, attributes, source, _, graph, build = form
     inputs = [*node.input, "", "", ""]
     if attributes.get("mode", "constant") != "constant":
-        return build.many("Pad", [source.name, inputs[1], "", *inputs[3:4]], 1, **attributes)
+        return build.many("Pad", [source.name, inputs[1], "", *filter(None, inputs[3:4])], 1, **attributes)
     value = graph.context.constant(inputs[2]) if inputs[2] else np.zeros(1, np.float32)
     number = _exact(source.quantisation, float(value.ravel()[0])) if value is not None and value.size else None
     if number is None:
         return []
     constant = build.constant(np.asarray(number, source.quantisation.dtype))
-    return build.many("Pad", [source.name, inputs[1], constant, *inputs[3:4]], 1, **attributes)
+    return build.many("Pad", [source.name, inputs[1], constant, *filter(None, inputs[3:4])], 1, **attributes)
 
 
 def _relu(form: _Form) -> list[str]:

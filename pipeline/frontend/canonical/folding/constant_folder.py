@@ -36,6 +36,13 @@ class ConstantFolder(FoldConstantsPass):
         self._folds = folds
         self._left: Any = None
 
+    def _do_inference(self, node: ir.Node) -> None:
+        """Infer the results of a node whose types are open: those of the others are known already."""
+        if not all(
+            value.type is not None and value.shape is not None and value.shape.is_static() for value in node.outputs
+        ):
+            super()._do_inference(node)
+
     def _compute_by_numpy(self, node: ir.Node) -> bool:
         """Tell onnxscript to compute a plain node itself; mark any other one."""
         if not self._folds(node):

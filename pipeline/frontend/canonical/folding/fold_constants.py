@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
+from ..node_builder import inner_graphs
 from ..read_onnx import CONSTANT_LIMIT
+from ..shapes import infer_shapes
 from .constant_subgraphs import fitting_parts, nbytes
 from .evaluate import first_line
 from .write_back import write_back
@@ -43,6 +45,8 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError for a cycle, or a value nobody makes.
     """
+    if all(_is_sorted(graph, frozenset()) for graph in (model.graph, *model.functions)):
+        return model
     import onnx_ir as ir
     import onnx_ir.passes.common as common
 
@@ -58,6 +62,22 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
         raise ModelError(f"The nodes of the model cannot be put in order: {first_line(cause)}.", _AGAIN) from error
 
 
+def _is_sorted(graph: onnx.GraphProto | onnx.FunctionProto, outer: Set[str]) -> bool:
+    """Return whether every node reads values of `outer`, of nodes before it or of the graph itself."""
+    names = [[each if isinstance(each, str) else each.name for each in group] for group in (graph.input, graph.output)]
+    known = {"", *outer, *names[0], *(each.name for each in getattr(graph, "initializer", ()))}
+    for node in graph.node:
+        if not (known.issuperset(node.input) and all(_is_sorted(inner, known) for inner in inner_graphs(node))):
+            return False
+        known.update(node.output)
+    return known.issuperset(names[1])
+
+
+def refold(changed: onnx.ModelProto, model: onnx.ModelProto | None) -> onnx.ModelProto:
+    """Infer and fold what `model` became; return it if it is `model` itself, which was folded and inferred."""
+    return model if changed is model else infer_shapes(fold(infer_shapes(changed)))
+
+
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     """Fold constants; drop Identity, Constant and unused nodes; sort topologically.
 
@@ -69,10 +89,9 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     from .constant_folder import ConstantFolder
 
     _quiet()
-    graph_model = ir.serde.deserialize_model(model)
-    common.TopologicalSortPass()(graph_model)
+    graph_model = ir.serde.deserialize_model(sort_nodes(model))
     for _ in range(_ROUNDS):
-        changed = _clean(graph_model)
+        _clean(graph_model)
         whole = fitting_parts(graph_model.graph, GROWTH, apart=_DEQUANTISES)
 
         def folds(node: ir.Node, whole: set[ir.Node] = whole) -> bool:
@@ -83,22 +102,32 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             return True
 
         try:
-            changed |= ConstantFolder(folds)(graph_model).modified
+            changed = ConstantFolder(folds)(graph_model).modified
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelError(
                 f"A constant part of the model cannot be computed: {first_line(error.__cause__ or error)}.", _AGAIN
             ) from error
         if not changed:
             break
-    common.DeduplicateInitializersPass(size_limit=_largest_pair(graph_model))(graph_model)
+    if limit := _largest_pair(graph_model):
+        common.DeduplicateInitializersPass(size_limit=limit)(graph_model)
     _clean(graph_model)
+    before = set(graph_model.graph.all_nodes())
     common.OutputFixPass()(graph_model)
+    for number, node in enumerate(each for each in graph_model.graph.all_nodes() if each not in before):
+        node.name = f"node_Identity_{number}"  # onnx_ir counts what folding made, too
     made = (value for node in graph_model.graph.all_nodes() for value in node.outputs)
     unread = [value for value in made if not (value.name or value.uses() or value.is_graph_output())]
     common.NameFixPass()(graph_model)
     for value in unread:
         value.name = ""  # a recurrent kernel does not compute it
-    return write_back(model, graph_model)
+    had_subgraphs, result = _has_subgraphs(model), write_back(model, graph_model)
+    # to onnx_ir, values that graphs of removed nodes read stay read
+    return fold(result) if had_subgraphs and not _has_subgraphs(result) else result
+
+
+def _has_subgraphs(model: onnx.ModelProto) -> bool:
+    return any(node.op_type in _WITH_SUBGRAPHS for node in model.graph.node)
 
 
 def _largest_pair(graph_model: onnx_ir.Model) -> int:
@@ -118,19 +147,17 @@ def _first_numbers(constant: onnx_ir.TensorProtocol) -> bytes:
     return b"" if constant.dtype.is_string() else constant.numpy().reshape(-1)[:_COMPARED].tobytes()
 
 
-def _clean(graph_model: onnx_ir.Model) -> bool:
-    """Remove unused nodes, Constant nodes and, once no subgraph is left, Identity nodes.
-
-    Returns whether there were any.
-    """
+def _clean(graph_model: onnx_ir.Model) -> None:
+    """Remove unused nodes, Constant nodes and, once no subgraph is left, Identity nodes."""
     import onnx_ir.passes.common as common
 
-    lift = common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
-    passes = [common.RemoveUnusedNodesPass(), lift]
-    if not any(node.op_type in _WITH_SUBGRAPHS for node in graph_model.graph):
-        # The results of a subgraph are values of its own: there an Identity is not always clutter.
-        passes.insert(0, common.IdentityEliminationPass())
-    return any([each(graph_model).modified for each in passes])
+    operators = {node.op_type for node in graph_model.graph.all_nodes()}
+    # The results of a subgraph are values of its own: there an Identity is not always clutter.
+    if "Identity" in operators and not any(node.op_type in _WITH_SUBGRAPHS for node in graph_model.graph):
+        common.IdentityEliminationPass()(graph_model)
+    common.RemoveUnusedNodesPass()(graph_model)
+    if "Constant" in operators:
+        common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(graph_model)
 
 
 def _worth(node: onnx_ir.Node) -> bool:

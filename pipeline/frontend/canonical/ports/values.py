@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,7 @@ def dtype_name(value: onnx.ValueInfoProto) -> str:
     return dtype_of(value.type.tensor_type.elem_type)
 
 
+@cache
 def dtype_of(number: int) -> str:
     """Return the dtype of ONNX's number of it by numpy's name; "" for texts and numbers that ONNX does not define."""
     from onnx import TensorProto, helper
