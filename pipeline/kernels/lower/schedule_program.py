@@ -25,7 +25,6 @@ from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
 from ..weights.deferred_weights import DeferredWeights
 from ..weights.repack import repack_weights, repackable_parameters
-from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
 from .schedule_rows import choose_rows, lay_out_weights
@@ -145,7 +144,8 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
         kernel = rows.bind(kernel)
         if rows.groups:
             kernel = hoist_places(kernel)
-            kernel = decide_once(kernel if machine.compact else split_taps(kernel))
+        if rows.groups and not machine.compact:
+            kernel = split_taps(kernel)
     return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
