@@ -17,7 +17,6 @@ from ...targets import Machine
 from ...tir.arena_workspace import add_workspace_parameter
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
-from ..rules.tiles.hoist_places import hoist_places
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule
@@ -142,8 +141,6 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
         kernel = rows.bind(kernel)
-        if rows.groups:
-            kernel = hoist_places(kernel)
         if rows.groups and not machine.compact:
             kernel = split_taps(kernel)
     return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
