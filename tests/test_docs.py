@@ -251,7 +251,7 @@ def test_every_schedule_rule_has_a_row():
     code = (ROOT / "pipeline" / "kernels" / "schedule" / "candidates.py").read_text(encoding="utf-8")
     modules = {name.replace(".", "/") for name in re.findall(r"^from \.\.rules\.([\w.]+) import", code, re.MULTILINE)}
     text = CONTRIBUTING.read_text(encoding="utf-8")
-    assert len(modules) >= 20
+    assert len(modules) >= 15
     for module in modules - {"rule"}:
         assert f"{module}.py`" in text or f"rules/{module.rpartition('/')[0]}/`" in text, module
 

@@ -27,21 +27,18 @@ def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
     def mark(loop: For) -> For:
         if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= MOST_STEPS:
             return loop
-        return loop if has_serial_loop(loop.body) or not _sums(loop.body) else rolled(loop)
+        if _has_serial_loop(loop.body) or not _sums(loop.body):
+            return loop
+        return with_fields(loop, annotations={**loop.annotations, ROLLED: 1})
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, mark)))
-
-
-def rolled(loop: For) -> For:
-    """Mark a loop."""
-    return with_fields(loop, annotations={**loop.annotations, ROLLED: 1})
 
 
 def is_rolled(loop: For) -> bool:
     return ROLLED in loop.annotations
 
 
-def has_serial_loop(stmt: Stmt) -> bool:
+def _has_serial_loop(stmt: Stmt) -> bool:
     """Return whether a serial loop of several steps is in a statement."""
     return any(int(loop.kind) == _SERIAL and not is_one(loop.extent) for loop in collect(stmt, For))
 

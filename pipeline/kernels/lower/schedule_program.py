@@ -17,7 +17,6 @@ from ...targets import Machine
 from ...tir.arena_workspace import add_workspace_parameter
 from ...tir.structural_key import structural_key
 from ...tir.workspace import workspace_bytes
-from ..rules.tiles.hoist_places import hoist_places
 from ..schedule.candidates import Schedule, schedules
 from ..schedule.largest_default import largest_default
 from ..schedule.row_schedules import default_workspace, row_schedule
@@ -25,7 +24,6 @@ from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
 from ..weights.deferred_weights import DeferredWeights
 from ..weights.repack import repack_weights, repackable_parameters
-from .decide_once import decide_once
 from .lower import Lowered
 from .row_kernel import RowKernel
 from .schedule_rows import choose_rows, lay_out_weights
@@ -143,9 +141,8 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
         kernel = rows.bind(kernel)
-        if rows.groups:
-            kernel = hoist_places(kernel)
-            kernel = decide_once(kernel if machine.compact else split_taps(kernel))
+        if rows.groups and not machine.compact:
+            kernel = split_taps(kernel)
     return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
 
 

@@ -1,15 +1,20 @@
-"""Bytes that lie in a slot or in a ring are chosen once for a store; other choices stay where they are."""
+"""Bytes that lie in a slot or in a ring are chosen once for a store; rows of a concatenation come from its operands."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("tvm")
 
-from tvm import tirx
+from tvm import relax, tirx
 from tvm.ir import Var
 from tvm.tirx import BufferLoad, BufferStore, IfThenElse, Select
 
 from passfit.kernels.lower.row_kernel import choose_once
+from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.passes.sequence.catalogue import parse_spec
 from passfit.tir.loop_nests import buffer_of, int64
+
+from ..programs import lowered, random_inputs, run
 
 pytestmark = pytest.mark.tvm
 
@@ -34,3 +39,14 @@ def test_floats_and_choices_of_the_model_stay():
     condition, own = Var("row", "int64") >= 1, Var("x", "int64") >= 1
     for store, known in ((pair("float32", condition), [condition]), (pair("int8", own), [condition])):
         assert choose_once(store, known).same_as(store)
+
+
+@pytest.mark.parametrize("spec", ["split-channels{steps=0-0}", "split-rows{steps=0-0}"])
+def test_rows_of_a_concatenation_are_those_of_its_operands(spec: str) -> None:
+    joined = lowered(
+        [(1, 3, 8, 9), (1, 2, 8, 9), (1, 4, 8, 9)], lambda *parts: relax.op.nn.relu(relax.op.concat(parts, axis=1))
+    )
+    split, _ = schedule_program(parse_spec(spec).apply(joined))
+    inputs = random_inputs(joined)
+    for got, wanted in zip(run(split, inputs), [np.maximum(np.concatenate(inputs, axis=1), 0)], strict=True):
+        np.testing.assert_array_equal(got, wanted)
