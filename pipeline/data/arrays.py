@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +17,9 @@ from ..errors import ConfigError
 from .fit_value import InputForm
 from .item import Item, digest_value
 from .labels import LABELS, number_labels
+
+#: bytes of the arrays of an .npz at most, unpacked
+_LARGEST = 8 << 30
 
 
 class ArraySource:
@@ -80,9 +85,29 @@ def read_arrays(path: Path, where: str) -> dict[str, np.ndarray]:
     """Read the arrays of an .npz by name, or the one of an .npy as ''. Raises ConfigError."""
     try:
         if path.suffix.lower() == ".npy":
-            return {"": np.load(path, mmap_mode="r" if path.stat().st_size else None, allow_pickle=False)}
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = "it holds objects, not numbers" if "allow_pickle" in str(error) else str(error)
+            with np.errstate(over="raise"):  # of a size that wraps around
+                return {"": np.load(path, mmap_mode="r" if path.stat().st_size else None, allow_pickle=False)}
+        with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive, where)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, ArithmeticError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = "it holds objects, not numbers" if "allow_pickle" in str(error) else str(error).rstrip(".")
         raise ConfigError(f"{where}: the arrays cannot be read: {reason}.", "Write them with numpy.savez.") from error
+
+
+def _check_sizes(archive: zipfile.ZipFile, where: str) -> None:
+    """Check what an .npz declares before anything is allocated. Raises ConfigError and ValueError."""
+    size = sum(each.file_size for each in archive.infolist())
+    if size > _LARGEST:
+        raise ConfigError(
+            f"{where}: the arrays take {size / (1 << 30):.3g} GiB; {_LARGEST >> 30} GiB of an .npz are read at once.",
+            "Give an .npy, which is read sample by sample, or a folder of one file a sample.",
+        )
+    for each in archive.infolist():
+        with archive.open(each) as member:
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(member)
+        if not dtype.hasobject and math.prod(shape) * dtype.itemsize > each.file_size:
+            raise ValueError(f"'{each.filename}' declares more numbers than it holds")

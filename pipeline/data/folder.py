@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError
-from ..support.digests import folders_digest
+from ..support.digests import folders_digest, is_inside
 from ..support.text_files import read_text
 from .arrays import name_values, read_arrays
 from .fit_value import InputForm
@@ -55,6 +55,10 @@ class FolderSource:
         file = self._files[number]
         name = file.relative_to(self._path).as_posix()
         where = f"'{self._path}', sample {name}"
+        if not is_inside(file, self._path):
+            raise ConfigError(
+                f"{where}: is a link to outside of the folder.", "Copy the file, or give the folder that holds it."
+            )
         kind = file.suffix.lower()
         label = None if self._labels is None else self._labels[number]
         if kind in _ARRAYS:

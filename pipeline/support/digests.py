@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 OriginRecord = dict[str, object]
+#: the name of a file in a cache: a digest, or the rest of one
+_BY_CONTENT = re.compile(r"[0-9a-f]{30,64}")
 #: bytes of a file that are read at once
 _PART = 1 << 20
 
@@ -36,6 +39,15 @@ def holds(file: Path, words: bytes) -> bool:
                 return True
             before = part[1 - len(words) :]
     return False
+
+
+def is_inside(file: Path, folder: Path) -> bool:
+    """Tell whether a file is in `folder`, or a link to one there or in a cache.
+
+    Caches of DVC and Hugging Face name files by their content.
+    """
+    target = file.resolve()
+    return target.is_relative_to(folder.resolve()) or bool(_BY_CONTENT.fullmatch(target.name))
 
 
 def folders_digest(folders: Mapping[str, Path]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -12,13 +13,19 @@ import numpy as np
 from ..errors import ModelError
 from ..frontend.canonical.folding.evaluate import failures_of_runs, open_session
 from ..frontend.canonical.read_onnx import all_nodes
+from ..frontend.source.model_file import serialise
 from ..support.background import background
+from ..support.temporary_folder import scratch_folder
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluator_faults import evaluator_fault
 from .equal_signs import equalise_signs
 
 if TYPE_CHECKING:
     import onnx
+    import onnxruntime
+
+#: elements of weights from which on a model is loaded from a file
+_LARGE = 1 << 22
 
 
 class NoReference(ModelError):
@@ -44,8 +51,7 @@ class Reference:
         """
         own = [value.name for value in model.graph.output]
         with _failures_named():
-            content = _with_outputs(_determined(equalise_signs(model)), also).SerializeToString()
-            self._session = open_session(content, optimized=optimized)
+            self._session = _open(_with_outputs(_determined(equalise_signs(model)), also), optimized)
         kinds = {each.name: each.type.removeprefix("tensor(").rstrip(")") for each in self._session.get_outputs()}
         self.dtypes = {name: np.dtype(_DTYPES[kind]) for name, kind in kinds.items() if kind in _DTYPES}
         self._names = [*own, *(name for name in dict.fromkeys(also) if name not in own and name in self.dtypes)]
@@ -54,6 +60,20 @@ class Reference:
         """Compute the outputs by name. Raises NoReference if the model cannot run on `inputs`."""
         with _failures_named():
             return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+
+
+def _open(model: onnx.ModelProto, optimized: bool) -> onnxruntime.InferenceSession:
+    """Load a model; a large one from a file, so that its bytes are not held too."""
+    if sum(math.prod(tensor.dims) for tensor in model.graph.initializer) < _LARGE:
+        return open_session(model.SerializeToString(), optimized=optimized)
+    with scratch_folder() as folder:
+        file = folder / "model.onnx"
+        with file.open("wb") as opened:
+            opened.writelines(serialise(model))
+        try:
+            return open_session(file, optimized=optimized)
+        except failures_of_runs() as error:
+            raise type(error)(str(error).replace(str(file), "the model")) from error
 
 
 def load_optimized(model: onnx.ModelProto, plain: Reference) -> Reference:

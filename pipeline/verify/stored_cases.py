@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..frontend.source.model_file import serialise
 from ..support.result_store import kept_bytes
 from .cases import Case, Tensors, choose_cases
 
@@ -64,9 +65,10 @@ def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
     versions = [importlib.metadata.version(each) for each in _PACKAGES]
     digest = hashlib.sha256()
     for model in models:
-        digest.update(
-            b"none" if model is None else hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
-        )
+        own = hashlib.sha256()
+        for part in () if model is None else serialise(model):
+            own.update(part)
+        digest.update(b"none" if model is None else own.digest())
     digest.update(repr((settings, versions, _DRAWS_VERSION)).encode())
     return digest.hexdigest()[:32]
 

@@ -14,6 +14,7 @@ from passfit.frontend.canonicalise import import_model
 from passfit.frontend.given_model import given_model, write_given
 from passfit.frontend.imported_model import load
 from passfit.frontend.source.import_options import ImportOptions
+from passfit.verify import reference
 from passfit.verify.blame_import import blame_import
 from passfit.verify.cases import add_plain_sums, choose_cases
 from passfit.verify.reference import NoReference, OnnxReference, Reference
@@ -50,6 +51,20 @@ def test_a_file_that_onnx_runtime_cannot_run_is_evaluated_by_onnx() -> None:
     (case,) = choose_cases(model, 0, 1, 1e-4, model)
     assert case.reference == "onnx" and case.expected["y"].dtype == np.float64
     np.testing.assert_allclose(case.expected["y"][0, 0, 0], case.inputs["x"][0, :, :3].sum())
+
+
+def test_a_large_model_is_loaded_from_a_file_as_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name no scratch file in errors: they are part of results."""
+    wrong = model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": [1, 2, 8]}, ["y"], {"w": np.ones((3, 3, 3))})
+    x, found, said = {"x": np.arange(16, dtype=np.float32).reshape(1, 2, 8)}, [], []
+    for elements in (1 << 22, 1):
+        monkeypatch.setattr(reference, "_LARGE", elements)
+        found.append(Reference(lines())(x)["y"])
+        with pytest.raises(NoReference) as refused:
+            Reference(wrong)
+        said.append(str(refused.value))
+    np.testing.assert_array_equal(*found)
+    assert "/" not in said[1] and "the model" in said[1]
 
 
 def test_a_result_that_may_have_any_order_is_sorted_by_library_and_reference(tmp_path: Path) -> None:

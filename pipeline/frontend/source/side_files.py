@@ -11,13 +11,12 @@ import hashlib
 import json
 import os
 import posixpath
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
-from ...support.digests import digest_of, holds
+from ...support.digests import digest_of, holds, is_inside
 from .model_file import parse_file
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ _HOLDERS = frozenset(
         "TrainingInfoProto",
     }
 )
-#: the name of a file in a cache: a digest, or the rest of one
-_BY_CONTENT = re.compile(r"[0-9a-f]{30,64}")
 _COMPLETE = "Put the side file beside the model, or export the model again."
 
 
@@ -145,7 +142,7 @@ def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]
 
 def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) -> bytes:
     target = (model.parent / name).resolve()
-    if not (target.is_relative_to(model.parent.resolve()) or _BY_CONTENT.fullmatch(target.name)):
+    if not is_inside(target, model.parent):
         raise ModelError(
             f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,8 +93,8 @@ def reason_against(
         return f"ONNX Runtime {error}"
 
 
-def open_session(model: bytes, *, optimized: bool = False) -> onnxruntime.InferenceSession:
-    """Load a model in ONNX Runtime, silent and on one thread; `optimized` lets it fuse and reorder."""
+def open_session(model: bytes | Path, *, optimized: bool = False) -> onnxruntime.InferenceSession:
+    """Load a model, or its file, in ONNX Runtime, silent and on one thread; `optimized` lets it fuse and reorder."""
     import onnxruntime
 
     level = onnxruntime.GraphOptimizationLevel
@@ -101,7 +102,9 @@ def open_session(model: bytes, *, optimized: bool = False) -> onnxruntime.Infere
     options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised as exceptions
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session._model_bytes = None  # it would hold the model a second time
+    return session
 
 
 def failures_of_runs(*others: type[Exception]) -> tuple[type[Exception], ...]:
