@@ -5,6 +5,11 @@
 ONNX operators have no side effects, so the unused branch costs time and memory but changes nothing. A compiled library
 runs the same kernels in the same order every time, as a planned arena needs. An operator that forbids values, such as an
 index out of range, gets one it takes where its branch is not taken: Gather(x, i) reads Where(c, i, 0).
+
+Of results that differ along one axis, or one of which is empty, the rows of the branch taken are chosen: torchvision's batched_nms
+returns no index where there are no boxes.
+
+    If(c){then: f(x)} {else: g(x)}  ──►  Compress(Concat(f(x), g(x)), [c, …, not c, …])
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
-from ..node_builder import Names, replace_nodes
+from ..node_builder import Names, NodeBuilder, replace_nodes
 from ..read_onnx import node_title, operator_set
 from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, static_shape, value_types
 
@@ -40,7 +45,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
-    pairs: list[tuple[onnx.NodeProto, str, str]] = []
+    pairs: list[tuple[onnx.NodeProto, onnx.NodeProto]] = []
     opset = operator_set(model.opset_import)
     if any(node.op_type == "If" for node in model.graph.node):
         model = infer_what_is_open(model)
@@ -61,19 +66,26 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     if not pairs:
         return model
     types = value_types(infer_what_is_open(model).graph)
-    for node, then, other in pairs:
+    for node, where in pairs:
+        _, then, other = where.input
         shapes = [static_shape(types[name]) if name in types else None for name in (then, other)]
-        if None in shapes or shapes[0] != shapes[1]:
+        if None not in shapes and shapes[0] == shapes[1]:
+            continue
+        build = NodeBuilder(where.name, names)
+        if not _choose_rows(build, where, *(types.get(name) for name in (then, other))):
             raise ModelError(
                 f"The branches of {node_title(node)} give different shapes, and its condition is not constant.",
                 "Freeze the input the condition depends on (--fix), or export the model without the branch.",
             )
+        place = list(model.graph.node).index(where)
+        replace_nodes(model.graph, [*model.graph.node[:place], *build.nodes, *model.graph.node[place + 1 :]])
+        model.graph.initializer.extend(build.initializers)
     return infer_shapes(model)
 
 
 def _select(
     graph: onnx.GraphProto, node: onnx.NodeProto, index: int, new: Callable[[str], str],
-    pairs: list[tuple[onnx.NodeProto, str, str]],
+    pairs: list[tuple[onnx.NodeProto, onnx.NodeProto]],
 ) -> list[onnx.NodeProto]:  # fmt: skip
     """Return the nodes in the place of an `If`, with `new` names; add its constants to `graph`, its results to `pairs`."""
     from onnx import TensorProto, helper
@@ -101,8 +113,39 @@ def _select(
     for name, then, other in zip(node.output, *results):
         if name:
             made.append(helper.make_node("Where", [condition, then, other], [name], name=new(f"{stem}/{name}")))
-            pairs.append((node, then, other))
+            pairs.append((node, made[-1]))
     return made
+
+
+def _choose_rows(build: NodeBuilder, where: onnx.NodeProto, *types: onnx.TypeProto | None) -> bool:
+    """Build the rows of the branch taken, for results whose sizes differ along one axis; return whether they do."""
+    condition, *results = where.input
+    sizes = [_sizes(each) for each in types]
+    axes = [axis for axis, pair in enumerate(zip(*sizes)) if pair[0] != pair[1]]
+    if len(axes) != 1 or len(sizes[0]) != len(sizes[1]):
+        return False
+    (axis,) = axes
+    taken = [build.node("Reshape", condition, build.integers(1))]
+    taken.append(build.node("Not", taken[0]))
+    kept = [(name, flag) for name, flag, each in zip(results, taken, sizes) if each[axis] != 0]
+    flags = []
+    for name, flag in kept:
+        count = build.node("Shape", name)
+        if len(sizes[0]) > 1:
+            count = build.node("Slice", count, build.integers(axis), build.integers(axis + 1))
+        flags.append(build.node("Expand", flag, count))
+    rows, chosen = kept[0][0], flags[0]
+    if len(kept) > 1:
+        rows, chosen = build.node("Concat", *results, axis=axis), build.node("Concat", *flags, axis=0)
+    build.node("Compress", rows, chosen, result=where.output[0], axis=axis)
+    return True
+
+
+def _sizes(type_: onnx.TypeProto | None) -> list[int | None]:
+    """Return the sizes of a tensor's axes, None for open ones; no sizes for an unknown rank."""
+    if type_ is None:
+        return []
+    return [dim.dim_value if dim.HasField("dim_value") else None for dim in type_.tensor_type.shape.dim]
 
 
 def _guarded(

@@ -102,7 +102,7 @@ class _Walk:
         else:
             self._refuse_inside(reader)
             build.copy(node)
-            if any(name in self.graph.sizes for name in node.input):
+            if any(name in self.graph.sizes or name in self.graph.settled for name in node.input):
                 self.graph.add_size_of(node, build)
         self._emit(build, again=any(reader.opens))
 

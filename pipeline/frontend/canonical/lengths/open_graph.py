@@ -43,6 +43,8 @@ class OpenGraph:
         self.context = context
         self.extents: dict[str, Open] = {}
         self.sizes: dict[str, Sizes] = {}
+        #: sizes of a value of open length on which no length is left
+        self.settled: set[str] = set()
         #: places and length of what flags choose, by these, how many are read, and the bound
         self.chosen: dict[tuple[str, int, int], tuple[str, str]] = {}
         #: lengths made of others, by how they are made: equal ones share a name
@@ -126,6 +128,7 @@ class OpenGraph:
         constant = build.constant(made.astype(dtype))
         build.node("Identity", constant, result=name)
         self.context.constants[name] = build.initializers[-1]
+        self.settled.add(name)
 
     def _least(self, node: onnx.NodeProto, operands: Sequence[Sizes], build: NodeBuilder) -> Sizes | None:
         """Return the less of a length and a number, as a length; None for other nodes."""
@@ -212,7 +215,7 @@ class Reader:
             copied.input[int(place_name[1:])] = name
         return copied
 
-    def masked(self, place: int, fill: float, name: str = "") -> str:
+    def masked(self, place: int, fill: float | np.ndarray, name: str = "") -> str:
         """Build an operand, or the value `name` in its place, with `fill` behind its length."""
         extent = self.opens[place]
         assert extent is not None
@@ -237,7 +240,7 @@ SHAPED = {
 }  # fmt: skip
 
 
-def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float = 0) -> str:
+def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float | np.ndarray = 0) -> str:
     """Build a value with `fill` behind its length."""
     rows = np.arange(extent.bound, dtype=np.int64).reshape(-1, *[1] * (rank - 1 - extent.axis))
     valid = build.node("Less", build.constant(rows), extent.length)

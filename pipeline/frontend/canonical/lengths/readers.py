@@ -12,6 +12,7 @@ from .extent import Extent
 from .open_graph import Open, Reader, Rule
 from .reductions import filling, normalise_all, pool_all, reduce_by
 from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span
+from .scattering import scatter_elements, scatter_nd
 
 
 def _elementwise(reader: Reader) -> list[Open | None]:
@@ -213,5 +214,5 @@ READERS: dict[str, Rule] = {
     "Gather": _gather, "GatherND": _gather_nd, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
     "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
     "Concat": concat, "ConstantOfShape": constant_of_shape, "Expand": expand, "Flatten": reshape, "Pad": pad, "Range": span,
-    "Reshape": reshape, "Shape": shape_of, "Size": size_of, "Slice": slice_rows,
+    "Reshape": reshape, "ScatterElements": scatter_elements, "ScatterND": scatter_nd, "Shape": shape_of, "Size": size_of, "Slice": slice_rows,
 }  # fmt: skip

@@ -10,11 +10,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.backend.built import LoadedLibrary, build
-from passfit.errors import NumericError
+from passfit.errors import ModelError, NumericError
 from passfit.frontend.canonicalise import canonicalize
 from passfit.targets.native import native_target
 
-from ....models import model_of, run
+from ....models import model_of, run, shape_of
+from ..lengths.checking import check
 
 native = pytest.mark.skipif(native_target() is None, reason="no target of the catalogue runs natively on this machine")
 INT = TensorProto.INT64
@@ -109,3 +110,36 @@ def test_positions_that_are_constant_are_left_alone() -> None:
     shifted = branch("inside", lookup("Add", ["i", "two"], "more"), nothing("none_b"), "z")
     found = canonicalize(model_of([NODES[0], fixed, shifted], {"i": ()}, {"y": (), "z": ()}, CONSTANTS, dtype=INT))
     assert sum(node.op_type == "Where" for node in found.graph.node) == 2  # one for each If
+
+
+def chosen(then: tuple[int, ...], other: tuple[int, ...], result: tuple[int | None, ...]) -> onnx.ModelProto:
+    """Return a model that gives a constant of one shape where its input is positive, and else one of another shape."""
+    random = np.random.default_rng(0)
+    constants = {"one": random.integers(0, 9, then), "two": random.integers(0, 9, other), "nothing": np.int64(0)}
+    bodies = {
+        name: helper.make_graph(
+            [helper.make_node("Identity", [constant], [f"{name}_y"])], name, [], [helper.make_tensor_value_info(f"{name}_y", INT, shape)]
+        )
+        for name, constant, shape in (("then_branch", "one", then), ("else_branch", "two", other))
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Greater", ["i", "nothing"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], name="y", **bodies),
+    ]
+    return model_of(nodes, {"i": ()}, {"y": result}, constants, dtype=INT)
+
+
+@pytest.mark.parametrize(
+    ("then", "other", "axis"), [((2, 3), (5, 3), 0), ((2, 4), (2, 1), 1), ((0, 3), (4, 3), 0), ((2,), (0,), 0)]
+)
+def test_branches_of_different_lengths_give_the_rows_of_the_one_taken(
+    then: tuple[int, ...], other: tuple[int, ...], axis: int
+) -> None:
+    model = chosen(then, other, tuple(None if at == axis else size for at, size in enumerate(then)))
+    canonical = check(model, [{"i": np.asarray(number)} for number in (1, 0)])
+    assert shape_of(canonical.graph.output[0])[axis] == then[axis] + other[axis]
+
+
+def test_branches_that_differ_along_two_axes_are_refused() -> None:
+    with pytest.raises(ModelError, match="The branches of If node 'y' give different shapes"):
+        canonicalize(chosen((2, 3), (3, 2), (None, None)))

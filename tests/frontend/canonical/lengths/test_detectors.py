@@ -134,7 +134,57 @@ def two_stages() -> onnx.ModelProto:
     return b.model([1, ANCHORS, 4 + CLASSES], b.node("Gemm", b.node("Flatten", features), b.weight(4, 5), b.weight(5)))
 
 
-MODELS = {each.__name__: each for each in (ultralytics, end_to_end, two_stages)}
+def guarded() -> onnx.ModelProto:
+    """Build torchvision's batched_nms as TorchScript leaves it: an If returns no index where no box is likely."""
+    b = NodeBuilder()
+    box, scores = (
+        b.node("Split", b.node("Gather", "x", number(b, 0), axis=0), ints(b, 4, CLASSES), axis=1, results=2),
+        b.results()[1],
+    )
+    best, kind = b.node("ReduceMax", scores, axes=[1], keepdims=0), b.node("ArgMax", scores, axis=1, keepdims=0)
+    mask = b.node("Greater", best, number(b, 0.6))
+    box, best, kind = (masked(b, each, mask) for each in (box, best, kind))
+    empty = b.node("Equal", b.node("ReduceProd", b.node("Shape", box), keepdims=0), number(b, 0))
+    before = len(b.nodes)
+    limit = b.node("Add", b.node("ReduceMax", box, keepdims=0), number(b, 1.0))
+    shifted = b.node(
+        "Add", box, b.node("Unsqueeze", b.node("Mul", b.node("Cast", kind, to=TensorProto.FLOAT), limit), ints(b, 1))
+    )
+    selected = b.node(
+        "NonMaxSuppression", b.node("Unsqueeze", shifted, ints(b, 0)), b.node("Unsqueeze", best, ints(b, 0, 1)),
+        ints(b, 2**62), b.constant(np.array([0.5], np.float32)),
+    )  # fmt: skip
+    kept = b.node("Squeeze", b.node("Gather", selected, ints(b, 2), axis=1), ints(b, 1))
+    other = onnx.helper.make_graph(
+        renamed(b.nodes[before:]), "other", [], [onnx.helper.make_value_info(f"{kept}_", index_type())]
+    )
+    none = onnx.helper.make_node(
+        "Constant", [], ["none"], value=onnx.helper.make_tensor("v", TensorProto.INT64, [0], [])
+    )
+    then = onnx.helper.make_graph([none], "then", [], [onnx.helper.make_value_info("none", index_type())])
+    del b.nodes[before:]
+    kept = b.node("If", b.node("Cast", empty, to=TensorProto.BOOL), then_branch=then, else_branch=other)
+    kept = b.node("Slice", kept, ints(b, 0), ints(b, MOST), ints(b, 0))
+    box, best = b.node("Gather", box, kept, axis=0), b.node("Gather", best, kept, axis=0)
+    return b.model([1, ANCHORS, 4 + CLASSES], b.node("Concat", box, b.node("Unsqueeze", best, ints(b, 1)), axis=1))
+
+
+def index_type() -> onnx.TypeProto:
+    return onnx.helper.make_tensor_type_proto(TensorProto.INT64, [None])
+
+
+def renamed(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Return the nodes of a branch with names that the graph around it does not have."""
+    made = {name for node in nodes for name in node.output}
+    renames = []
+    for node in nodes:
+        names = [f"{name}_" if name in made else name for name in node.input]
+        attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+        renames.append(onnx.helper.make_node(node.op_type, names, [f"{name}_" for name in node.output], **attributes))
+    return renames
+
+
+MODELS = {each.__name__: each for each in (ultralytics, end_to_end, two_stages, guarded)}
 
 
 def predictions(shape: tuple[int, ...], count: int) -> list[dict[str, np.ndarray]]:

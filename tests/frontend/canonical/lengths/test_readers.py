@@ -78,6 +78,32 @@ def selected(b: NodeBuilder, v: str) -> str:
     return b.node("Gather", v, first, axis=0)
 
 
+def counted(b: NodeBuilder, v: str, start: int = 0) -> str:
+    """Return a number for each row, from `start` on."""
+    return b.node(
+        "Add",
+        b.node("Range", b.constant(np.array(0)), size(b, v), b.constant(np.array(1))),
+        b.constant(np.array(start)),
+    )
+
+
+def put_back(b: NodeBuilder, v: str) -> str:
+    """Return zeros with some of the rows at their places, as torchvision merges the levels of a pyramid."""
+    flags = b.node("Greater", b.node("Gather", v, b.constant(np.array(1)), axis=1), b.constant(np.float32(0)))
+    places = b.node("Squeeze", b.node("NonZero", flags), ints(b, 0))
+    some, zeros = b.node("Gather", v, places, axis=0), b.node("ConstantOfShape", listed(b, size(b, v), size(b, v, 1)))
+    whole = b.node("Expand", b.node("Reshape", places, ints(b, -1, 1)), listed(b, size(b, some), size(b, some, 1)))
+    return b.node("ScatterElements", zeros, whole, some, axis=0)
+
+
+def written(b: NodeBuilder, v: str, axis: int, start: int = 0, rows: int = ROWS) -> str:
+    """Return others in which the rows are written at places that are counted from `start`."""
+    column = b.node("Reshape", counted(b, v, start), ints(b, -1, 1))
+    return b.node(
+        "ScatterElements", b.weight(rows, 4), b.node("Expand", column, listed(b, size(b, v), 4)), v, axis=axis
+    )
+
+
 WORKS: dict[str, Build] = {
     "elementwise": lambda b, v: b.node("Mul", b.node("Exp", v), b.weight(4)),
     "with itself": lambda b, v: b.node("Add", b.node("Relu", v), v),
@@ -140,6 +166,11 @@ WORKS: dict[str, Build] = {
     "selected": selected,
     "negative indices": lambda b, v: b.node("Gather", v, b.node("Neg", b.node("Cast", b.node("Greater", b.node("Gather", v, b.constant(np.array(3)), axis=1), b.constant(np.float32(0))), to=TensorProto.INT64)), axis=0),
     "taken from a table": lambda b, v: b.node("Gather", b.weight(5, 2), b.node("Mod", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 5)), axis=0),
+    "put back": put_back,
+    "written to others": lambda b, v: written(b, v, 0),
+    "written to others from the end": lambda b, v: written(b, v, 0, -ROWS),
+    "written to the rows": lambda b, v: b.node("ScatterND", v, b.node("Reshape", b.node("Sub", size(b, v), b.node("Add", counted(b, v), b.constant(np.array(1)))), ints(b, -1, 1)), v),
+    "written at places": lambda b, v: b.node("ScatterND", b.weight(9, 4), b.node("Reshape", counted(b, v, -9), ints(b, -1, 1)), v, reduction="add"),
     "divided": lambda b, v: b.node("Div", ints(b, 60), b.node("Add", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 1))),
 }  # fmt: skip
 
@@ -197,6 +228,8 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "summed up from the end": (lambda b, v: b.node("CumSum", v, b.constant(np.array(0)), reverse=1), "it adds from the end"),
     "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "only the rows of its first operand"),
     "split among rows": (lambda b, v: b.node("Reshape", b.node("Transpose", v), ints(b, -1)), "rows would not stay together"),
+    "written along another axis": (lambda b, v: written(b, v, 1), "not open along the axis that is written"),
+    "written to fixed places": (lambda b, v: b.node("ScatterND", v, b.constant(np.zeros((1, 1), np.int64)), b.weight(1, 4)), "not open along the axis that is written"),
     "no rule": (lambda b, v: b.node("Einsum", v, equation="ij->i"), "no rule says how it works on a bound"),
 }  # fmt: skip
 
