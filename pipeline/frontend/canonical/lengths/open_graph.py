@@ -212,7 +212,7 @@ class Reader:
             copied.input[int(place_name[1:])] = name
         return copied
 
-    def masked(self, place: int, fill: float, name: str = "") -> str:
+    def masked(self, place: int, fill: float | np.ndarray, name: str = "") -> str:
         """Build an operand, or the value `name` in its place, with `fill` behind its length."""
         extent = self.opens[place]
         assert extent is not None
@@ -233,11 +233,11 @@ class Reader:
 Rule = Callable[[Reader], Sequence["Open | None"]]
 #: operands that are shapes, by operator
 SHAPED = {
-    "ConstantOfShape": (0,), "Expand": (1,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "TopK": (1,),
+    "ConstantOfShape": (0,), "Expand": (1,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "Tile": (1,), "TopK": (1,),
 }  # fmt: skip
 
 
-def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float = 0) -> str:
+def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float | np.ndarray = 0) -> str:
     """Build a value with `fill` behind its length."""
     rows = np.arange(extent.bound, dtype=np.int64).reshape(-1, *[1] * (rank - 1 - extent.axis))
     valid = build.node("Less", build.constant(rows), extent.length)
