@@ -6,13 +6,11 @@ that of an operand; where one does, the operand is filled with what changes noth
 
 from __future__ import annotations
 
-import numpy as np
-
 from .extent import Extent
+from .indexing import gather, gather_elements, gather_nd, scatter, spread
 from .open_graph import Open, Reader, Rule
 from .reductions import filling, normalise_all, pool_all, reduce_by
-from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span
-from .scattering import scatter_elements, scatter_nd
+from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span, tile
 
 
 def _elementwise(reader: Reader) -> list[Open | None]:
@@ -48,50 +46,6 @@ def _transpose(reader: Reader) -> list[Open | None]:
     return [reader.only.along(order.index(reader.only.axis), reader.only.zero)]
 
 
-def _gather(reader: Reader) -> list[Open | None]:
-    data, places = reader.open(0), reader.open(1)
-    axis = int(reader.attributes.get("axis", 0)) % len(reader.shape(0))
-    if places is None:
-        assert data is not None
-        if data.axis == axis:
-            reader.refuse("it takes rows by their number, and there may be fewer")
-        reader.keep()
-        return [data.along(data.axis if data.axis < axis else data.axis + len(reader.shape(1)) - 1, data.zero)]
-    if data is not None and data.axis != axis:
-        reader.refuse("its operands are open along axes that differ")
-    reader.keep(_1=_indices(reader, data))
-    return [places.along(axis + places.axis)]
-
-
-def _indices(reader: Reader, data: Open | None) -> str:
-    """Build indices in range behind their length, which count from the length of the data where they are negative."""
-    places, name = reader.open(1), reader.node.input[1]
-    assert places is not None
-    if places.zero:
-        return name
-    name = reader.masked(1, 0)
-    if data is None:
-        return name
-    build = reader.build
-    negative = build.node("Less", name, build.constant(np.zeros((), reader.dtype(1))))
-    length = data.length
-    if reader.dtype(1) != np.int64:
-        from onnx import TensorProto
-
-        length = build.node("Cast", length, to=TensorProto.INT32)
-    return build.node("Where", negative, build.node("Add", name, length), name)
-
-
-def _gather_nd(reader: Reader) -> list[Open | None]:
-    data, places = reader.open(0), reader.open(1)
-    if places is None or places.axis == len(reader.shape(1)) - 1 or reader.attributes.get("batch_dims", 0):
-        reader.refuse("its indices are fixed, or open along an index")
-    if data is not None and (data.axis >= reader.shape(1)[-1] or not places.zero):
-        reader.refuse("its indices may count from the end of an open axis")
-    reader.keep(_1=_indices(reader, None))
-    return [places.along(places.axis)]
-
-
 def _along_another(default: int) -> Rule:
     """Return the rule of an operator that works along one axis, by default that one, and keeps the shape."""
 
@@ -124,16 +78,28 @@ def _accumulate(reader: Reader) -> list[Open | None]:
 
 
 def _product(reader: Reader) -> list[Open | None]:
-    """Multiply rows of open length, or matrices in open number, by fixed matrices."""
+    """Multiply rows, columns or matrices in open number, or along an open axis of both operands."""
     one, other = reader.open(0), reader.open(1)
     rank, fixed = len(reader.shape(0)), len(reader.shape(1))
+    most = max(rank, fixed)
+    if one is not None and other is not None and fixed > 1:
+        axes = one.axis - rank, other.axis - fixed
+        if one.length == other.length and axes == (-1, -2):
+            reader.keep(_0=reader.masked(0, 0), _1=reader.masked(1, 0))
+            return [None]
+        if one.length == other.length and axes[0] == axes[1] < -2:
+            reader.keep()
+            return [one.along(most + axes[0])]
+    if one is None and other is not None and other.axis == fixed - 1 > 0 < rank - 1:
+        reader.keep()
+        return [other.along(most - 1)]
     if one is None or other is not None or one.axis == rank - 1 or fixed < 2:
-        reader.refuse("only the rows of its first operand may be of open length")
+        reader.refuse("its operands are open along axes that the product does not keep apart")
     own = one.axis - rank + fixed
     if one.axis < rank - 2 and own >= 0 and reader.shape(1)[own] != 1:
         reader.refuse("its second operand has a fixed number of matrices")
     reader.keep()
-    return [one.along(one.axis + max(0, fixed - rank))]
+    return [one.along(most + one.axis - rank)]
 
 
 def _gemm(reader: Reader) -> list[Open | None]:
@@ -211,8 +177,8 @@ READERS: dict[str, Rule] = {
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"), reduce_by("0")), "ReduceProd": reduce_by("1"),
     **dict.fromkeys(("ArgMax", "ReduceLogSumExp", "ReduceMax"), reduce_by("lowest")), **dict.fromkeys(("ArgMin", "ReduceMin"), reduce_by("highest")),
     "GlobalAveragePool": pool_all, "GlobalMaxPool": pool_all,
-    "Gather": _gather, "GatherND": _gather_nd, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
+    "Gather": gather, "GatherElements": gather_elements, "GatherND": gather_nd, "OneHot": spread, "ScatterElements": scatter, "ScatterND": scatter, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
     "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
     "Concat": concat, "ConstantOfShape": constant_of_shape, "Expand": expand, "Flatten": reshape, "Pad": pad, "Range": span,
-    "Reshape": reshape, "ScatterElements": scatter_elements, "ScatterND": scatter_nd, "Shape": shape_of, "Size": size_of, "Slice": slice_rows,
+    "Reshape": reshape, "Shape": shape_of, "Size": size_of, "Slice": slice_rows, "Tile": tile,
 }  # fmt: skip

@@ -206,6 +206,25 @@ def expand(reader: Reader) -> list[Open | None]:
     return [Open(places[0], length, size.largest)]
 
 
+def tile(reader: Reader) -> list[Open | None]:
+    """Repeat along other axes, or a fixed value as often as a length says."""
+    extent, repeats = reader.open(0), reader.sizes(1)
+    places = [place for place, size in enumerate(repeats) if isinstance(size, Extent)]
+    if extent is not None:
+        if places or repeats[extent.axis] != 1:
+            reader.refuse("it repeats rows behind their length")
+        reader.keep()
+        return [extent.along(extent.axis, extent.zero)]
+    if len(places) != 1 or repeats[places[0]].scale < 1:
+        reader.refuse("two of its axes are of open length")
+    (axis,), size = places, reader.shape(0)[places[0]]
+    length = reader.graph.length_of(reader.build, repeats[axis])
+    if size > 1:
+        length = reader.graph.length(reader.build, "times", length, size)
+    reader.keep()
+    return [Open(axis, length, repeats[axis].largest * size)]
+
+
 def constant_of_shape(reader: Reader) -> list[Open | None]:
     """Fill a shape of which a length is one size."""
     sizes = reader.sizes(0)
@@ -229,21 +248,21 @@ def span(reader: Reader) -> list[Open | None]:
 
 
 def pad(reader: Reader) -> list[Open | None]:
-    """Pad along other axes, or fill the open one up to a fixed number of rows."""
+    """Pad along other axes, or rows by a number of others, or up to a fixed number of rows."""
     extent, rank = reader.open(0), len(reader.shape(0))
-    if reader.has(3) or reader.attributes.get("mode", "constant") != "constant":
-        reader.refuse("only constants may pad it, along all axes")
-    pads: Sizes = reader.sizes(1)
-    opens = [place for place, size in enumerate(pads) if isinstance(size, Extent)]
     if extent is None:
         reader.refuse("the data decide how far it is padded")
+    given: Sizes = reader.sizes(1)
+    axes = [int(each) % rank for each in reader.sizes(3)] if reader.has(3) else list(range(rank))
+    pads = np.zeros(2 * rank, dtype=object)
+    pads[[*axes, *(axis + rank for axis in axes)]] = given
+    opens = [place for place, size in enumerate(pads) if isinstance(size, Extent)]
     begin, end = pads[extent.axis], pads[extent.axis + rank]
     if not opens and (begin, end) == (0, 0):
         reader.keep()
         return [extent.along(extent.axis, extent.zero and not reader.has(2))]
-    total = Extent(extent.length, extent.bound) + end
-    if opens != [extent.axis + rank] or begin != 0 or isinstance(total, Extent) or total < 1:
-        reader.refuse("it does not pad up to a fixed number of rows")
+    if reader.attributes.get("mode", "constant") != "constant":
+        reader.refuse("only constants may pad it along the axis of the length")
     fill = 0.0
     if reader.has(2):
         constant = reader.graph.context.constant(reader.node.input[2])
@@ -251,10 +270,18 @@ def pad(reader: Reader) -> list[Open | None]:
             reader.refuse("the data decide what pads it")
         fill = constant.item()
     data = reader.masked(0, fill)
+    if not opens and min(begin, end) >= 0:
+        reader.keep(_0=data)
+        length = reader.graph.length(reader.build, "plus", extent.length, begin + end)
+        return [Open(extent.axis, length, extent.bound + begin + end)]
+    total = Extent(extent.length, extent.bound) + end
+    if opens != [extent.axis + rank] or begin != 0 or isinstance(total, Extent) or total < 1:
+        reader.refuse("it does not pad up to a fixed number of rows")
     if total < extent.bound:
         axis = extent.axis
         data = reader.build.node("Slice", data, *(reader.build.integers(each) for each in (0, total, axis)))
     widths = [int(each) if not isinstance(each, Extent) else max(0, total - extent.bound) for each in pads]
     copied = reader.build.copy(reader.node)
     copied.input[0], copied.input[1] = data, reader.build.integers(*widths)
+    del copied.input[3:]
     return [None]

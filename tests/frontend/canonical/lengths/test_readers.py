@@ -78,7 +78,7 @@ def selected(b: NodeBuilder, v: str) -> str:
     return b.node("Gather", v, first, axis=0)
 
 
-def counted(b: NodeBuilder, v: str, start: int = 0) -> str:
+def numbered(b: NodeBuilder, v: str, start: int = 0) -> str:
     """Return a number for each row, from `start` on."""
     return b.node(
         "Add",
@@ -96,12 +96,64 @@ def put_back(b: NodeBuilder, v: str) -> str:
     return b.node("ScatterElements", zeros, whole, some, axis=0)
 
 
-def written(b: NodeBuilder, v: str, axis: int, start: int = 0, rows: int = ROWS) -> str:
+def written_among(b: NodeBuilder, v: str, axis: int, start: int = 0, rows: int = ROWS) -> str:
     """Return others in which the rows are written at places that are counted from `start`."""
-    column = b.node("Reshape", counted(b, v, start), ints(b, -1, 1))
+    column = b.node("Reshape", numbered(b, v, start), ints(b, -1, 1))
     return b.node(
         "ScatterElements", b.weight(rows, 4), b.node("Expand", column, listed(b, size(b, v), 4)), v, axis=axis
     )
+
+
+def numbers(b: NodeBuilder, v: str, column: int, below: int, least: int = 0) -> str:
+    """Return a number for each row, at least `least`, and below another."""
+    sizes = b.node(
+        "Cast", b.node("Abs", b.node("Gather", v, b.constant(np.array(column)), axis=1)), to=TensorProto.INT64
+    )
+    return b.node("Add", b.node("Mod", sizes, b.constant(np.array(below - least))), b.constant(np.array(least)))
+
+
+def table(b: NodeBuilder, *values: str) -> str:
+    """Return columns side by side."""
+    return b.node("Concat", *(b.node("Unsqueeze", each, ints(b, 1)) for each in values), axis=1)
+
+
+def attention(b: NodeBuilder, v: str) -> str:
+    """Return what a query takes of rows by their keys."""
+    shares = b.node("Softmax", b.node("MatMul", b.weight(2, 4), b.node("Transpose", v)), axis=-1)
+    return b.node("MatMul", shares, v)
+
+
+def products_by_row(b: NodeBuilder, v: str) -> str:
+    """Return the product of the two matrices of each row."""
+    matrices = b.node("Reshape", v, ints(b, -1, 2, 2))
+    return b.node("MatMul", matrices, b.node("Transpose", matrices, perm=[0, 2, 1]))
+
+
+def messages(b: NodeBuilder, v: str, reduction: str = "add") -> str:
+    """Return the nodes of a graph to which each row, an edge, adds its numbers; nodes may count from the end."""
+    index = b.node("Unsqueeze", numbers(b, v, 1, 5, -5), ints(b, 1))
+    return b.node("ScatterND", b.weight(5, 4), index, v, reduction=reduction)
+
+
+def written(b: NodeBuilder, v: str) -> str:
+    """Return rows with one element of each replaced."""
+    index = b.node("Unsqueeze", numbers(b, v, 1, 4), ints(b, 1))
+    return b.node(
+        "ScatterElements", v, index, b.node("Slice", b.node("Exp", v), ints(b, 0), ints(b, 1), ints(b, 1)), axis=1
+    )
+
+
+def counted(b: NodeBuilder, v: str) -> str:
+    """Return how many rows have each number."""
+    index = numbers(b, v, 1, 5)
+    ones = b.node("Expand", b.constant(np.float32(1)), b.node("Shape", index))
+    return b.node("ScatterElements", b.constant(np.zeros(5, np.float32)), index, ones, axis=0, reduction="add")
+
+
+def own_rows(b: NodeBuilder, v: str) -> str:
+    """Return rows behind the first of which each is written by one of them, from the end on."""
+    places = b.node("Sub", ints(b, -1), b.node("Range", b.constant(np.array(0)), size(b, v), b.constant(np.array(1))))
+    return b.node("ScatterND", b.node("Neg", v), b.node("Unsqueeze", places, ints(b, 1)), v)
 
 
 WORKS: dict[str, Build] = {
@@ -150,6 +202,24 @@ WORKS: dict[str, Build] = {
     "place of the largest": lambda b, v: b.node("ArgMax", v, axis=0),
     "place of the least": lambda b, v: b.node("ArgMin", v, axis=0, keepdims=0),
     "softmax of rows": lambda b, v: b.node("Softmax", v, axis=0),
+    "attention": attention,
+    "matrices": products_by_row,
+    "messages": messages,
+    "largest message": lambda b, v: messages(b, v, "max"),
+    "written": written,
+    "counted": counted,
+    "written from the end": own_rows,
+    "elements by row": lambda b, v: b.node("GatherElements", v, b.node("Unsqueeze", numbers(b, v, 1, 4), ints(b, 1)), axis=1),
+    "elements of a table": lambda b, v: b.node("GatherElements", b.weight(5), numbers(b, v, 1, 5), axis=0),
+    "elements by two numbers": lambda b, v: b.node("GatherND", b.weight(5, 3, 2), table(b, numbers(b, v, 1, 5, -5), numbers(b, v, 2, 3))),
+    "own elements": lambda b, v: b.node("GatherND", v, table(b, b.node("Sub", ints(b, -1), b.node("Range", b.constant(np.array(0)), size(b, v), b.constant(np.array(1)))), numbers(b, v, 2, 4))),
+    "columns by number": lambda b, v: b.node("GatherND", b.node("Transpose", v), b.constant(np.array([[1], [-1]]))),
+    "one of five": lambda b, v: b.node("OneHot", numbers(b, v, 1, 5), b.constant(np.array(5)), b.constant(np.array([0, 1], np.float32))),
+    "one of five, in front": lambda b, v: b.node("OneHot", numbers(b, v, 1, 5), b.constant(np.array(5)), b.constant(np.array([0, 1], np.float32)), axis=0),
+    "tiled": lambda b, v: b.node("Tile", v, ints(b, 1, 3)),
+    "a tile for each": lambda b, v: b.node("Tile", b.weight(2, 3), listed(b, size(b, v), 1)),
+    "more rows": lambda b, v: b.node("Pad", v, ints(b, 1, 0, 2, 0), b.constant(np.float32(2))),
+    "more columns": lambda b, v: b.node("Pad", v, ints(b, 0, 1, 0, 2), mode="edge"),
     "sum": lambda b, v: b.node("ReduceSum", v, ints(b, 0)),
     "product": lambda b, v: b.node("MatMul", v, b.weight(4, 3)),
     "gemm": lambda b, v: b.node("Gemm", v, b.weight(4, 3), b.weight(3)),
@@ -167,17 +237,17 @@ WORKS: dict[str, Build] = {
     "negative indices": lambda b, v: b.node("Gather", v, b.node("Neg", b.node("Cast", b.node("Greater", b.node("Gather", v, b.constant(np.array(3)), axis=1), b.constant(np.float32(0))), to=TensorProto.INT64)), axis=0),
     "taken from a table": lambda b, v: b.node("Gather", b.weight(5, 2), b.node("Mod", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 5)), axis=0),
     "put back": put_back,
-    "written to others": lambda b, v: written(b, v, 0),
-    "written to others from the end": lambda b, v: written(b, v, 0, -ROWS),
-    "written to the rows": lambda b, v: b.node("ScatterND", v, b.node("Reshape", b.node("Sub", size(b, v), b.node("Add", counted(b, v), b.constant(np.array(1)))), ints(b, -1, 1)), v),
-    "written at places": lambda b, v: b.node("ScatterND", b.weight(9, 4), b.node("Reshape", counted(b, v, -9), ints(b, -1, 1)), v, reduction="add"),
+    "written to others": lambda b, v: written_among(b, v, 0),
+    "written to others from the end": lambda b, v: written_among(b, v, 0, -ROWS),
+    "written to the rows": lambda b, v: b.node("ScatterND", v, b.node("Reshape", b.node("Sub", size(b, v), b.node("Add", numbered(b, v), b.constant(np.array(1)))), ints(b, -1, 1)), v),
+    "written at places": lambda b, v: b.node("ScatterND", b.weight(9, 4), b.node("Reshape", numbered(b, v, -9), ints(b, -1, 1)), v, reduction="add"),
     "divided": lambda b, v: b.node("Div", ints(b, 60), b.node("Add", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 1))),
 }  # fmt: skip
 
 #: those that ONNX Runtime refuses without a row
 NEED_A_ROW = {"negative indices", "pooled mean", "pooled maximum", "place of the largest", "place of the least"}
 #: those whose sums ONNX Runtime adds in an order that depends on the number of rows
-ROUNDED = {"pooled mean", "logarithm of a sum", "softmax of rows"}
+ROUNDED = {"pooled mean", "logarithm of a sum", "softmax of rows", "attention"}
 
 
 def model_of_reader(build: Build) -> onnx.ModelProto:
@@ -217,6 +287,13 @@ def test_any_and_every_of_rows_within_the_length(op: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("axis", "mode"), [(1, "edge"), (-2, "constant")])
+def test_rows_are_padded_along_the_axes_given(axis: int, mode: str) -> None:
+    b = NodeBuilder()
+    value = b.node("Pad", rows(b), ints(b, 1, 2), "", ints(b, axis), mode=mode)
+    check(b.model([ROWS, 4], value, opset=18), cases())
+
+
 REFUSED: dict[str, tuple[Build, str]] = {
     "fixed rows": (lambda b, v: b.node("Add", v, b.weight(7, 4)), "has a fixed number of rows"),
     "two lengths": (lambda b, v: b.node("Add", v, b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0))), "lengths that differ"),
@@ -226,10 +303,10 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "a single row": (lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))), "removes that of a single row"),
     "normalised by its length": (lambda b, v: b.node("LayerNormalization", v, b.weight(7, 4), axis=0), "along the axis of the length"),
     "summed up from the end": (lambda b, v: b.node("CumSum", v, b.constant(np.array(0)), reverse=1), "it adds from the end"),
-    "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "only the rows of its first operand"),
+    "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "axes that the product does not keep apart"),
+    "twice": (lambda b, v: b.node("Tile", v, ints(b, 2, 1)), "it repeats rows behind their length"),
+    "a message each": (lambda b, v: b.node("ScatterND", v, b.constant(np.array([[1]])), b.weight(1, 4)), "not the same open length"),
     "split among rows": (lambda b, v: b.node("Reshape", b.node("Transpose", v), ints(b, -1)), "rows would not stay together"),
-    "written along another axis": (lambda b, v: written(b, v, 1), "not open along the axis that is written"),
-    "written to fixed places": (lambda b, v: b.node("ScatterND", v, b.constant(np.zeros((1, 1), np.int64)), b.weight(1, 4)), "not open along the axis that is written"),
     "no rule": (lambda b, v: b.node("Einsum", v, equation="ij->i"), "no rule says how it works on a bound"),
 }  # fmt: skip
 
