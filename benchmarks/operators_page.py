@@ -18,6 +18,7 @@ from onnx import defs
 from passfit.frontend.canonical import rewrites
 from passfit.frontend.canonical.control_flow import constant_sequences
 from passfit.frontend.canonical.lengths.bound_lengths import CHOOSES
+from passfit.frontend.canonical.node_form import UnsupportedForm
 from passfit.frontend.canonical.opset import EXPANDED, PREVIEW
 from passfit.frontend.canonical.raising import raise_nodes
 from passfit.frontend.canonical.read_onnx import CLASSICAL, CONTRIB, NEWEST
@@ -60,9 +61,9 @@ def page() -> str:
     refused = []
     for name, sets in sorted(_sets().items()):
         if how := _form(name):
-            lines.append(f"| {name} | {sets} | {how} | {_reasons(importer_limits._LIMITS.get(name))} |")
+            lines.append(f"| {name} | {sets} | {how} | {_reasons(importer_limits.LIMITS.get(name))} |")
         else:
-            hint = operators._HINTS.get(name, "")
+            hint = operators.HINTS.get(name, "")
             refused.append(f"| {name} | {sets} | {hint} |")
     lines += ["", f"`{PREVIEW}`: FlexAttention, by ONNX's body.", "", "## Refused, unless of constants", ""]
     lines += ["| operator | sets | way around |", "| --- | --- | --- |", *refused]
@@ -74,7 +75,7 @@ def page() -> str:
             "| operator | forms that do not |",
             "| --- | --- |",
         ]
-        lines += [f"| {name} | {_reasons(rule)} |" for name, rule in sorted(expand._RULES[domain].items())]
+        lines += [f"| {name} | {_reasons(rule)} |" for name, rule in sorted(expand.RULES[domain].items())]
     return "\n".join(lines) + "\n"
 
 
@@ -93,27 +94,27 @@ def _form(name: str) -> str:
         return _CONTROL[name]
     if name in RECURRENT:
         return "a loop of one step"
-    if name in constant_sequences._MAKERS or ("Sequence" in name and name not in ("ReverseSequence", "SequenceMap")):
+    if name in constant_sequences.MAKERS or ("Sequence" in name and name not in ("ReverseSequence", "SequenceMap")):
         return "tensors, where lengths are constant"
     if name in CHOOSES:
         return "simpler operators, up to a bound: [lengths that the data decide](exporting.md)"
     if name in EXPANDED:
         return "simpler operators, by ONNX's body"
     if name in operators.OPERATORS:
-        return "itself, some forms by simpler operators" if name in rewrites._RULES else "itself"
-    if name in rewrites._RULES or name in raise_nodes._RULES:
+        return "itself, some forms by simpler operators" if name in rewrites.RULES else "itself"
+    if name in rewrites.RULES or name in raise_nodes.RULES:
         return "simpler operators"
     return ""
 
 
 def _reasons(rule: Callable[..., object] | None) -> str:
     """List the reasons for refusal in the code of a rule and its callees; values are left out."""
-    found = dict.fromkeys(each.replace("|", "\\|") for each in _returned(rule, set()) if " " in each)
+    found = dict.fromkeys(each.replace("|", "\\|") for each in _given(rule, set()) if " " in each)
     return "; ".join(found)
 
 
-def _returned(rule: Any, seen: set[Any]) -> Iterator[str]:
-    """Yield the texts returned by a function, or by functions of the import it calls."""
+def _given(rule: Any, seen: set[Any]) -> Iterator[str]:
+    """Yield the texts of UnsupportedForm, and those returned, by a function or functions of the import it calls."""
     if not inspect.isfunction(rule) or rule in seen or not rule.__module__.startswith(_ROOMS):
         return
     seen.add(rule)
@@ -121,7 +122,9 @@ def _returned(rule: Any, seen: set[Any]) -> Iterator[str]:
         if isinstance(node, ast.Return) and node.value:
             yield from _texts(node.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield from _returned(rule.__globals__.get(node.func.id), seen)
+            if node.func.id == UnsupportedForm.__name__:
+                yield from _texts(node.args[0])
+            yield from _given(rule.__globals__.get(node.func.id), seen)
 
 
 def _texts(value: ast.expr) -> Iterator[str]:

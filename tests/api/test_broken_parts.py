@@ -70,7 +70,7 @@ def test_a_wrong_fold_is_refused_and_named(network: Path, monkeypatch: pytest.Mo
 
 
 def test_a_wrong_rewrite_is_refused_and_named(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rewrites._RULES, "Mean", rewrites._RULES["Sum"])
+    monkeypatch.setitem(rewrites.RULES, "Mean", rewrites.RULES["Sum"])
     monkeypatch.setenv(STRICT, "0")
     with pytest.raises(NumericError, match="The import is at fault: it changes the value 't"):
         compiled(network)

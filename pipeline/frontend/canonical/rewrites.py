@@ -36,8 +36,8 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     context = context_of(model)
 
     def apply(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        if node.op_type in _RULES:
-            _RULES[node.op_type](node, attributes_of(node), context, build)
+        if node.op_type in RULES:
+            RULES[node.op_type](node, attributes_of(node), context, build)
 
     return spliced(model, build_replacements(model.graph, context.names, apply))
 
@@ -211,7 +211,7 @@ def _top_k(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
 
 #: operators of float16 that TVM computes in float16, losing digits, or not at all
 _SINGLE = ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Einsum", "GlobalLpPool", "Mish", "Sinh")
-_RULES: dict[str, Rule] = {
+RULES: dict[str, Rule] = {
     "AveragePool": pooling_pads,
     "BitShift": _bit_shift,
     "CastLike": operand_forms.cast_like,

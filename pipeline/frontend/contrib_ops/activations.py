@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes, Rule, Surroundings, inputs_of
 from .elementwise import own
 
@@ -22,7 +23,7 @@ def _number(build: NodeBuilder, value: float, around: Surroundings, like: str) -
     return build.constant(np.asarray(value, around.dtype(like)))
 
 
-def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
     x, bias = inputs_of(node, 2)
     if bias:
@@ -30,10 +31,9 @@ def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, bu
     half, one, root = (_number(build, each, around, node.input[0]) for each in (0.5, 1, math.sqrt(2)))
     grown = build.node("Add", build.node("Erf", build.node("Div", x, root)), one)
     build.node("Mul", build.node("Mul", x, half), grown, result=node.output[0])
-    return None
 
 
-def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the tanh form of GELU of the sum of the inputs: x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³)))."""
     x, bias = inputs_of(node, 2)
     if bias:
@@ -42,14 +42,12 @@ def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surrounding
     square = build.node("Add", build.node("Mul", build.node("Mul", x, x), cube), one)
     bent = build.node("Tanh", build.node("Mul", build.node("Mul", x, step), square))
     build.node("Mul", build.node("Mul", x, half), build.node("Add", bent, one), result=node.output[0])
-    return None
 
 
-def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     x = node.input[0]
     steep = build.node("Mul", x, _number(build, attributes.get("alpha", 1.702), around, x))
     build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
-    return None
 
 
 def _spread(value: str, kind: np.dtype, axes: list[int], epsilon: float, build: NodeBuilder) -> tuple[str, str]:
@@ -78,48 +76,46 @@ def _root_mean_square(
         build.node("Cast", build.node("Reciprocal", root), to=TensorProto.FLOAT, result=inverse)
 
 
-def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the division by the root mean square, along all axes from one on."""
     x, scale = inputs_of(node, 2)
     axis, rank = attributes.get("axis", -1), around.rank(x)
     y, inverse = [*node.output, ""][:2]
     if axis >= 0 and rank is None:
-        return "the rank of its input is not known"
+        raise UnsupportedForm("the rank of its input is not known")
     axes = list(range(axis - (rank or 0) if axis >= 0 else axis, 0))
     _root_mean_square(x, scale, axes, attributes.get("epsilon", 1e-5), around, build, y, inverse)
-    return None
 
 
 def _skip(simplified: bool) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
         """Build the normalisation of x + skip + bias; the sum is the fourth output."""
         x, skip, scale, *others = inputs_of(node, 5)
         shift, bias = ("", others[0]) if simplified else others
         y, mean, inverse, total = [*node.output, "", "", ""][:4]
         if mean and simplified:
-            return "its output 'mean' is not supported"
+            raise UnsupportedForm("its output 'mean' is not supported")
         value = build.node("Add", x, skip, result="" if bias else total)
         if bias:
             value = build.node("Add", value, bias, result=total)
         epsilon = attributes.get("epsilon", 1e-12)
         if simplified:
             _root_mean_square(value, scale, [-1], epsilon, around, build, y, inverse)
-            return None
+            return
         build.many("LayerNormalization", [value, scale, *([shift] if shift else [])], 3, epsilon=epsilon)
         build.nodes[-1].output[:] = [y, mean, inverse]
-        return None
 
     return rule
 
 
-def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
     from onnx import TensorProto
 
     ids, segments, words, places, kinds, scale, shift, mask, positions = inputs_of(node, 9)
     y, index, total = [*node.output, "", ""][:3]
     if index and attributes.get("mask_index_type", 1) == 0:
-        return "its attribute 'mask_index_type' is 0"
+        raise UnsupportedForm("its attribute 'mask_index_type' is 0")
     batch, tokens = (build.node("Gather", build.node("Shape", ids), build.integers(axis)) for axis in (0, 1))
     if not positions:
         count = build.node("Squeeze", tokens, build.integers(0))
@@ -139,7 +135,6 @@ def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, b
         build.node("Cast", counted, to=TensorProto.INT32, result=index)
     elif index:
         build.node("Cast", build.node("ConstantOfShape", batch), to=TensorProto.INT32, result=index)
-    return None
 
 
 RULES: dict[str, Rule] = {

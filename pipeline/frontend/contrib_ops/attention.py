@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes, Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Heads:
 
 def _attend(
     heads: _Heads, attributes: Attributes, around: Surroundings, build: NodeBuilder, kind: np.dtype, result: str
-) -> str | None:
+) -> None:
     count = attributes["num_heads"]
     split = build.integers(0, 0, count, -1)
     q, k, v = (
@@ -50,7 +51,7 @@ def _attend(
     if heads.mask:
         kept = _kept(heads, k, around, build)
         if kept is None:
-            return "the shape of its mask is not a known one"
+            raise UnsupportedForm("the shape of its mask is not a known one")
         if kept:
             zero, forbidden = (
                 build.constant(np.asarray(each, kind)) for each in (0, attributes.get("mask_filter_value", _FORBIDDEN))
@@ -62,7 +63,6 @@ def _attend(
     made = build.node("MatMul", build.node("Softmax", scores, axis=-1), v)
     joined = build.node("Transpose", made, perm=[0, 2, 1, 3])
     build.node("Reshape", joined, build.integers(0, 0, -1), result=result)
-    return None
 
 
 def _count(value: str, axis: int, build: NodeBuilder) -> str:
@@ -125,68 +125,66 @@ def _kept(heads: _Heads, k: str, around: Surroundings, build: NodeBuilder) -> st
 def _projected(
     projection: str, widths: list[int], node: onnx.NodeProto, mask: str, bias: str, kind: np.dtype,
     attributes: Attributes, around: Surroundings, build: NodeBuilder,
-) -> str | None:  # fmt: skip
+) -> None:  # fmt: skip
     q, k, v = build.many("Split", [projection, build.integers(*widths)], 3, axis=-1)
     heads = _Heads(q, k, v, widths[1] // attributes["num_heads"], around.extent(node.input[0], 0), mask, bias)
-    return _attend(heads, attributes, around, build, kind, node.output[0])
+    _attend(heads, attributes, around, build, kind, node.output[0])
 
 
 def _widths(weights: str, attributes: Attributes, around: Surroundings) -> list[int]:
-    """Return the widths of queries, keys and values, none if they are not known."""
+    """Return the widths of queries, keys and values. Raises UnsupportedForm if they are not known."""
     whole = around.extent(weights, 1)
-    return list(attributes.get("qkv_hidden_sizes", [])) or ([whole // 3] * 3 if whole is not None else [])
+    widths = list(attributes.get("qkv_hidden_sizes", [])) or [(whole or 0) // 3] * 3
+    if not any(widths):
+        raise UnsupportedForm("the shape of its weights is not known")
+    return widths
 
 
-def _asks_more(node: onnx.NodeProto, attributes: Attributes, unread: dict[str, str]) -> str | None:
-    """Name the features of a node beyond attention without a cache; `unread` are inputs by their names."""
+def _refuse_more(node: onnx.NodeProto, attributes: Attributes, unread: dict[str, str]) -> None:
+    """Refuse features of a node beyond attention without a cache; `unread` are inputs by their names."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if attributes.get(name):
-            return f"its attribute '{name}' is not supported"
+            raise UnsupportedForm(f"its attribute '{name}' is not supported")
     for name, given in unread.items():
         if given:
-            return f"its input '{name}' is not supported"
-    return "only its first output is supported" if any(node.output[1:]) else None
+            raise UnsupportedForm(f"its input '{name}' is not supported")
+    if any(node.output[1:]):
+        raise UnsupportedForm("only its first output is supported")
 
 
-def _attention(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _attention(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     x, weights, bias, mask, past, scores, length = inputs_of(node, 7)
-    why = _asks_more(node, attributes, {"past": past, "past_sequence_length": length})
+    _refuse_more(node, attributes, {"past": past, "past_sequence_length": length})
     widths = _widths(weights, attributes, around)
-    if why or not widths:
-        return why or "the shape of its weights is not known"
     value = build.node("MatMul", x, weights)
     if bias:
         value = build.node("Add", value, bias)
-    return _projected(value, widths, node, mask, scores, around.dtype(weights), attributes, around, build)
+    _projected(value, widths, node, mask, scores, around.dtype(weights), attributes, around, build)
 
 
-def _quantised(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _quantised(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the projection on integers, as MatMulIntegerToFloat computes it."""
     from onnx import TensorProto
 
     x, weights, bias, x_scale, w_scale, mask, x_zero, w_zero, past = inputs_of(node, 9)
-    why = _asks_more(node, attributes, {"past": past})
+    _refuse_more(node, attributes, {"past": past})
     widths = _widths(weights, attributes, around)
-    if why or not widths:
-        return why or "the shape of its weights is not known"
     zeros = [x_zero, w_zero] if w_zero else [x_zero] if x_zero else []
     sums = build.node("Cast", build.node("MatMulInteger", x, weights, *zeros), to=TensorProto.FLOAT)
     value = build.node("Add", build.node("Mul", sums, build.node("Mul", x_scale, w_scale)), bias)
-    return _projected(value, widths, node, mask, "", np.dtype(np.float32), attributes, around, build)
+    _projected(value, widths, node, mask, "", np.dtype(np.float32), attributes, around, build)
 
 
-def _multi_head(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _multi_head(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build attention between given queries, keys and values of three dimensions, without a cache."""
     q, k, v, bias, mask, scores, *cached = inputs_of(node, 10)
     names = ("past_key", "past_value", "past_sequence_length", "cache_indirection")
-    why = _asks_more(node, attributes, dict(zip(names, cached)))
-    if why:
-        return why
+    _refuse_more(node, attributes, dict(zip(names, cached)))
     if not k or not v:
-        return "its keys and values are packed into one input"
+        raise UnsupportedForm("its keys and values are packed into one input")
     if around.rank(k) == 4 and around.rank(v) == 4:
         if bias:
-            return "it takes keys of four dimensions beside its input 'bias'"
+            raise UnsupportedForm("it takes keys of four dimensions beside its input 'bias'")
         k, v = (
             build.node("Reshape", build.node("Transpose", each, perm=[0, 2, 1, 3]), build.integers(0, 0, -1))
             for each in (k, v)
@@ -196,12 +194,12 @@ def _multi_head(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
         values = around.extent(v, 2)
     width = around.extent(q, 2)
     if width is None or values is None:
-        return "the shapes of its queries and values are not known"
+        raise UnsupportedForm("the shapes of its queries and values are not known")
     if bias:
         parts = build.many("Split", [bias, build.integers(width, width, values)], 3, axis=0)
         q, k, v = (build.node("Add", each, part) for each, part in zip((q, k, v), parts, strict=True))
     heads = _Heads(q, k, v, width // attributes["num_heads"], around.extent(node.input[0], 0), mask, scores)
-    return _attend(heads, attributes, around, build, around.dtype(node.input[0]), node.output[0])
+    _attend(heads, attributes, around, build, around.dtype(node.input[0]), node.output[0])
 
 
 RULES: dict[str, Rule] = {"Attention": _attention, "MultiHeadAttention": _multi_head, "QAttention": _quantised}

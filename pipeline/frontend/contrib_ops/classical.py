@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
@@ -36,28 +37,25 @@ def to_float(value: str, result: str, build: NodeBuilder) -> None:
     build.node("Cast", value, to=TensorProto.FLOAT, result=result)
 
 
-def transform(scores: str, how: str, result: str, build: NodeBuilder) -> str | None:
-    """Build the `post_transform` of scores; return the reason if it is not known."""
+def transform(scores: str, how: str, result: str, build: NodeBuilder) -> None:
+    """Build the `post_transform` of scores."""
     operators = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
     if how not in operators:
-        return f"its post_transform is {how}"
+        raise UnsupportedForm(f"its post_transform is {how}")
     build.node(operators[how], scores, result=result, **({"axis": -1} if how == "SOFTMAX" else {}))
-    return None
 
 
-def class_labels(
-    node: onnx.NodeProto, attributes: Attributes, around: Surroundings, *names: str
-) -> tuple[list[int], str | None]:
-    """Return the classes of a classifier, or the reason if they are texts; `names` are those of the attributes.
+def class_labels(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, *names: str) -> list[int]:
+    """Return the classes of a classifier; `names` are those of the attributes. Raises UnsupportedForm for texts.
 
     Texts that nothing reads are the numbers of the classes.
     """
     strings, integers = (attributes.get(name) or [] for name in names)
     if strings and node.output[0] not in around.read:
-        return list(range(len(strings))), None
+        return list(range(len(strings)))
     if strings:
-        return [], f"its classes are texts ({strings[0]}, …), which C libraries here do not return"
-    return list(integers), None
+        raise UnsupportedForm(f"its classes are texts ({strings[0]}, …), which C libraries here do not return")
+    return list(integers)
 
 
 def chosen_class(index: str, labels: Sequence[int], result: str, build: NodeBuilder) -> None:
@@ -68,14 +66,13 @@ def chosen_class(index: str, labels: Sequence[int], result: str, build: NodeBuil
         build.node("Gather", build.integers(*labels), index, result=result)
 
 
-def _scaler(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _scaler(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     value, dtype = as_floats(node.input[0], around, build)
     offset, scale = (build.constant(np.asarray(attributes[name], dtype)) for name in ("offset", "scale"))
     to_float(build.node("Mul", build.node("Sub", value, offset), scale), node.output[0], build)
-    return None
 
 
-def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the division of each row by its norm; a row of norm 0 stays as it is."""
     how = attributes.get("norm", "MAX")
     operators = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
@@ -84,7 +81,6 @@ def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     zero, one = (build.constant(np.asarray(each, dtype)) for each in (0, 1))
     divisor = build.node("Where", build.node("Equal", norm, zero), one, norm)
     to_float(build.node("Div", value, divisor), node.output[0], build)
-    return None
 
 
 def _linear(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder, rows: int) -> str:
@@ -97,49 +93,45 @@ def _linear(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
     return scores
 
 
-def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     scores = _linear(node, attributes, around, build, attributes.get("targets", 1))
-    return transform(scores, attributes.get("post_transform", "NONE"), node.output[0], build)
+    transform(scores, attributes.get("post_transform", "NONE"), node.output[0], build)
 
 
-def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
-    labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
-    if why:
-        return why
+def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
     rows = len(attributes.get("intercepts") or labels)
     if rows != len(labels) or rows < 2:
-        return f"it has {rows} rows of coefficients for {len(labels)} classes"
+        raise UnsupportedForm(f"it has {rows} rows of coefficients for {len(labels)} classes")
     scores = _linear(node, attributes, around, build, rows)
     chosen_class(build.node("ArgMax", scores, axis=-1, keepdims=0), labels, node.output[0], build)
-    return transform(scores, attributes.get("post_transform", "NONE"), node.output[1], build)
+    transform(scores, attributes.get("post_transform", "NONE"), node.output[1], build)
 
 
-def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the choice of columns; a vector is a row."""
     value, index = node.input
     rank = around.rank(value)
     if rank is None:
-        return "the rank of its input is not known"
+        raise UnsupportedForm("the rank of its input is not known")
     if around.dtype(value).kind not in "fiub":
-        return "it chooses among texts, which C libraries here do not return"
+        raise UnsupportedForm("it chooses among texts, which C libraries here do not return")
     if rank == 1:
         value = build.node("Unsqueeze", value, build.integers(0))
     columns = build.node("Reshape", index, build.integers(-1))
     build.node("Gather", value, columns, axis=-1, result=node.output[0])
-    return None
 
 
-def _binarizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _binarizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     from onnx import helper
 
     dtype = around.dtype(node.input[0])
     threshold = build.constant(np.asarray(attributes.get("threshold", 0.0), dtype))
     above = build.node("Greater", node.input[0], threshold)
     build.node("Cast", above, to=helper.np_dtype_to_tensor_dtype(dtype), result=node.output[0])
-    return None
 
 
-def _imputer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _imputer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the replacement of missing values, which are NaN among floats."""
     value, dtype = node.input[0], around.dtype(node.input[0])
     kind = "float" if dtype.kind == "f" else "int64"
@@ -150,7 +142,6 @@ def _imputer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings,
     else:
         missing = build.node("Equal", value, build.constant(np.asarray(replaced, dtype)))
     build.node("Where", missing, new, value, result=node.output[0])
-    return None
 
 
 RULES: dict[str, Rule] = {

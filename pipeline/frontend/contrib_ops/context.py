@@ -23,8 +23,8 @@ class Surroundings(Values):
     read: frozenset[str] = frozenset()
 
 
-#: builds the nodes that replace a node; returns the reason if its form has no equal, or is not known yet
-Rule = Callable[["onnx.NodeProto", Attributes, Surroundings, NodeBuilder], "str | None"]
+#: builds the nodes that replace a node; raises UnsupportedForm if its form has no equal, or is not known yet
+Rule = Callable[["onnx.NodeProto", Attributes, Surroundings, NodeBuilder], None]
 
 
 def inputs_of(node: onnx.NodeProto, count: int) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from ..canonical.operators.elimination import MOST_ROWS, inverse
 from .context import Attributes, Rule, Surroundings, inputs_of
 from .elementwise import own
@@ -56,7 +57,7 @@ def _tables(caches: tuple[str, str], positions: str, axis: int, build: NodeBuild
     return cos, sin
 
 
-def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the embedding of (batch, tokens, heads · width) or (batch, heads, tokens, width)."""
     from onnx import TensorProto
 
@@ -64,9 +65,9 @@ def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
     rank, half, last = around.rank(x), around.extent(caches[0], 1), around.extent(x, (around.rank(x) or 1) - 1)
     tokens = around.extent(x, 2 if rank == 4 else 1)
     if attributes.get("is_packed_batching"):
-        return "its attribute 'is_packed_batching' is not supported"
+        raise UnsupportedForm("its attribute 'is_packed_batching' is not supported")
     if rank not in (3, 4) or half is None or last is None or tokens is None:
-        return "the shapes of its input and tables are not known"
+        raise UnsupportedForm("the shapes of its input and tables are not known")
     rotary, heads = 2 * half, attributes.get("num_heads", 0)
     width = last if rank == 4 else last // heads if heads else rotary
     positions = build.node("Cast", positions, to=TensorProto.INT64)
@@ -83,24 +84,23 @@ def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
         *([] if rank == 4 else [build.integers(0, 0, -1)]),
         result=node.output[0],
     )
-    return None
 
 
-def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build attention with a cache as long as it may get: new keys and values are written from each row's length on."""
     from onnx import TensorProto
 
     q, k, v, past_k, past_v, last, total, cos, sin, ids, bias, *more = inputs_of(node, 17)
     for name, given in (*zip(_MORE, more), *((name, attributes.get(name)) for name in _OPTIONS)):
         if given and given != -1:
-            return f"its input or attribute '{name}' is not supported"
+            raise UnsupportedForm(f"its input or attribute '{name}' is not supported")
     if attributes.get("causal", 1) != 1:
-        return "its attribute 'causal' is 0"
+        raise UnsupportedForm("its attribute 'causal' is 0")
     heads, groups, kind = attributes["num_heads"], attributes["kv_num_heads"], around.dtype(q)
     batch, tokens, whole = (around.extent(q, axis) for axis in range(3))
     length = around.extent(past_k, 2) if past_k else 0
     if batch is None or tokens is None or whole is None or length is None:
-        return "the shapes of its query and cache are not known"
+        raise UnsupportedForm("the shapes of its query and cache are not known")
     width = whole // heads if k else whole // (heads + 2 * groups)
     if not k:
         sizes = build.integers(heads * width, groups * width, groups * width)
@@ -115,7 +115,7 @@ def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundi
     if attributes.get("do_rotary"):
         half = around.extent(cos, 1)
         if half is None:
-            return "the shape of its table of cosines is not known"
+            raise UnsupportedForm("the shape of its table of cosines is not known")
         places = build.node("Cast", ids, to=TensorProto.INT64) if ids else positions
         tables, apart = _tables((cos, sin), places, 2, build), bool(attributes.get("rotary_interleaved"))
         q, k = (_rotated(each, tables, width, 2 * half, apart, build) for each in (q, k))
@@ -150,7 +150,6 @@ def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundi
     made = build.node("MatMul", weights, build.node("Unsqueeze", values, build.integers(2)))
     made = build.node("Transpose", made, perm=[0, 3, 1, 2, 4])
     build.node("Reshape", made, build.integers(batch, tokens, heads * width), result=node.output[0])
-    return None
 
 
 def _written(
@@ -171,12 +170,13 @@ def _written(
     return build.node("Where", build.node("Greater", places, last), build.constant(np.zeros((), kind)), written)
 
 
-def _inverse(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _inverse(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     rows = around.extent(node.input[0], (around.rank(node.input[0]) or 1) - 1)
     if rows is None or rows > MOST_ROWS:
-        return f"its matrices are of {'unknown size' if rows is None else f'{rows} rows'}; {MOST_ROWS} are the most"
+        raise UnsupportedForm(
+            f"its matrices are of {'unknown size' if rows is None else f'{rows} rows'}; {MOST_ROWS} are the most"
+        )
     inverse(node.input[0], rows, around.dtype(node.input[0]), node.output[0], build)
-    return None
 
 
 RULES: dict[str, Rule] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .classical import as_dtype
 from .context import Attributes, Rule, Surroundings
 
@@ -26,16 +27,15 @@ def _equal(value: str, keys: np.ndarray, build: NodeBuilder) -> str:
     return same
 
 
-def _one_hot(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _one_hot(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build a column for each category: 1 for that of the element, all 0 for one that is not known."""
     from onnx import TensorProto
 
     if attributes.get("cats_strings"):
-        return _TEXTS
+        raise UnsupportedForm(_TEXTS)
     categories = np.asarray(attributes["cats_int64s"], np.int64)
     value = as_dtype(node.input[0], np.int64, around, build)
     build.node("Cast", _equal(value, categories, build), to=TensorProto.FLOAT, result=node.output[0])
-    return None
 
 
 def _table(attributes: Attributes, side: str) -> np.ndarray | None:
@@ -50,14 +50,12 @@ def _table(attributes: Attributes, side: str) -> np.ndarray | None:
     return table if table is not None and table.dtype.kind in "if" else None
 
 
-def _label_encoder(
-    node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder
-) -> str | None:
+def _label_encoder(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     from onnx import TensorProto, numpy_helper
 
     keys, values = _table(attributes, "keys"), _table(attributes, "values")
     if keys is None or values is None:
-        return _TEXTS
+        raise UnsupportedForm(_TEXTS)
     if (tensor := attributes.get("default_tensor")) is not None:
         default = numpy_helper.to_array(tensor).reshape(())
     else:
@@ -68,18 +66,16 @@ def _label_encoder(
     found = build.node("Gather", build.constant(values), build.node("ArgMax", same, axis=-1, keepdims=0))
     known = build.node("Cast", build.node("ReduceSum", same, build.integers(-1), keepdims=0), to=TensorProto.BOOL)
     build.node("Where", known, found, build.constant(np.asarray(default, values.dtype)), result=node.output[0])
-    return None
 
 
-def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the columns of all inputs side by side, as floats."""
     from onnx import TensorProto
 
     if any(around.rank(each) != 2 for each in node.input):
-        return "an input of it is not a table"
+        raise UnsupportedForm("an input of it is not a table")
     parts = [build.node("Cast", each, to=TensorProto.FLOAT) for each in node.input]
     build.node("Concat", *parts, axis=1, result=node.output[0])
-    return None
 
 
 RULES: dict[str, Rule] = {"FeatureVectorizer": _features, "LabelEncoder": _label_encoder, "OneHotEncoder": _one_hot}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ..canonical.folding.evaluate import declare_types, reason_against
 from ..canonical.node_builder import Names, NodeBuilder, attributes_of, inner_graphs, splice, stem_of
+from ..canonical.node_form import UnsupportedForm
 from ..canonical.opset import OLDEST, declare_sets, raise_opset
 from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
@@ -18,7 +19,7 @@ from .context import Rule, Surroundings
 if TYPE_CHECKING:
     import onnx
 
-_RULES: dict[str, dict[str, Rule]] = {
+RULES: dict[str, dict[str, Rule]] = {
     CONTRIB: activations.RULES
     | attention.RULES
     | decoders.RULES
@@ -60,7 +61,7 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
         refused: list[tuple[onnx.NodeProto, str]] = []
         if not _expand(model.graph, Surroundings(types, {}), Names(model.graph), model.opset_import, refused):
             break
-    foreign_still = (node for node in all_nodes(model.graph) if node.domain in _RULES and not _known(node))
+    foreign_still = (node for node in all_nodes(model.graph) if node.domain in RULES and not _known(node))
     if next(foreign_still, None) is not None:
         return model  # refused next, and the cause of what is not known behind it
     for node, why in refused:
@@ -80,7 +81,7 @@ def _others(graph: onnx.GraphProto, node: onnx.NodeProto) -> list[str]:
 
 
 def _known(node: onnx.NodeProto) -> bool:
-    return node.op_type in _RULES.get(node.domain, {})
+    return node.op_type in RULES.get(node.domain, {})
 
 
 def _fault_of(node: onnx.NodeProto, around: Surroundings, sets: Sequence[onnx.OperatorSetIdProto]) -> str:
@@ -111,14 +112,14 @@ def _expand(
         if _known(node):
             build = NodeBuilder(stem_of(node, index), names)
             try:
-                why = _RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
+                RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
+                made[index] = build
+            except UnsupportedForm as error:
+                refused.append((node, str(error)))
             except (ArithmeticError, LookupError, RuntimeError, StopIteration, TypeError, ValueError):
                 why = _fault_of(node, around, sets)
                 if not why:
                     raise
-            if why:
                 refused.append((node, why))
-            else:
-                made[index] = build
     splice(graph, made)
     return inside or bool(made)

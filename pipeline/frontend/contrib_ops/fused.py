@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes, Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _ACTIVATIONS = {
 }  # fmt: skip
 
 
-def _activated(build: NodeBuilder, activation: str, value: str, parameters: list[float], result: str) -> str | None:
+def _activated(build: NodeBuilder, activation: str, value: str, parameters: list[float], result: str) -> None:
     """Build an activation of `value`; return the reason if it is not known."""
     if activation == "Clip":
         bounds = [build.constant(np.asarray(each, np.float32)) for each in parameters]
@@ -31,29 +32,28 @@ def _activated(build: NodeBuilder, activation: str, value: str, parameters: list
     elif activation in _ACTIVATIONS:
         build.node(activation, value, result=result, **dict(zip(_ACTIVATIONS[activation], parameters)))
     else:
-        return f"its activation '{activation}' is not supported"
-    return None
+        raise UnsupportedForm(f"its activation '{activation}' is not supported")
 
 
-def _conv(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _conv(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     options = dict(attributes)
     activation, parameters = options.pop("activation", ""), options.pop("activation_params", [])
     x, w, bias, other = inputs_of(node, 4)
     value = build.node("Conv", x, w, *([bias] if bias else []), **options)
     if other:
         value = build.node("Add", value, other)
-    return _activated(build, activation, value, parameters, node.output[0])
+    _activated(build, activation, value, parameters, node.output[0])
 
 
-def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     options = dict(attributes)
     activation = options.pop("activation", "")
     parameters = [options.pop(f"activation_{each}", None) for each in ("alpha", "beta", "gamma")]
     value = build.node("Gemm", *node.input, **options)
-    return _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
+    _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
 
 
-def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build MatMul; `transBatch` brings the first dimension before the last."""
     operands = []
     for name, side in zip(node.input, "AB"):
@@ -63,7 +63,7 @@ def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
             operands.append(name)
             continue
         if rank is None:
-            return "the rank of its operands is not known"
+            raise UnsupportedForm("the rank of its operands is not known")
         order = list(range(rank))
         if batch:
             order = [*order[1:-1], 0, order[-1]]
@@ -78,7 +78,6 @@ def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
         build.node(
             "Mul", product, build.constant(np.asarray(alpha, around.dtype(node.input[0]))), result=node.output[0]
         )
-    return None
 
 
 RULES: dict[str, Rule] = {"FusedConv": _conv, "FusedGemm": _gemm, "FusedMatMul": _matmul}

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes, Rule, Surroundings, dequantised, inputs_of, quantised
 
 if TYPE_CHECKING:
     import onnx
 
 
-def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build Gemm between dequantised operands; C is int32, in multiples of alpha · A's scale · B's scale."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = inputs_of(node, 9)
     trans_a, trans_b = attributes.get("transA", 0), attributes.get("transB", 0)
@@ -26,9 +27,8 @@ def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, bu
     options = {"alpha": alpha, "transA": trans_a, "transB": trans_b}
     if not y_scale:
         build.node("Gemm", *operands, result=node.output[0], **options)
-        return None
+        return
     quantised(build, build.node("Gemm", *operands, **options), y_scale, y_zero, node.output[0])
-    return None
 
 
 def _addend(c: str, scales: tuple[str, str], alpha: float, around: Surroundings, build: NodeBuilder) -> str:
@@ -57,22 +57,20 @@ def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, r
         build.node("Add", value, bias, result=result)
 
 
-def _dynamic(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _dynamic(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     a, b, b_scale, b_zero, bias = inputs_of(node, 5)
     numbers, a_scale, a_zero = build.many("DynamicQuantizeLinear", [a], 3)
     sums = build.node("MatMulInteger", numbers, b, a_zero, *([b_zero] if b_zero else []))
     _scaled(build, sums, (a_scale, b_scale), bias, node.output[0])
-    return None
 
 
-def _to_float(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _to_float(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     a, b, a_scale, b_scale, a_zero, b_zero, bias = inputs_of(node, 7)
     zeros = [a_zero, b_zero] if b_zero else [a_zero] if a_zero else []
     _scaled(build, build.node("MatMulInteger", a, b, *zeros), (a_scale, b_scale), bias, node.output[0])
-    return None
 
 
-def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build a MatMul with weights dequantised by blocks along the sums.
 
     The weights come as channels × blocks × bytes, the lowest bits first; here they are length × channels of uint4 or
@@ -85,13 +83,15 @@ def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     length, channels, bits, block = (int(attributes.get(key, 4)) for key in ("K", "N", "bits", "block_size"))
     zeros = around.constant(zero_name) if zero_name else None
     if packed is None or scale is None or (zero_name and zeros is None):
-        return "its weights, scales or zero points are not constant"
+        raise UnsupportedForm("its weights, scales or zero points are not constant")
     if order or bits not in (4, 8):
-        return "its input 'g_idx' is not supported" if order else f"its attribute 'bits' is {bits}, not 4 or 8"
+        raise UnsupportedForm(
+            "its input 'g_idx' is not supported" if order else f"its attribute 'bits' is {bits}, not 4 or 8"
+        )
     if attributes.get("weight_prepacked"):
-        return "its attribute 'weight_prepacked' is not 0"
+        raise UnsupportedForm("its attribute 'weight_prepacked' is not 0")
     if zeros is not None and zeros.dtype != np.uint8:
-        return f"its zero points are {zeros.dtype}, not packed bytes"
+        raise UnsupportedForm(f"its zero points are {zeros.dtype}, not packed bytes")
     blocks = -(-length // block)
     weights = _unpacked(packed.reshape(channels, -1), bits)[:, :length]
     numbers = np.full((channels, blocks), 1 << (bits - 1), np.uint8)
@@ -107,7 +107,6 @@ def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
         product = build.node("Add", product, operands[1], result="" if half else node.output[0])
     if half:
         build.node("Cast", product, to=TensorProto.FLOAT16, result=node.output[0])
-    return None
 
 
 def _unpacked(rows: np.ndarray, bits: int) -> np.ndarray:

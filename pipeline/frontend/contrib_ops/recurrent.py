@@ -18,6 +18,7 @@ import numpy as np
 
 from ..canonical.control_flow.build_scan import Value, build_scan
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from ..canonical.recurrent_step import Cell, layer_of
 from .context import Rule, Surroundings, inputs_of
 
@@ -36,7 +37,7 @@ class _Weights(NamedTuple):
     zero: str
 
 
-def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> str | None:
+def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> None:
     """Build the layer; nothing for lengths, clipping, other activations, and weights that are not constants."""
     from onnx import TensorProto
 
@@ -45,13 +46,13 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     given = {name: around.constant(name) for name in (w, r, *scales, bias, peephole) if name}
     for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
         if attributes.get(name):
-            return f"its attribute '{name}' is not supported"
+            raise UnsupportedForm(f"its attribute '{name}' is not supported")
     if lengths:
-        return "its input 'sequence_lens' is not supported"
+        raise UnsupportedForm("its input 'sequence_lens' is not supported")
     if not set(activations) <= _ACTIVATIONS:
-        return f"its activations {', '.join(activations)} are not all Relu, Sigmoid or Tanh"
+        raise UnsupportedForm(f"its activations {', '.join(activations)} are not all Relu, Sigmoid or Tanh")
     if any(value is None for value in given.values()):
-        return "its weights, scales, biases or peepholes are not constant"
+        raise UnsupportedForm("its weights, scales, biases or peepholes are not constant")
     arrays = {name: value for name, value in given.items() if value is not None}
     hidden = arrays[r].shape[1]
     quantised = _quantised(build, x)
@@ -93,7 +94,6 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     for result, parts, axis in zip(node.output, (y, *last), (1, 0, 0)):
         if result:
             build.node("Concat", *parts, result=result, axis=axis)
-    return None
 
 
 def _parameters(

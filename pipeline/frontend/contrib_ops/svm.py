@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .classical import as_dtype, chosen_class, class_labels, to_float, transform
 from .context import Attributes, Rule, Surroundings
 
@@ -64,7 +65,7 @@ def _scores(
     return scores if sums == np.float32 else build.node("Cast", scores, to=TensorProto.FLOAT)
 
 
-def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     weights = np.asarray(attributes["coefficients"])[:, None]
     score = _scores(node, attributes, around, build, attributes.get("n_supports", 0), weights, np.float32)
     if attributes.get("one_class"):
@@ -72,7 +73,6 @@ def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surrounding
         build.node("Where", build.node("Greater", score, zero), one, other, result=node.output[0])
     else:
         to_float(score, node.output[0], build)
-    return None
 
 
 def _pair_weights(coefficients: np.ndarray, sizes: list[int]) -> np.ndarray:
@@ -90,19 +90,17 @@ def _pair_weights(coefficients: np.ndarray, sizes: list[int]) -> np.ndarray:
     return np.stack(columns, 1)
 
 
-def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     from onnx import TensorProto
 
-    labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
-    if why:
-        return why
+    labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
     sizes, count = attributes.get("vectors_per_class") or [], len(labels)
     if count < 2 or len(sizes) != count:
-        return f"it has support vectors of {len(sizes)} classes, and {count} classes"
+        raise UnsupportedForm(f"it has support vectors of {len(sizes)} classes, and {count} classes")
     label, result = node.output
     how = attributes.get("post_transform", "NONE")
     if result in around.read and attributes.get("prob_a"):
-        return _RECALIBRATE
+        raise UnsupportedForm(_RECALIBRATE)
     weights = _pair_weights(np.asarray(attributes["coefficients"]).reshape(count - 1, -1), sizes)
     scores = _scores(node, attributes, around, build, sum(sizes), weights, np.float64)  # as ONNX Runtime sums
     first = build.node("Greater", scores, build.constant(np.asarray(0, np.float32)))
@@ -114,13 +112,13 @@ def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     won = build.node("Add", won, build.constant(votes[1].sum(0)))
     chosen_class(build.node("ArgMax", won, axis=1, keepdims=0), labels, label, build)
     if attributes.get("prob_a"):
-        return None
+        return
     if count > 2:
-        return transform(scores, how, result, build)
-    if how != "NONE":
-        return f"its post_transform is {how}"
-    build.node("Concat", build.node("Neg", scores), scores, axis=1, result=result)
-    return None
+        transform(scores, how, result, build)
+    elif how != "NONE":
+        raise UnsupportedForm(f"its post_transform is {how}")
+    else:
+        build.node("Concat", build.node("Neg", scores), scores, axis=1, result=result)
 
 
 RULES: dict[str, Rule] = {"SVMClassifier": _classifier, "SVMRegressor": _regressor}

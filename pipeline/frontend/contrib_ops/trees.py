@@ -15,6 +15,7 @@ import numpy as np
 
 from ..canonical.control_flow.build_scan import Value, build_scan
 from ..canonical.node_builder import NodeBuilder
+from ..canonical.node_form import UnsupportedForm
 from .classical import as_floats, chosen_class, class_labels, transform
 from .context import Attributes, Rule, Surroundings
 from .tree_tables import TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
@@ -149,37 +150,35 @@ def _weights(
     return weights
 
 
-def _refused(how: str, targets: int) -> str | None:
-    """Return the reason if weights are combined in a way that is not built."""
+def _refuse(how: str, targets: int) -> None:
+    """Refuse weights that are combined in a way that is not built."""
     if how not in _AGGREGATES:
-        return f"its aggregate_function is {how}"
+        raise UnsupportedForm(f"its aggregate_function is {how}")
     if how in ("MIN", "MAX") and targets > 1:
-        return f"its aggregate_function is {how} of {targets} targets"
-    return None
+        raise UnsupportedForm(f"its aggregate_function is {how} of {targets} targets")
 
 
-def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBuilder) -> str | None:
+def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBuilder) -> None:
     """Build the `post_transform` of a regressor.
 
     ONNX Runtime makes none of one target, except PROBIT (`FinalizeScores1` in core/providers/cpu/ml/tree_ensemble_aggregator.h).
     """
-    return transform(scores, how if targets > 1 or how == "PROBIT" else "NONE", result, build)
+    transform(scores, how if targets > 1 or how == "PROBIT" else "NONE", result, build)
 
 
-def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     trees, number = tables_by_tree(attributes)
     how, targets = attributes.get("aggregate_function", "SUM"), attributes.get("n_targets", 1)
     if isinstance(trees, str):
-        return trees
-    if why := _refused(how, targets):
-        return why
+        raise UnsupportedForm(trees)
+    _refuse(how, targets)
     weights = _weights("target", list(range(targets)), trees, number, attributes)
     scores = _aggregated(weights, how, numbers_of(attributes, "base_values"), trees, node.input[0], around, build)
     scores = _narrowed(scores, node, around, build)
-    return _transformed(scores, attributes.get("post_transform", "NONE"), targets, node.output[0], build)
+    _transformed(scores, attributes.get("post_transform", "NONE"), targets, node.output[0], build)
 
 
-def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build an ensemble of operator set 5, whose result is of the input's dtype."""
     from onnx import numpy_helper
 
@@ -188,38 +187,38 @@ def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     rows = list(zip(*branches_then_leaves(attributes, len(weights_of))))
     trees = tables(attributes["tree_roots"], *rows)
     if isinstance(trees, str):
-        return trees
-    if why := _refused(how, targets):
-        return why
+        raise UnsupportedForm(trees)
+    _refuse(how, targets)
     modes = np.asarray(rows[0])
     weights = np.zeros((len(modes), targets), weights_of.dtype)
     weights[np.flatnonzero(modes == "LEAF"), attributes["leaf_targetids"]] = weights_of
     scores = _aggregated(weights, how, None, trees, node.input[0], around, build)
-    return _transformed(scores, _TRANSFORMS[attributes.get("post_transform", 0)], targets, node.output[0], build)
+    _transformed(scores, _TRANSFORMS[attributes.get("post_transform", 0)], targets, node.output[0], build)
 
 
-def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     (trees, number), how = tables_by_tree(attributes), attributes.get("post_transform", "NONE")
-    labels, why = class_labels(node, attributes, around, "classlabels_strings", "classlabels_int64s")
-    if isinstance(trees, str) or why:
-        return why or str(trees)
+    labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_int64s")
+    if isinstance(trees, str):
+        raise UnsupportedForm(trees)
     used = sorted(set(attributes["class_ids"]))
     label, probabilities = node.output
     if len(labels) == 2:
         weights = _weights("class", [0, 1] if 1 in used else [0], trees, number, attributes)
         rule = _weighed_second if 1 in used else _two_classes
-        return rule(labels, how, trees, weights, node, attributes, around, build)
+        rule(labels, how, trees, weights, node, attributes, around, build)
+        return
     weights = _weights("class", list(range(len(labels))), trees, number, attributes)
     base = numbers_of(attributes, "base_values")
     scores = _narrowed(_aggregated(weights, "SUM", base, trees, node.input[0], around, build), node, around, build)
     chosen_class(build.node("ArgMax", scores, axis=1, keepdims=0), labels, label, build)
-    return transform(scores, how, probabilities, build)
+    transform(scores, how, probabilities, build)
 
 
 def _two_classes(
     labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: onnx.NodeProto, attributes: Attributes,
     around: Surroundings, build: NodeBuilder,
-) -> str | None:  # fmt: skip
+) -> None:  # fmt: skip
     """Build two scores from one, as ONNX Runtime does (`write_scores` in core/providers/cpu/ml/ml_common.h).
 
     It is of the second class. If no weight is negative, it is a probability p: 1 − p and p. Else a decision value s: −s and s.
@@ -228,7 +227,7 @@ def _two_classes(
 
     base = numbers_of(attributes, "base_values")
     if base is not None and len(base) > 1:
-        return "it has two base values for one score"
+        raise UnsupportedForm("it has two base values for one score")
     score = _narrowed(_aggregated(weights, "SUM", base, trees, node.input[0], around, build), node, around, build)
     positive = weights.min() >= 0
     one, middle = (build.constant(np.asarray(each, np.float32)) for each in (1.0, 0.5 if positive else 0.0))
@@ -236,15 +235,17 @@ def _two_classes(
     chosen_class(build.node("Cast", above, to=TensorProto.INT64), labels, node.output[0], build)
     if positive and how == "NONE":
         build.node("Concat", build.node("Sub", one, score), score, axis=1, result=node.output[1])
-        return None
+        return
     both = build.node("Concat", build.node("Neg", score), score, axis=1)
-    return f"its post_transform is {how}" if how == "SOFTMAX" else transform(both, how, node.output[1], build)
+    if how == "SOFTMAX":
+        raise UnsupportedForm(f"its post_transform is {how}")
+    transform(both, how, node.output[1], build)
 
 
 def _weighed_second(
     labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: onnx.NodeProto, attributes: Attributes,
     around: Surroundings, build: NodeBuilder,
-) -> str | None:  # fmt: skip
+) -> None:  # fmt: skip
     """Build the scores of two classes of which the second one is weighed, and chosen by its score alone.
 
     As in ONNX Runtime, a base value is the first one's if both are weighed, and the classes are then 0 and 1, whatever their labels.
@@ -253,7 +254,7 @@ def _weighed_second(
 
     alone, base = not weights[:, 0].any() and 0 not in attributes["class_ids"], numbers_of(attributes, "base_values")
     if base is not None and len(base) > 1:
-        return "it has two base values beside weights of the second of two classes"
+        raise UnsupportedForm("it has two base values beside weights of the second of two classes")
     first = None if base is None or alone else np.array([*base, 0], base.dtype)
     scores = _narrowed(_aggregated(weights, "SUM", first, trees, node.input[0], around, build), node, around, build)
     second = build.node("Slice", scores, *(build.integers(each) for each in (1, 2, 1)))
@@ -261,7 +262,7 @@ def _weighed_second(
     above = build.node("Squeeze", build.node("Greater", second, middle), build.integers(1))
     above = build.node("Cast", above, to=TensorProto.INT64)
     chosen_class(above, labels if alone else [0, 1], node.output[0], build)
-    return transform(scores, how, node.output[1], build)
+    transform(scores, how, node.output[1], build)
 
 
 RULES: dict[str, Rule] = {

@@ -37,7 +37,7 @@ def refuse_wrong_forms(model: onnx.ModelProto) -> None:
     _refuse_dtypes(model)
     context = context_of(model)
     for node in model.graph.node:
-        limit = _LIMITS.get(node.op_type)
+        limit = LIMITS.get(node.op_type)
         why = limit(node, attributes_of(node), context) if limit else None
         if why:
             raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", "Export the model without it.")
@@ -134,7 +134,7 @@ def _roi_align(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     return "it takes the largest value (mode 'max')" if attributes.get("mode") == "max" else None
 
 
-_LIMITS: dict[str, Limit] = {
+LIMITS: dict[str, Limit] = {
     "BatchNormalization": _batch_normalization,
     "Dropout": _dropout,
     "Gather": _gather,

@@ -28,7 +28,7 @@ OPERATORS = frozenset(
 )
 _SIZE = "Cut the model before it: the size of its result depends on the data."
 #: in subgraphs; `canonical/lengths` bounds them elsewhere
-_HINTS = dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _SIZE)
+HINTS = dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _SIZE)
 
 
 def refuse_foreign_domains(model: onnx.ModelProto) -> None:
@@ -57,7 +57,7 @@ def refuse_unsupported(model: onnx.ModelProto, supported: frozenset[str] = OPERA
             first.setdefault(node.op_type, node)
     if first:
         said = ", ".join(node_title(node) for node in first.values())
-        hints = [_HINTS[op] for op in first if op in _HINTS]
+        hints = [HINTS[op] for op in first if op in HINTS]
         raise ModelError(
             f"The model holds {'an operator' if len(first) == 1 else 'operators'} that cannot be compiled: {said}.",
             hints[0] if hints else "Replace or remove it before exporting the model.",

@@ -241,7 +241,7 @@ def test_a_rule_that_fails_at_a_node_that_onnxruntime_takes_is_a_bug(tmp_path: P
     def fail(*_: object) -> None:
         raise fault("of ours")
 
-    monkeypatch.setitem(expand._RULES["ai.onnx.ml"], "Scaler", fail)
+    monkeypatch.setitem(expand.RULES["ai.onnx.ml"], "Scaler", fail)
     right = helper.make_node("Scaler", ["X"], ["y"], domain="ai.onnx.ml", scale=[1.0], offset=[0.0])
     path = save(model_of([right], {"X": [2, 3]}, ["y"], domain="ai.onnx.ml"), tmp_path)
     with pytest.raises(fault, match="of ours"):

@@ -18,7 +18,7 @@ from ..shapes import static_shape, value_types
 if TYPE_CHECKING:
     import onnx
 
-_MAKERS = frozenset({"SequenceConstruct", "SequenceEmpty", "SplitToSequence"})
+MAKERS = frozenset({"SequenceConstruct", "SequenceEmpty", "SplitToSequence"})
 
 
 def replace_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -26,7 +26,7 @@ def replace_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
 
     A sequence that depends on the data stays, for its refusal. Raises ModelError for a place that a sequence lacks.
     """
-    if not any(node.op_type in _MAKERS for node in model.graph.node):
+    if not any(node.op_type in MAKERS for node in model.graph.node):
         return model
     from onnx import numpy_helper
 
@@ -60,7 +60,7 @@ class _Rewriter:
 
     def rewrite(self) -> bool:
         """Rewrite the node; tell whether it can be."""
-        if self.node.op_type in _MAKERS:
+        if self.node.op_type in MAKERS:
             elements = _SEQUENCES[self.node.op_type](self)
         else:
             if self.node.input[0] not in self.sequences:

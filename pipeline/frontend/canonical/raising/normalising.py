@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..node_form import UnsupportedForm
 from .old_form import OldForm, Rule, raise_at
 
 _TRAINING = "it is in training mode"
 
 
-def _softmax(form: OldForm) -> str | None:
+def _softmax(form: OldForm) -> None:
     """Take all dimensions from `axis` on as one, as below set 13."""
     x, rank = form.node.input[0], form.rank(form.node.input[0])
     axis = int(form.attributes.get("axis", 1))
     if rank is not None and axis in (rank - 1, -1):
         form.keep(x, axis=-1)
-        return None
+        return
     if rank is None and axis < 0:
-        return "the rank of its operand is not known"
+        raise UnsupportedForm("the rank of its operand is not known")
     shape = form.build.node("Shape", x)
     flat = form.build.node("Flatten", x, axis=axis if axis >= 0 or rank is None else axis + rank)
     rows = form.build.node(form.node.op_type, flat, axis=-1)
     form.keep(rows, shape, op="Reshape")
-    return None
 
 
-def _batch_normalization(form: OldForm) -> str | None:
+def _batch_normalization(form: OldForm) -> None:
     """Normalise each element by statistics of its own if they are not by channel (`spatial` = 0)."""
     if any(form.node.output[1:]) or (form.version < 7 and not form.attributes.get("is_test")):
-        return _TRAINING
+        raise UnsupportedForm(_TRAINING)
     x, scale, bias, mean, variance = form.node.input
     epsilon = form.attributes.get("epsilon", 1e-5)
     if form.attributes.get("spatial", 1):
@@ -40,20 +40,19 @@ def _batch_normalization(form: OldForm) -> str | None:
             variance,
             **{name: form.attributes[name] for name in ("epsilon", "momentum") if name in form.attributes},
         )
-        return None
+        return
     build = form.build
     deviation = build.node(
         "Sqrt", build.node("Add", variance, build.constant(np.asarray(epsilon, form.dtype(variance))))
     )
     shifted = build.node("Div", build.node("Sub", x, mean), deviation)
     form.build.node("Add", build.node("Mul", shifted, scale), bias, result=form.node.output[0])
-    return None
 
 
-def _dropout(form: OldForm) -> str | None:
+def _dropout(form: OldForm) -> None:
     """Pass values on; drop none, as in inference."""
     if form.version < 7 and not form.attributes.get("is_test"):
-        return _TRAINING
+        raise UnsupportedForm(_TRAINING)
     x, build = form.node.input[0], form.build
     form.build.node("Identity", x, result=form.node.output[0])
     if len(form.node.output) > 1 and form.node.output[1]:
@@ -63,7 +62,6 @@ def _dropout(form: OldForm) -> str | None:
         dtype = np.dtype(bool) if form.version >= 10 else form.dtype(x)
         none = helper.make_tensor("value", helper.np_dtype_to_tensor_dtype(dtype), [1], [0])
         build.node("ConstantOfShape", build.node("Shape", x), result=form.node.output[1], value=none)
-    return None
 
 
 NORMALISING: dict[str, Rule] = {

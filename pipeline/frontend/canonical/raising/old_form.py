@@ -48,8 +48,8 @@ def _trim(inputs: tuple[str, ...]) -> list[str]:
     return names
 
 
-#: builds the new form, or nothing if the old one is valid; returns why there is none
-Rule = Callable[[OldForm], "str | None"]
+#: builds the new form, or nothing if the old one is valid. Raises UnsupportedForm if there is none
+Rule = Callable[[OldForm], None]
 
 
 def raise_at(version: int, rule: Rule) -> Rule:

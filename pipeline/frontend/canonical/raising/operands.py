@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..node_form import UnsupportedForm
 from .old_form import OldForm, Rule, raise_at
 
 _BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
@@ -12,7 +13,7 @@ _REDUCTIONS = (
 )  # fmt: skip
 
 
-def _binary(form: OldForm) -> str | None:
+def _binary(form: OldForm) -> None:
     """Give the second operand the dimensions it is spread over.
 
     Below set 7 it may begin at any `axis` of the first.
@@ -23,12 +24,11 @@ def _binary(form: OldForm) -> str | None:
     if form.attributes.get("broadcast") and axis is not None:
         ranks = form.rank(first), form.rank(second)
         if ranks[0] is None or ranks[1] is None:
-            return "the rank of an operand that is spread along an axis is not known"
+            raise UnsupportedForm("the rank of an operand that is spread along an axis is not known")
         behind = ranks[0] - int(axis) % ranks[0] - ranks[1]
         if behind > 0:
             second = _build_with_axes(form, "Unsqueeze", second, list(range(ranks[1], ranks[1] + behind)))
     form.keep(first, second, **attributes)
-    return None
 
 
 def _build_with_axes(form: OldForm, op: str, value: str, axes: list[int]) -> str:
@@ -37,13 +37,12 @@ def _build_with_axes(form: OldForm, op: str, value: str, axes: list[int]) -> str
     return form.build.node(op, value, form.build.integers(*axes))
 
 
-def _gemm(form: OldForm) -> str | None:
+def _gemm(form: OldForm) -> None:
     if form.crosses(7):
         form.keep(*form.node.input, **{name: value for name, value in form.attributes.items() if name != "broadcast"})
-    return None
 
 
-def _prelu(form: OldForm) -> str | None:
+def _prelu(form: OldForm) -> None:
     """Give slopes by channel the dimensions behind the channels.
 
     Since set 7 they are spread as any operand, from the last dimension.
@@ -51,34 +50,31 @@ def _prelu(form: OldForm) -> str | None:
     x, slope = form.node.input
     rank, slopes = form.rank(x), form.shape(slope)
     if rank is None or slopes is None:
-        return "the shapes of its operands are not known"
+        raise UnsupportedForm("the shapes of its operands are not known")
     if len(slopes) == 1 and slopes[0] > 1 and rank > 2:
         slope = _build_with_axes(form, "Unsqueeze", slope, list(range(1, rank - 1)))
     form.keep(x, slope)
-    return None
 
 
 def _axes(since: int) -> Rule:
     """Make an input of the attribute `axes`, which is one since set `since`."""
 
-    def rule(form: OldForm) -> str | None:
+    def rule(form: OldForm) -> None:
         axes = form.attributes.pop("axes", None)
         if form.crosses(since) and axes is not None:
             form.keep(form.node.input[0], form.build.integers(*axes), **form.attributes)
-        return None
 
     return rule
 
 
-def _cast(form: OldForm) -> str | None:
+def _cast(form: OldForm) -> None:
     from onnx import TensorProto
 
     if form.crosses(6) and isinstance(form.attributes["to"], str):
         form.keep(form.node.input[0], to=TensorProto.DataType.Value(form.attributes["to"].upper()))
-    return None
 
 
-def _clip(form: OldForm) -> str | None:
+def _clip(form: OldForm) -> None:
     """Make inputs of the bounds: those left out are the largest numbers, infinities are cut."""
     dtype = form.dtype(form.node.input[0])
     bounds = [form.attributes.get(name) for name in ("min", "max")]
@@ -86,40 +82,35 @@ def _clip(form: OldForm) -> str | None:
         form.node.input[0],
         *("" if bound is None else form.build.constant(np.asarray(bound, dtype)) for bound in bounds),
     )
-    return None
 
 
-def _concat(form: OldForm) -> str | None:
+def _concat(form: OldForm) -> None:
     if form.crosses(4) and "axis" not in form.attributes:
         form.keep(*form.node.input, axis=1)
-    return None
 
 
-def _pad(form: OldForm) -> str | None:
+def _pad(form: OldForm) -> None:
     pads = form.attributes.pop("pads", form.attributes.pop("paddings", None))
     value = form.attributes.pop("value", 0.0)
     if pads is None:
-        return "it has no paddings"
+        raise UnsupportedForm("it has no paddings")
     amount = form.build.integers(*pads)
     filling = form.build.constant(np.asarray(value, form.dtype(form.node.input[0]))) if value else ""
     form.keep(form.node.input[0], amount, filling, **form.attributes)
-    return None
 
 
-def _reshape(form: OldForm) -> str | None:
+def _reshape(form: OldForm) -> None:
     if form.crosses(5) and "shape" in form.attributes:
         form.keep(form.node.input[0], form.build.integers(*form.attributes["shape"]))
-    return None
 
 
-def _slice(form: OldForm) -> str | None:
+def _slice(form: OldForm) -> None:
     axes = form.attributes.get("axes")
     places = [form.build.integers(*form.attributes[name]) for name in ("starts", "ends")]
     form.keep(form.node.input[0], *places, form.build.integers(*axes) if axes else "")
-    return None
 
 
-def _split(form: OldForm) -> str | None:
+def _split(form: OldForm) -> None:
     """Make an input of the sizes of parts, and say how many there are since set 18."""
     sizes = form.attributes.pop("split", None)
     parts = form.input(1) or (form.build.integers(*sizes) if sizes and form.crosses(13) else "")
@@ -127,75 +118,66 @@ def _split(form: OldForm) -> str | None:
         form.attributes["num_outputs"] = len(form.node.output)
     if form.crosses(13) or form.crosses(18):
         form.keep(form.node.input[0], parts, **form.attributes)
-    return None
 
 
-def _tile(form: OldForm) -> str | None:
+def _tile(form: OldForm) -> None:
     """Repeat one axis: the inputs of set 1 are a number and an axis."""
     if not form.crosses(6) or len(form.node.input) < 3:
-        return None
+        return
     times, axis, rank = form.constant(form.input(1)), form.constant(form.input(2)), form.rank(form.input(0))
     if times is None or axis is None or rank is None:
-        return "its repetitions are not constant"
+        raise UnsupportedForm("its repetitions are not constant")
     repeats = [1] * rank
     repeats[int(axis.item())] = int(times.item())
     form.keep(form.input(0), form.build.integers(*repeats))
-    return None
 
 
-def _top_k(form: OldForm) -> str | None:
+def _top_k(form: OldForm) -> None:
     if form.crosses(10):
         count = form.build.integers(form.attributes.pop("k"))
         form.keep(form.node.input[0], count, **form.attributes)
-    return None
 
 
-def _scatter(form: OldForm) -> str | None:
+def _scatter(form: OldForm) -> None:
     if form.crosses(11):
         form.keep(*form.node.input, op="ScatterElements", **form.attributes)
-    return None
 
 
 def _default(since: int, **values: object) -> Rule:
     """Write out defaults that are others since set `since`."""
 
-    def rule(form: OldForm) -> str | None:
+    def rule(form: OldForm) -> None:
         if form.crosses(since) and not values.keys() <= form.attributes.keys():
             form.keep(*form.node.input, **{**values, **form.attributes})
-        return None
 
     return rule
 
 
-def _whole_norm(form: OldForm) -> str | None:
+def _whole_norm(form: OldForm) -> None:
     """Give the norm of a pooling as an integer, as it is since set 2."""
     if form.crosses(2):
         norm = float(form.attributes.get("p", 2.0))
         if norm != int(norm):
-            return f"its norm {norm} is not a whole number"
+            raise UnsupportedForm(f"its norm {norm} is not a whole number")
         form.keep(*form.node.input, **{**form.attributes, "p": int(norm)})
-    return None
 
 
-def _gru(form: OldForm) -> str | None:
+def _gru(form: OldForm) -> None:
     if form.crosses(3) and form.attributes.get("direction") == "foward":
         form.keep(*form.node.input, **{**form.attributes, "direction": "forward"})
-    return None
 
 
-def _grid_sample(form: OldForm) -> str | None:
+def _grid_sample(form: OldForm) -> None:
     modes = {"bilinear": "linear", "bicubic": "cubic"}
     if form.crosses(20) and form.attributes.get("mode") in modes:
         form.keep(*form.node.input, **{**form.attributes, "mode": modes[form.attributes["mode"]]})
-    return None
 
 
-def _fourier(form: OldForm) -> str | None:
+def _fourier(form: OldForm) -> None:
     """Make an input of the axis of a Fourier transform, 1 by default."""
     if form.crosses(20) and form.node.op_type == "DFT":
         axis = form.build.constant(np.asarray(form.attributes.pop("axis", 1), np.int64))
         form.keep(form.input(0), form.input(1), axis, **form.attributes)
-    return None
 
 
 OPERANDS: dict[str, Rule] = {

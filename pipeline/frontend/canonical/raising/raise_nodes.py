@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ....errors import ModelError
 from ..graph_context import Values
 from ..node_builder import Names, NodeBuilder, attributes_of, inner_graphs, splice, stem_of
+from ..node_form import UnsupportedForm
 from ..read_onnx import node_title
 from ..shapes import value_types
 from .normalising import NORMALISING
@@ -23,7 +24,7 @@ from .resizing import RESIZING
 if TYPE_CHECKING:
     import onnx
 
-_RULES: dict[str, Rule] = {**OPERANDS, **NORMALISING, **RESIZING}
+RULES: dict[str, Rule] = {**OPERANDS, **NORMALISING, **RESIZING}
 #: attributes of the first sets, which said nothing about results
 _IDLE = frozenset({"consumed_inputs", "output_sequence"})
 
@@ -48,18 +49,21 @@ def raise_nodes(
             kept = [deepcopy(attribute) for attribute in kept]
             del node.attribute[:]
             node.attribute.extend(kept)
-        rule = _RULES.get(node.op_type)
+        rule = RULES.get(node.op_type)
         if rule is None:
             continue
         build = NodeBuilder(stem_of(node, index), names)
-        why = rule(OldForm(given.types, given.constants, node, attributes_of(node), version, wanted, build))
-        if build.nodes and any(attribute.ref_attr_name for attribute in node.attribute):
-            why = f"its attributes are those of a function, and the operator changed up to set {wanted}"
-        if why:
+        try:
+            rule(OldForm(given.types, given.constants, node, attributes_of(node), version, wanted, build))
+            if build.nodes and any(attribute.ref_attr_name for attribute in node.attribute):
+                raise UnsupportedForm(
+                    f"its attributes are those of a function, and the operator changed up to set {wanted}"
+                )
+        except UnsupportedForm as error:
             raise ModelError(
-                f"The {node_title(node)} of operator set {version} cannot be compiled: {why}.",
+                f"The {node_title(node)} of operator set {version} cannot be compiled: {error}.",
                 f"Export the model with operator set {wanted} or newer, for inference.",
-            )
+            ) from error
         if build.nodes:
             made[index] = build
     splice(graph, made)

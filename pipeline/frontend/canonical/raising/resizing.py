@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..node_form import UnsupportedForm
 from .old_form import OldForm, Rule, raise_at
 
 #: below set 11 the nearest element is the one before; ONNX Runtime takes the one after along an axis that shrinks
 _MORE, _FEWER = "floor", "ceil"
 
 
-def _upsample(form: OldForm) -> str | None:
+def _upsample(form: OldForm) -> None:
     scales = form.attributes.get("scales")
     if form.version < 7:
         if "height_scale" not in form.attributes or "width_scale" not in form.attributes:
-            return "it has no scales"
+            raise UnsupportedForm("it has no scales")
         scales = [1, 1, form.attributes["height_scale"], form.attributes["width_scale"]]
     if scales is None:
         return _build_resize(form, form.input(1), form.constant(form.input(1)))
     known = np.asarray(scales, np.float32)
-    return _build_resize(form, form.build.constant(known), known)
+    _build_resize(form, form.build.constant(known), known)
 
 
-def _resize(form: OldForm) -> str | None:
-    return _build_resize(form, form.input(1), form.constant(form.input(1)))
+def _resize(form: OldForm) -> None:
+    _build_resize(form, form.input(1), form.constant(form.input(1)))
 
 
-def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> str | None:
+def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> None:
     """Build a Resize; one of the nearest elements that grows and shrinks becomes two."""
     mode = form.attributes.get("mode", "nearest")
     mode = {"bilinear": "linear"}.get(mode, mode)
@@ -34,9 +35,9 @@ def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> str |
     x = form.node.input[0]
     if mode != "nearest":
         form.keep(x, "", scales, op="Resize", **settings)
-        return None
+        return
     if known is None:
-        return "its scales are not constant"
+        raise UnsupportedForm("its scales are not constant")
     shrinks = known < 1
     if shrinks.any() and (known > 1).any():
         fewer = form.build.constant(np.where(shrinks, known, 1).astype(np.float32))
@@ -44,7 +45,6 @@ def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> str |
         x = form.build.node("Resize", x, "", fewer, nearest_mode=_FEWER, **settings)
         shrinks[:] = False
     form.keep(x, "", scales, op="Resize", nearest_mode=_FEWER if shrinks.any() else _MORE, **settings)
-    return None
 
 
 RESIZING: dict[str, Rule] = {"Resize": raise_at(11, _resize), "Upsample": raise_at(10, _upsample)}
