@@ -22,7 +22,6 @@ from .expand.half_conversions import expand_half_conversions
 from .expand.narrow_results import expand_narrow_results
 from .expand.products import expand_products
 from .expand.rolled_loops import hide_trip_counts
-from .expand.row_elements import expand_row_elements
 from .expand.separate_products import separate_products
 from .expand.stack_buffers import keep_on_stack
 from .expand.strided_loads import shuffle_strided_loads
@@ -34,7 +33,7 @@ from .vector_math import expand_vector_math, ready_for_vectors
 RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
-    expand_products, separate_products, expand_narrow_results, transpose_stores, expand_row_elements, shuffle_strided_loads,
+    expand_products, separate_products, expand_narrow_results, transpose_stores, shuffle_strided_loads,
     keep_on_stack, clamp_as_integers, order_extremes,
 )  # fmt: skip
 

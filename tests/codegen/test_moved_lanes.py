@@ -11,7 +11,7 @@ from tvm.ir import IRModule
 from tvm.s_tir.schedule import Schedule
 
 from passfit.codegen.objects import build_module
-from passfit.tir.operators.row_element import moved
+from passfit.tir.operators.moved import moved
 
 from ..kernels.programs import HOST
 

@@ -29,12 +29,13 @@ from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, IntImm, PrimFunc
 
 from ...tir.lowering.kernel_target import target_of
+from ...tir.operators.moved import MOVED
 from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from ...tir.operators.runs import ACROSS, GROUP, RUN, RUNS, SUMS, TOTALS, TURNED
 from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 from ..bare.helium import has_vectors
-from .byte_moves import byte, couple, load_near, neighbours, picked, turn
+from .lane_moves import byte, couple, load_near, move, neighbours, picked, turn
 from .neon import add_neighbours, intrinsics_of, neighbour_sums, product
 from .shuffle import concat, constant, expand_operators, split, take
 
@@ -273,5 +274,5 @@ def _vector(dtype: str, lanes: int) -> str:
 WRITERS: dict[str, Writer] = {
     PAIRS: _pairs, FOURS: _fours, HALVES: _halves, COUPLES: _couples, DOTS: _dots, QUADS: _quads,
     RUNS: _runs, GROUP: _group, ACROSS: _across, TOTALS: _totals, TURNED: turn,
-    COUPLE: couple, NEIGHBOURS: neighbours, BYTE: byte, PICKED: picked,
+    COUPLE: couple, NEIGHBOURS: neighbours, BYTE: byte, PICKED: picked, MOVED: move,
 }  # fmt: skip

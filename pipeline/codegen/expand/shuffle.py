@@ -21,12 +21,6 @@ def take(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
     return tirx.Shuffle(list(vectors) * times, chosen)
 
 
-def take_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
-    """Return a vector of the lanes at `places` of one; 0 for None."""
-    zero = tirx.const(0, vector.ty.dtype)
-    return take([vector, zero], (vector.ty.dtype.lanes if place is None else place for place in places))
-
-
 def load_lanes(load: TensorLoad, first: Expr, lanes: int) -> TensorLoad:
     """Load so many neighbours from the element `first` on, of the buffer and the row of another load."""
     return tirx.BufferLoad(load.source, [*load.indices[:-1], Ramp(first, tirx.const(1, first.ty.dtype), lanes)])

@@ -117,13 +117,10 @@ class FusedSum:
             stmt = For(var, int64(0), int64(self.trips[axis]), _SERIAL, stmt)
         return kernel_of(self.original.params, [*before, stmt], own, self.original.attrs)
 
-    def vector(
-        self, place: Sequence[int], store: Callable[[Expr, TensorLoad], Stmt], columns: int | None = None
-    ) -> Stmt:
-        """Build a statement for each lane of the accumulators at a place, or for `columns`: of the lane and its accumulator."""
+    def vector(self, place: Sequence[int], store: Callable[[Expr, TensorLoad], Stmt]) -> Stmt:
+        """Build a statement for each lane of the accumulators at a place: of the lane and its accumulator."""
 
         def stored(lane: Expr) -> Stmt:
             return store(lane, tirx.BufferLoad(self.acc, [*map(int64, place), lane]))
 
-        count = columns or self.lanes
-        return stored(int64(0)) if self.lanes == 1 else vector_loop(count, stored, whole=count == self.lanes)
+        return vector_loop(self.lanes, stored)

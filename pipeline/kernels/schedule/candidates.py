@@ -48,15 +48,13 @@ from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
 from ..rules.vector_reduction import vector_sums
 from ..rules.windows.direct_window import direct_windows
-from ..rules.windows.narrow_window import narrow_windows
-from ..rules.windows.small_plane import small_planes
 from ..weights.repack import Repack
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows, channel_lines, channel_taps,
+    direct_windows, sliding_windows, channel_windows, channel_lines, channel_taps,
     vector_runs, word_runs, nhwc_vnni, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long

@@ -38,7 +38,7 @@ from ....tir.expressions import loads, replaced
 from ....tir.index_grid import NoMatch
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.operators.row_element import moved
+from ....tir.operators.moved import moved
 from ....tir.row_window import takes_a_row
 from ..axes.split_groups import split_groups
 from ..fused_sum import assign, block_start, sum_rule
@@ -93,26 +93,24 @@ def direct_windows(kernel: PrimFunc, machine: Machine) -> PrimFunc:
     return direct.kernel()
 
 
-class RowSums(Plane):
+class _Direct(Plane):
     """Build a kernel of sums in registers: of data whose columns `first` up to `end` are real, `real` for each tap of a row.
 
     `at_once` vectors of `count` rows are summed at a time, for `unrolled` filters of axis `filter`, if several share a plane;
-    `starts` are the first columns of the vectors of a row. `in_place`: epilogues are computed before anything is stored.
+    `starts` are the first columns of the vectors of a row, all inside it.
     """
-
-    starts: Sequence[int]
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
         if self.dtype != "float32" or str(self.data.ty.dtype) != self.dtype:
             raise NoMatch("the window is of other numbers")
-        self.row, self.count, self.at_once, self.unrolled = Var("group", "int64"), 1, 1, 1
+        self.row, self.count, self.unrolled = Var("group", "int64"), 1, 1
         _, self.first, self.end, self.zero, _ = self._row_of(0)
         self.real = [self._real(j) for j in range(self.columns.taps)]
         #: whether each row is to be computed once
         self.once = takes_a_row(kernel) or bool(loads(self.sum.init.value))
-        self.filter, self.in_place = None, False
-        self.plan(machine)
+        self.filter = self.filters[-1] if self.filters else None
+        self._plan(machine)
         self.acc = buffer_of("acc", (self.unrolled, self.count, self.at_once, self.lanes), self.dtype)
         self.values |= {axis: Var("plane", "int64") for axis in self.summed}
         if self.filter is not None:
@@ -120,9 +118,61 @@ class RowSums(Plane):
         if not self.met:
             raise NoMatch("all rows are padding")
 
-    def plan(self, machine: Machine) -> None:
+    def _plan(self, machine: Machine) -> None:
         """Choose `lanes`, `starts`, and what is summed at a time. Raises NoMatch where another rule does better."""
-        raise NotImplementedError
+        if not machine.transposes or machine.compact:
+            raise NoMatch("vectors are not moved")
+        plain = self.padding is not None and isinstance(self.padding.body.value.args[1], TensorLoad)
+        if not self.skips_padding and not (self.pools and plain and takes_a_row(self.original)):
+            raise NoMatch("the padding cannot be skipped")
+        most = min((end - first for first, end in self.real if first < end), default=0)
+        self.lanes = machine.lanes
+        while self.lanes > most:
+            self.lanes //= 2
+        if self.columns.stride > _MOST_STRIDE or self.lanes < _FEW:
+            raise NoMatch("a row is not whole vectors")
+        self.starts = [*range(0, self.width - self.lanes, self.lanes), self.width - self.lanes]
+        registers, taps = machine.registers_of(self.lanes), self.rows.taps * self.columns.taps
+        if self.summed or self.filters:
+            self.unrolled, self.at_once, most = self._block(registers, machine.lanes)
+        else:
+            lines = -(-self.width // line_lanes(self.width, machine))
+            if (
+                taps > _SMALL
+                and self.lanes == _FEW
+                and len(self.starts) > lines
+                and not self.by_row
+                and not takes_a_row(self.original)
+            ):
+                raise NoMatch("padded lines take fewer products")
+            self.at_once = len(self.starts)
+            if self.at_once > registers - 2 and not self.once:
+                self.at_once = max(min(registers // 2, _PRODUCTS // (ENDS * taps)), 1)
+            # two rows share the vectors of a large window
+            least = 2 if self.rows.taps > 1 and 2 * taps * self.at_once <= _MOST_PRODUCTS else 1
+            most = max(min(registers // 2 // self.at_once, max(_PRODUCTS // (taps * self.at_once), least)), 1)
+        held = aligned(self.unrolled * self.at_once * self.lanes * 4, ALIGNMENT)
+        if (
+            self.unrolled * self.at_once > registers - 2
+            or held > machine.register_bytes
+            or taps * self.at_once > _MOST_PRODUCTS
+        ):
+            raise NoMatch("a row is more than registers hold, or than is unrolled")
+        # the last group may overlap the one before, unless sums continue or results replace data
+        self.count = max(divisors(self.height, most)) if self.once else -(-self.height // -(-self.height // most))
+
+    def _block(self, registers: int, widest: int) -> tuple[int, int, int]:
+        """Choose filters, vectors and rows summed at once, for vectors of filters no longer than vectors of columns."""
+        filters = 1 if self.filter is None else self.axes[self.filter]
+        steps = self.rows.taps * self.columns.taps * prod(self.axes[axis] for axis in self.summed)
+        if self.columns.stride > 1 or (
+            steps > _FEW_STEPS and _lanes_of(filters, widest) * len(self.starts) * _GAIN > self.width
+        ):
+            raise NoMatch("vectors of filters take less")
+        block = best_block(self, len(self.starts), filters, registers, _PRODUCTS, whole=self.once)
+        if block is None:
+            raise NoMatch("no block of rows fits registers")
+        return block
 
     def kernel(self) -> PrimFunc:
         stmt = loop_of(self.row, -(-self.height // self.count), sequence(list(self._parts())))
@@ -152,12 +202,10 @@ class RowSums(Plane):
         window = sequence(list(self._added(starts)))
         for axis in reversed(self.summed):
             window = For(self.values[axis], int64(0), int64(self.axes[axis]), _SERIAL, window)
-        in_place = self.in_place and self.last is not None
+        # computed before anything is stored where an epilogue may read what another vector writes
+        stored = [self._finish, self._move] if self._continues and self.last is not None else [self._store]
         return sequence([
-            *self._each(starts, self._start),
-            window,
-            *(self._each(starts, self._finish) if in_place else ()),
-            *self._each(starts, self._move if in_place else self._store, min(self.lanes, self.width)),
+            *self._each(starts, self._start), window, *(stmt for make in stored for stmt in self._each(starts, make))
         ])  # fmt: skip
 
     def _real(self, j: int) -> tuple[int, int]:
@@ -165,15 +213,15 @@ class RowSums(Plane):
         first, last = self.first - j * self.columns.step, self.end - 1 - j * self.columns.step
         return max(-(-first // self.columns.stride), 0), min(last // self.columns.stride + 1, self.width)
 
-    def _each(self, starts: Sequence[_Start], make: _Make, columns: int | None = None) -> Iterator[Stmt]:
-        """Yield a statement for each vector of the rows and filters of a block, or for its first columns."""
+    def _each(self, starts: Sequence[_Start], make: _Make) -> Iterator[Stmt]:
+        """Yield a statement for each vector of the rows and filters of a block."""
         for number in range(self.unrolled):
             for row in range(self.count):
                 for vector, start in enumerate(starts):
-                    yield self._vector(Place(number, row, vector, start), make, columns)
+                    yield self._vector(Place(number, row, vector, start), make)
 
-    def _vector(self, place: Place, make: _Make, columns: int | None = None) -> Stmt:
-        return self.vector(place[:3], partial(make, place), columns)
+    def _vector(self, place: Place, make: _Make) -> Stmt:
+        return self.vector(place[:3], partial(make, place))
 
     def _values(self, place: Place) -> dict[Var, Expr]:
         """Return the loops around the plane, with the filter of a place in a block, and its row."""
@@ -202,31 +250,24 @@ class RowSums(Plane):
             found.append((met, row._replace(inside=None) if known else row))
         return found
 
-    def apart(self) -> int:
-        """Return how far apart rows of the data are whose products are added in turns: as many as there are if none are."""
-        return len(self.met)
-
     def _added(self, starts: Sequence[_Start]) -> Iterator[Stmt]:
         """Yield the products of rows of the data with all their taps, for each result row and filter."""
-        apart = self.apart()
-        for number in range(apart):
-            rows = self.met[number::apart]
+        for met, data in self.met:
             products = sequence([
                 self._vector(Place(each, row, vector, start), partial(self._updated, i, j, data))
                 for j, (first, end) in enumerate(self.real)
                 for vector, start in enumerate(starts)
                 if not isinstance(start, int) or (start < end and start + self.lanes > first)
-                for met, data in rows
                 for row, i in met
                 for each in range(self.unrolled)
             ])  # fmt: skip
-            yield products if rows[0][1].inside is None else IfThenElse(rows[0][1].inside, products, None)
+            yield products if data.inside is None else IfThenElse(data.inside, products, None)
 
     def _updated(self, i: int, j: int, data: DataRow, place: Place, lane: Expr, acc: TensorLoad) -> Stmt:
         """Add the products of a tap to a vector of a row."""
-        return self.updated(acc, (i, j), self._values(place), self.read(place, j, lane, data))
+        return self.updated(acc, (i, j), self._values(place), self._read(place, j, lane, data))
 
-    def read(self, place: Place, j: int, lane: Expr, data: DataRow) -> Expr:
+    def _read(self, place: Place, j: int, lane: Expr, data: DataRow) -> Expr:
         """Read the data of a tap; the lanes of a vector move at padding."""
         first, end = self.real[j]
         begin = min(max(place.start, first), end - self.lanes) if isinstance(place.start, int) else place.start
@@ -254,67 +295,6 @@ class RowSums(Plane):
     def _row(self) -> Expr:
         """Return the first row of a group."""
         return block_start(self.row, self.count, self.height)
-
-
-class _Direct(RowSums):
-    """Sum whole vectors inside a row."""
-
-    def plan(self, machine: Machine) -> None:
-        if not machine.transposes or machine.compact:
-            raise NoMatch("vectors are not moved")
-        plain = self.padding is not None and isinstance(self.padding.body.value.args[1], TensorLoad)
-        if not self.skips_padding and not (self.pools and plain and takes_a_row(self.original)):
-            raise NoMatch("the padding cannot be skipped")
-        most = min((end - first for first, end in self.real if first < end), default=0)
-        self.lanes = machine.lanes
-        while self.lanes > most:
-            self.lanes //= 2
-        if self.columns.stride > _MOST_STRIDE or self.lanes < _FEW:
-            raise NoMatch("a row is not whole vectors")
-        self.starts = [*range(0, self.width - self.lanes, self.lanes), self.width - self.lanes]
-        self.filter = self.filters[-1] if self.filters else None
-        registers, taps = machine.registers_of(self.lanes), self.rows.taps * self.columns.taps
-        if self.summed or self.filters:
-            self.unrolled, self.at_once, most = self._block(registers, machine.lanes)
-        else:
-            lines = -(-self.width // line_lanes(self.width, machine))
-            if (
-                taps > _SMALL
-                and self.lanes == _FEW
-                and len(self.starts) > lines
-                and not self.by_row
-                and not takes_a_row(self.original)
-            ):
-                raise NoMatch("padded lines take fewer products")
-            self.at_once = len(self.starts)
-            if self.at_once > registers - 2 and not self.once:
-                self.at_once = max(min(registers // 2, _PRODUCTS // (ENDS * taps)), 1)
-            # two rows share the vectors of a large window
-            least = 2 if self.rows.taps > 1 and 2 * taps * self.at_once <= _MOST_PRODUCTS else 1
-            most = max(min(registers // 2 // self.at_once, max(_PRODUCTS // (taps * self.at_once), least)), 1)
-        held = aligned(self.unrolled * self.at_once * self.lanes * 4, ALIGNMENT)
-        if (
-            self.unrolled * self.at_once > registers - 2
-            or held > machine.register_bytes
-            or taps * self.at_once > _MOST_PRODUCTS
-        ):
-            raise NoMatch("a row is more than registers hold, or than is unrolled")
-        # the last group may overlap the one before, unless sums continue or results replace data
-        self.count = max(divisors(self.height, most)) if self.once else -(-self.height // -(-self.height // most))
-        self.in_place = self._continues
-
-    def _block(self, registers: int, widest: int) -> tuple[int, int, int]:
-        """Choose filters, vectors and rows summed at once, for vectors of filters no longer than vectors of columns."""
-        filters = 1 if self.filter is None else self.axes[self.filter]
-        steps = self.rows.taps * self.columns.taps * prod(self.axes[axis] for axis in self.summed)
-        if self.columns.stride > 1 or (
-            steps > _FEW_STEPS and _lanes_of(filters, widest) * len(self.starts) * _GAIN > self.width
-        ):
-            raise NoMatch("vectors of filters take less")
-        block = best_block(self, len(self.starts), filters, registers, _PRODUCTS, whole=self.once)
-        if block is None:
-            raise NoMatch("no block of rows fits registers")
-        return block
 
     @property
     def _continues(self) -> bool:

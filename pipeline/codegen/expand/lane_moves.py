@@ -1,4 +1,4 @@
-"""Join, load and pick bytes of vectors (tir/operators/quads.py, runs.py) by shuffles."""
+"""Join, load, pick and move lanes of vectors (tir/operators/quads.py, runs.py, moved.py) by shuffles."""
 
 from __future__ import annotations
 
@@ -99,3 +99,11 @@ def turn(_has: object, call: Call) -> Expr:
     assert lanes % SUMS == 0, "fours have gaps"
     whole = tirx.reinterpret(f"int32x{lanes * SUMS}", load_near(load, -first, lanes * SUMS, SUMS))
     return take([whole], range(first, lanes * SUMS, SUMS))
+
+
+def move(_has: object, call: Call) -> Expr:
+    vector, by = call.args
+    assert isinstance(by, Broadcast), "the loop over the lanes is vectorised"
+    lanes, before = vector.ty.dtype.lanes, int(by.value)
+    places = (lane - before for lane in range(lanes))
+    return take([vector, tirx.const(0, vector.ty.dtype)], (at if 0 <= at < lanes else lanes for at in places))
