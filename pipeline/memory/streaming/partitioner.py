@@ -10,7 +10,7 @@ from functools import cached_property
 from ...program import Program, Splits
 from .in_place import GROWING, IN_PLACE, last_uses_of
 from .live_bytes import AliveBytes
-from .region import best_replacement, region_of
+from .region import region_of, replace_operands
 from .region_builder import BRANCH, RegionBuilder, last_needs
 from .region_forms import KnownForms, RegionForms
 
@@ -175,11 +175,8 @@ class Partitioner(AliveBytes):
             return False
         known.rings[form], known.least[form] = (None, 0) if found is None else (found.nbytes, found.least)
         if replaces:
-            over = None if found is None else best_replacement(builder, found, self._last_uses, self._growing)
-            known.in_place[form] = None
-            if found is not None and over is not None:
-                extent = builder.choices[over.step].extent
-                known.in_place[form] = found.nbytes - over.saved(self.program, extent, self.alignment)
+            over = found and replace_operands(builder, found, self._last_uses, self.alignment, self._growing)
+            known.in_place[form] = None if over is None else over.nbytes - over.saved
         return True
 
     @cached_property

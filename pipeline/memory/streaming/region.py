@@ -96,19 +96,13 @@ def region(
         return None  # rows would be computed again from operands that are overwritten
     if not in_place or found is None:
         return found
-    over = best_replacement(builder, found, last_uses_of(program), in_place == GROWING)
-    if over is None:
-        return None
-    extent = found.stage_of(program, over.result).extent
-    ring = aligned(program.tensors[over.result].nbytes // extent * over.held, alignment)
-    saved = over.saved(program, extent, alignment) + ring
-    return replace(found, nbytes=found.nbytes + ring, replacement=over, saved=saved)
+    return replace_operands(builder, found, last_uses_of(program), alignment, in_place == GROWING)
 
 
-def best_replacement(
-    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], growing: bool = False
-) -> Replacement | None:
-    """Return the result in place of operands of a region that saves most; None if none saves anything.
+def replace_operands(
+    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int, growing: bool = False
+) -> Region | None:
+    """Return the region with the result in place of operands that saves most; None if none saves anything.
 
     `last_uses` are those of `last_uses_of`. With `growing`, the result may grow over an operand of another size.
     """
@@ -126,7 +120,12 @@ def best_replacement(
         gain = each.saved(program, stages[each.step].extent, 1)
         if gain > most:
             best, most = each, gain
-    return best
+    if best is None:
+        return None
+    extent = stages[best.step].extent
+    ring = aligned(program.tensors[best.result].nbytes // extent * best.held, alignment)
+    saved = best.saved(program, extent, alignment) + ring
+    return replace(found, nbytes=found.nbytes + ring, replacement=best, saved=saved)
 
 
 def region_of(

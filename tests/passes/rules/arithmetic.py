@@ -94,35 +94,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         ),
         "an operator on what is broadcast": Example(((1, 3),), lambda x: _op.exp(_op.broadcast_to(_op.abs(x), (2, 3)))),
     },
-    "reorder-sums": {
-        "(x + 1) + (y + 2)": Example(
-            _TWO, lambda x, y: _op.add(_op.add(x, relax.const(1.0)), _op.add(y, relax.const(2.0)))
-        ),
-        "((x · 2) · y) / 5": Example(
-            _TWO, lambda x, y: _op.divide(_op.multiply(_op.multiply(x, relax.const(2.0)), y), relax.const(5.0))
-        ),
-        "(1 − x) + (y − 3)": Example(
-            _TWO, lambda x, y: _op.add(_op.subtract(relax.const(1.0), x), _op.subtract(y, _const(1, 2, 3)))
-        ),
-        "on the smaller operand": Example(
-            ((2, 3), (1, 3)), lambda x, y: _op.add(_op.add(x, _const(1, 2, 3)), _op.add(y, relax.const(2.0)))
-        ),
-    },
-    "hoist-factors": {
-        "x·a + b·x + x·c": Example(
-            ((4, 4), (4,), (4,), (4,)),
-            lambda x, a, b, c: _op.add(_op.add(_op.multiply(x, a), _op.multiply(b, x)), _op.multiply(x, c)),
-        ),
-        "x + x + x": Example(_ROW, lambda x: _op.add(_op.add(x, x), x)),
-        "2·x + y − 5·x": Example(
-            _TWO,
-            lambda x, y: _op.subtract(_op.add(_op.multiply(relax.const(2.0), x), y), _op.multiply(x, relax.const(5.0))),
-        ),
-        "x·w + y·w": Example(((4, 2), (2, 5), (4, 2)), lambda x, w, y: _op.add(_op.matmul(x, w), _op.matmul(y, w))),
-        "x·V + x·W of constants": Example(
-            ((4, 3),), lambda x: _op.add(_op.matmul(x, filled(3, 2)), _op.matmul(x, filled(3, 2)))
-        ),
-    },
 }
 TWINS: dict[str, dict[str, Example]] = {
     "remove-identities": {
@@ -160,37 +131,9 @@ TWINS: dict[str, dict[str, Example]] = {
             ((1, 3),), lambda x: _op.matmul(_op.broadcast_to(x, (2, 3)), filled(3, 2))
         ),
     },
-    "reorder-sums": {
-        "a number, which is not a tensor": Example(
-            _ROW,
-            lambda x: _op.add(
-                relax.prim_value(FloatImm("float32", 2.0)), _op.add(_op.add(x, relax.const(1.0)), relax.const(3.0))
-            ),
-        ),
-        "one constant": Example(_TWO, lambda x, y: _op.add(_op.add(x, relax.const(1.0)), y)),
-        "a sum that would grow": Example(
-            ((2, 3),), lambda x: _op.add(_op.add(x, _const(1, 2, 3)), relax.const(np.ones((2, 1), "float32")))
-        ),
-        "a product that overflows": Example(
-            _ROW, lambda x: _op.multiply(_op.multiply(x, relax.const(1e30)), relax.const(1e30))
-        ),
-        "a constant divided": Example(_ROW, lambda x: _op.multiply(_op.divide(relax.const(2.0), x), relax.const(3.0))),
-    },
-    "hoist-factors": {
-        "x + x, one operator already": Example(_ROW, lambda x: _op.add(x, x)),
-        "a product that is read twice": Example(
-            _TWO, lambda x, y: (lambda z: _op.multiply(_op.add(z, x), z))(_emit(_op.multiply(x, y)))
-        ),
-        "no common factor": Example(_TWO, lambda x, y: _op.add(_op.multiply(x, x), _op.multiply(y, y))),
-        "operands larger than the product": Example(
-            ((2, 9), (9, 1), (2, 9)), lambda x, w, y: _op.add(_op.matmul(x, w), _op.matmul(y, w))
-        ),
-    },
 }
 REASONS: dict[str, str] = {
     "remove-identities": "rebench/05.onnx, rebench/17.onnx: casts to their own dtype, sums with zeros, transposes of axes of extent 1",
     "simplify-expressions": "rebench/29.onnx: relus of relus",
     "minimise-broadcasts": "rebench/09.onnx, rebench/19.onnx: sums with broadcast operands, sums of planes and rows",
-    "reorder-sums": "rebench/09.onnx, rebench/25.onnx: biases and other constants added one after the other",
-    "hoist-factors": "rebench/19.onnx: a value added to itself, thrice",
 }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from .arithmetic.hoist_factors import HoistFactors
 from .arithmetic.minimise_broadcasts import MinimiseBroadcasts
 from .arithmetic.remove_identities import RemoveIdentities
-from .arithmetic.reorder_sums import ReorderSums
 from .arithmetic.simplify_expressions import SimplifyExpressions
 from .combine.combine_batched_matmul import CombineBatchedMatmul
 from .combine.combine_parallel_conv2d import CombineParallelConv2D
@@ -31,8 +29,6 @@ RULES: tuple[type[Rule], ...] = (
     FoldBatchNorm,
     FoldScaleAxis,
     DropPaddingTaps,
-    ReorderSums,
-    HoistFactors,
     CancelCasts,
     CancelReshapes,
     CancelTransposes,

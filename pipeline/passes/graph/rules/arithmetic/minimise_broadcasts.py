@@ -10,11 +10,13 @@ behind element-wise operators, whichever they are, if all their operands are sma
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..operators import COMMUTATIVE, ELEMENTWISE
 from ..rule import Rule
-from .terms import Shape, broadcast, elements, elements_of_calls, roots, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from tvm.relax import Call, Expr, Var
 
     from ..dataflow import Dataflow
+
+Shape = tuple[int, ...]
+#: operators above each other at most that are read as one nest
+_DEPTH = 128
 
 
 class MinimiseBroadcasts(Rule):
@@ -33,9 +39,10 @@ class MinimiseBroadcasts(Rule):
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         found = dict(super().replacements(graph))
         for operator in sorted(COMMUTATIVE):
-            for var, call in roots(graph, (operator,)):
-                if var not in found and (new := _smallest_first(call, graph, operator)) is not None:
-                    found[var] = new
+            for var, call in graph.calls(operator):
+                if var not in found and _is_top(var, graph, operator):
+                    new = _smallest_first(call, graph, operator)
+                    found |= {} if new is None else {var: new}
         return found
 
     def rewrite(self, call: Call, graph: Dataflow) -> Expr | None:
@@ -46,11 +53,11 @@ class MinimiseBroadcasts(Rule):
         shapes = [shape for each in small if (shape := graph.shape(each)) is not None]
         if all(one is other for one, other in zip(small, operands)) or len(shapes) < len(small):
             return None
-        shape, before = broadcast(*shapes), graph.static_shape(call)
+        shape, before = np.broadcast_shapes(*shapes), graph.static_shape(call)
         if shape == before:
             return graph.like(call, small)
         alone = all(graph.uses(each) == 1 for each, other in zip(operands, small) if each is not other)
-        if not alone or elements(shape) >= elements(before):
+        if not alone or prod(shape) >= prod(before):
             return None
         return graph.op.broadcast_to(graph.like(call, small), before)
 
@@ -61,19 +68,39 @@ def _strip_broadcast(expr: Expr, graph: Dataflow) -> Expr:
     return expr if found is None else found.args[0]
 
 
+def _is_top(var: Var, graph: Dataflow, operator: str) -> bool:
+    """Return whether no other call of the operator alone reads a value of static shape."""
+    users = graph.users(var)
+    is_inner = graph.uses(var) == 1 and users and graph.operator(users[0]) == operator
+    return not is_inner and graph.shape(var) is not None
+
+
 def _smallest_first(call: Call, graph: Dataflow, operator: str) -> Expr | None:
     """Return the nest that joins the pair with the smallest result first; None if it computes no fewer elements."""
-    terms = terms_of(call, graph, (operator,))
-    left = [(term.expr, term.shape) for term in terms if term.shape is not None]
+    terms: list[tuple[Expr, Shape | None]] = []
+    before = 0
+
+    def flatten(expr: Expr, depth: int) -> None:
+        nonlocal before
+        shape = graph.shape(expr)
+        if graph.operator(expr) != operator or shape is None or depth > _DEPTH or graph.uses(expr) > 1:
+            terms.append((expr, shape))
+            return
+        before += prod(shape)
+        for each in graph.value(expr).args:
+            flatten(each, depth + 1)
+
+    flatten(call, 1)
+    left = [(expr, shape) for expr, shape in terms if shape is not None]
     if len(left) < max(len(terms), 3) or len({shape for _, shape in left}) == 1:
         return None
     total = 0
     while len(left) > 1:
-        _, first, second = min((elements(broadcast(left[i][1], left[j][1])), i, j) for i, j in _pairs(left))
+        _, first, second = min((prod(np.broadcast_shapes(left[i][1], left[j][1])), i, j) for i, j in _pairs(left))
         (one, shape), (other, other_shape) = left[first], left.pop(second)
-        left[first] = graph.like(call, (one, other)), broadcast(shape, other_shape)
-        total += elements(left[first][1])
-    return left[0][0] if total < elements_of_calls(call, graph, (operator,)) else None
+        left[first] = graph.like(call, (one, other)), np.broadcast_shapes(shape, other_shape)
+        total += prod(left[first][1])
+    return left[0][0] if total < before else None
 
 
 def _pairs(left: list[tuple[Expr, Shape]]) -> Iterator[tuple[int, int]]:
