@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 OriginRecord = dict[str, object]
@@ -30,6 +30,17 @@ def folders_digest(folders: Mapping[str, Path]) -> str:
     for name in sorted(files):
         digest.update(f"{name}\n".encode())
         digest.update(hashlib.sha256(files[name].read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def places_digest(places: Iterable[Path], root: Path = Path()) -> str:
+    """Return the sha256 of files and folders below `root` with their paths; a missing file has one too."""
+    digest = hashlib.sha256()
+    for place in places:
+        found = sorted(filter(Path.is_file, (root / place).rglob("*"))) if (root / place).is_dir() else [root / place]
+        for file in found:
+            content = digest_of(file) if file.is_file() else "missing"
+            digest.update(f"{file.relative_to(root).as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
