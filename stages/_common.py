@@ -9,9 +9,8 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from passfit.artifacts.failures import record_failure
 from passfit.artifacts.places import REMAKE
@@ -34,37 +33,52 @@ BAD_INPUT, BUG = 2, 3
 def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[str] | None = None) -> None:
     """Call `work(params, *values)` with params.yaml and the named command line arguments.
 
-    DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line on
-    stderr and exit code 2, a NumericError 3, Ctrl-C one line and 130. Any other exception is a bug: it keeps its
-    traceback and exits with 3. The line returned by `work`, if any, is printed with the seconds taken. The message of a failure
-    is kept for the gate.
+    DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. The process ends with the exit code of
+    `attempt`, unless that is 0.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
         parser.add_argument(name)
     values = vars(parser.parse_args(argv))
+    prepare()
+    if code := attempt(work, values):
+        raise SystemExit(code)
+
+
+def prepare() -> None:
+    """Set up a process of stages: its log, and its collection of garbage."""
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     collect_rarely()
 
-    def fail(message: str, code: int) -> NoReturn:
+
+def attempt(work: Callable[..., str | None], values: Mapping[str, str], params: Params | None = None) -> int:
+    """Call `work(params, *values)`, by default with params.yaml; return the exit code.
+
+    A PassfitError becomes one line on stderr and exit code 2, a NumericError 3, Ctrl-C one line and 130. Any other exception
+    is a bug: it keeps its traceback and exits with 3. The line returned by `work`, if any, is printed with the seconds taken.
+    The message of a failure is kept for the gate.
+    """
+
+    def fail(message: str, code: int) -> int:
         record_failure(Path(), work.__name__, message, values.get("model"), values.get("target"))
         sys.stderr.write(f"passfit: {message}\n")
-        raise SystemExit(code) from None
+        return code
 
     record_failure(Path(), work.__name__, None, values.get("model"), values.get("target"))
     try:
         started = time.monotonic()
         with interruptible():
-            line = work(load_params(Path("params.yaml")), *values.values())
+            line = work(params or load_params(Path("params.yaml")), *values.values())
         if line:
             sys.stdout.write(f"{line} ({time.monotonic() - started:.1f} s)\n")
     except PassfitError as error:
-        fail(str(error), BUG if isinstance(error, NumericError) else BAD_INPUT)
+        return fail(str(error), BUG if isinstance(error, NumericError) else BAD_INPUT)
     except Exception as error:  # Python's own exit code is 1, reserved for a failed gate
         if used_up := environment_error(error):
-            fail(str(used_up), BAD_INPUT)
+            return fail(str(used_up), BAD_INPUT)
         traceback.print_exc()
-        fail("a bug in passfit. Report it with the lines above.", BUG)
+        return fail("a bug in passfit. Report it with the lines above.", BUG)
+    return 0
 
 
 def entry(params: Params, section: str, name: str):
@@ -82,9 +96,13 @@ def budget_of(params: Params, model: str, target: str) -> Budget:
     return params.budget(model, target)
 
 
-def target_of(params: Params, model: str, name: str) -> Target:
-    """Return the device `name` with its choices in params.yaml, for a model. Raises TargetError; ConfigError for bad threads."""
-    return entry(params, "targets", name).apply(get_target(name, Path()), model)
+def target_of(params: Params, model: str, name: str, catalogue: Mapping[str, Target] | None = None) -> Target:
+    """Return the device `name` with its choices in params.yaml, for a model. Raises TargetError; ConfigError for bad threads.
+
+    `catalogue` is the repo's, if it was read already.
+    """
+    device = get_target(name, Path()) if catalogue is None else catalogue[name]
+    return entry(params, "targets", name).apply(device, model)
 
 
 def write_json(path: Path, data: dict) -> None:

@@ -8,6 +8,7 @@ dependent stages: all after an upgrade of TVM, one target's after a change of it
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from passfit.params.params import Params, check_targets, declared
 from passfit.scaffold import check_asked, check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.support.digests import folders_digest
+from passfit.targets import Target
 from passfit.targets.catalogue import load_catalogue
 
 
@@ -46,14 +48,14 @@ def toolchain(params: Params) -> str:
         write_json(OUT / "targets" / f"{name}.json", asdict(target))
     (OUT / "settings").mkdir(parents=True, exist_ok=True)  # DVC asks for it, of a repo without models too
     for model, name in declared(params):
-        write_settings(params, model, name)
+        write_settings(params, model, name, catalogue)
     counted = f"models: {len(params.models)}, targets: {len(params.targets)}"
     return f"passfit {versions['passfit']}, TVM {versions['apache-tvm']}; {counted}"
 
 
-def write_settings(params: Params, model: str, name: str) -> None:
+def write_settings(params: Params, model: str, name: str, catalogue: Mapping[str, Target] | None = None) -> None:
     """Write the inputs of a search, a tuning and a compilation from params.yaml and the catalogue, and nothing else."""
-    folder, target = OUT / "settings" / model / name, target_of(params, model, name)
+    folder, target = OUT / "settings" / model / name, target_of(params, model, name, catalogue)
     write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
     write_json(Path(settings_file(model, "import")), import_record(params, model))
     if params.models[model].data is not None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..support.digests import places_digest
 from ..support.yaml_file import read_yaml
-from .places import tuning_file
+from .places import CELLS, cell_record, compile_dir, optimize_dir, tuning_file
 
 #: files by path, as dvc.lock records them
 Recorded = Mapping[str, Mapping[str, Any]]
@@ -19,10 +20,31 @@ CHANGED = "It was changed after it was made."
 
 @dataclass(frozen=True)
 class Lock:
-    """Outputs of all stages, and the inputs of each, as dvc.lock records them."""
+    """Outputs of all stages, and the inputs of each, as dvc.lock records them.
+
+    The stage `cells` has one output for the records of all cells; each of these holds the digests of the cell's results.
+    """
 
     outputs: Recorded
     inputs: Mapping[str, Recorded]
+    #: why all records of cells are altered, once that is known
+    _records: dict[Path, str | None] = field(default_factory=dict, compare=False)
+
+    @property
+    def has_cells(self) -> bool:
+        """Return whether the stage `cells` made the libraries."""
+        return CELLS.as_posix() in self.outputs
+
+    def altered_cell(self, repo: Path, model: str, target: str) -> str | None:
+        """Return which result of a cell differs from its record, or this from dvc.lock; None if none does."""
+        if repo not in self._records:
+            self._records[repo] = altered_output(repo, [CELLS], self.outputs)
+        place = cell_record(model, target)
+        record = _plain(json.loads((repo / place).read_bytes())) if (repo / place).is_file() else {}
+        for step, folder in (("optimize", optimize_dir(model, target)), ("compile", compile_dir(model, target))):
+            if _plain(record.get(step)).get("writes") != places_digest([folder], repo):
+                return self._records[repo] or f"{folder} differs from its digest in {place}. {CHANGED}"
+        return self._records[repo]
 
     def has_tuning(self, model: str, target: str) -> bool:
         """Return whether a library was compiled by a tuning, as the stage `compile` reads one beside the stage `tune`."""
@@ -32,9 +54,11 @@ class Lock:
 def read_lock(repo: Path) -> Lock | None:
     """Read dvc.lock; None in a repo whose libraries DVC does not make. Raises ConfigError for malformed YAML."""
     stages = _table(_yaml(repo / "dvc.yaml"), "stages")
-    if "compile" not in stages:
+    if not stages.keys() & {"compile", "cells"}:
         return None
     locked = _table(_yaml(repo / "dvc.lock"), "stages")
+    if "cells" in stages:  # those that it replaced stay in dvc.lock
+        locked = {name: stage for name, stage in locked.items() if name.partition("@")[0] in stages}
     outputs = [file for stage in locked.values() for file in _files(stage, "outs")]
     return Lock(dict(outputs), {name: dict(_files(stage, "deps")) for name, stage in locked.items()})
 

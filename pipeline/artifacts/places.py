@@ -32,6 +32,8 @@ ACCURACY = "accuracy.json"
 ASKED = "asked.json"
 #: the record of a quantisation, next to the model, and the picture of its curve
 QUANTISATION, CURVE = "quantize.json", "curve.svg"
+#: the records of the stage `cells`, of the results that it makes
+CELLS = Path("out") / "cells"
 
 
 def how_to_get(repo: Path, pairs: Iterable[tuple[str, str]], kept: Callable[[str, str], Path] | None = None) -> str:
@@ -79,6 +81,11 @@ def quantised_model(model: str) -> Path:
 def optimize_dir(model: str, target: str) -> Path:
     """Return the folder of a search's sequence and trajectory, relative to the repo."""
     return Path("out") / "optimize" / model / target
+
+
+def cell_record(model: str, target: str) -> Path:
+    """Return the path of the record that the stage `cells` keeps of a cell, relative to the repo."""
+    return CELLS / model / f"{target}.json"
 
 
 def tuning_file(model: str, target: str) -> Path:

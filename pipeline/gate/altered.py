@@ -2,6 +2,7 @@
 
 out/compile/MODEL/TARGET/manifest.json     sha256 of every file beside it
 dvc.lock                                   md5 of every output of a stage, manifest.json too; git keeps it
+out/cells/MODEL/TARGET.json                sha256 of the results of a cell, if the stage `cells` makes them
 footprints/MODEL/TARGET.json               the copy of footprint.json, without times and errors; git keeps it
 """
 
@@ -60,6 +61,9 @@ def _compare_lock(repo: Path, result: FootprintReport, lock: Lock) -> str | None
     """Compare the results of all steps of one library with dvc.lock."""
     model, target = result.model, result.target
     library = compile_dir(model, target)
+    if lock.has_cells:
+        imported = altered_output(repo, [canonical_model(model).parent], lock.outputs)
+        return imported or lock.altered_cell(repo, model, target)
     if library.as_posix() not in lock.outputs:
         return f"dvc.lock does not record {library}: `dvc repro` did not make it."
     steps = [library, optimize_dir(model, target), canonical_model(model).parent]

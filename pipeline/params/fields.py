@@ -94,6 +94,15 @@ def _duration(value: object) -> float:
     return found
 
 
+def _executor(value: object) -> object:
+    """Check where cells are computed; an empty section is none."""
+    if value == {} or value is None:
+        return None
+    if not isinstance(value, str) or not re.fullmatch(r"local(:[1-9]\d*)?|dask://[^/\s]+:\d+/?", value):
+        raise refuse(f"{value!r} is not an executor. Write local, local:4, or dask://HOST:8786.")
+    return value
+
+
 def _text(value: str) -> str:
     if not value.strip():
         raise refuse("it is empty. Write a name.")
@@ -112,6 +121,7 @@ def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
     return handler({} if value is None else value)
 
 
+Executor = Annotated[str | None, BeforeValidator(_executor)]
 Text = Annotated[str, AfterValidator(_text)]
 Size = Annotated[int, BeforeValidator(_size)]
 Room = Annotated[int, BeforeValidator(_room)]

@@ -25,7 +25,7 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Duration, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
+from .fields import Duration, Executor, Fixed, Fraction, Latency, Room, Section, Shape, Size, Slowdown, Table, Text
 from .ports import InputForm, OutputForms
 
 _Settings = TypeVar("_Settings", bound=Table)
@@ -211,12 +211,14 @@ class TrackParams(Table):
 class Params(Table):
     """Content of params.yaml that is passfit's; other sections are of the repo's own stages.
 
-    `boards` are devices of the repo's own, which `targets.catalogue` reads.
+    `boards` are devices of the repo's own, which `targets.catalogue` reads. `executor` has the stage `cells` compute all
+    cells: `local`, on every core, `local:N` in N processes, or `dask://HOST:PORT` on a cluster. Results do not depend on it.
     """
 
     models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)
     targets: Annotated[dict[str, Annotated[TargetParams, Section]], Section] = Field(default_factory=dict)
     boards: Annotated[dict[str, dict[str, Any]], Section] = Field(default_factory=dict)
+    executor: Executor = None
     search: Annotated[SearchParams, Section] = SearchParams()
     tune: Annotated[TuneParams, Section] = TuneParams()
     profile: Annotated[ProfileParams, Section] = ProfileParams()

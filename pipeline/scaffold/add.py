@@ -21,9 +21,12 @@ from .edited_file import EditedFile
 from .names import model_name
 from .remove import forget_evaluations
 from .render import (
+    CELLS,
     KERNELS,
+    SINGLE,
     TUNE,
     TUNING,
+    cells_stage,
     checked_file,
     data_entry,
     evaluate_stage,
@@ -210,11 +213,18 @@ def _add_sample_stages(repo: Path, dvc_yaml: EditedFile, name: str, model: Model
 
 
 def _add_asked_stages(dvc_yaml: EditedFile, params: Params) -> None:
-    """Add the stages `tune` and `kernels` if `params` asks for them; what comes after `tune` reads its result then."""
-    if part(dvc_yaml.data, ("stages", "compile", "deps")) is None:
+    """Add the stages that `params` asks for; what comes after `tune` reads its result, `cells` stands for others."""
+    if all(part(dvc_yaml.data, ("stages", stage)) is None for stage in ("compile", CELLS)):
         return
     for stage in asked_stages(params):
         if part(dvc_yaml.data, ("stages", stage)) is not None:
+            continue
+        if stage == CELLS:
+            _add_stage(dvc_yaml, CELLS, cells_stage(), SINGLE[0])
+            readers = (TUNE, KERNELS) if part(dvc_yaml.data, ("stages", TUNE)) is not None else ()
+            for each in (*readers, *SINGLE):
+                if part(dvc_yaml.data, ("stages", each)) is not None:
+                    dvc_yaml.drop(("stages",), each)
             continue
         if stage == KERNELS:
             tuned = part(dvc_yaml.data, ("stages", TUNE)) is not None

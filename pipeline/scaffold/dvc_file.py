@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..frontend.source.side_files import side_files
 from ..params.params import ModelParams, Params
 from ..support.yaml_file import read_yaml
-from .render import KERNELS, TUNE, files_of_evaluation, is_fetched, own_import
+from .render import CELLS, KERNELS, TUNE, files_of_evaluation, is_fetched, own_import
 
 IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")
@@ -48,7 +48,7 @@ def check_models(models: Mapping[str, ModelParams], dvc_yaml: Path) -> None:
 
 def asked_stages(params: Params) -> dict[str, str]:
     """Return the stages that do nothing unless params.yaml asks for them, by the settings that do."""
-    found = {}
+    found = {CELLS: "executor"} if params.executor else {}
     if any(params.tuning(target).seconds for target in params.targets):
         found[TUNE] = "tune.seconds"
     if params.profile.kernels:
@@ -64,7 +64,13 @@ def check_asked(params: Params, dvc_yaml: Path) -> None:
     data = read_yaml(dvc_yaml)
     if not isinstance(part(data, IMPORT), dict):
         return
-    for stage, setting in asked_stages(params).items():
+    asked = asked_stages(params)
+    if {TUNE, CELLS} <= asked.keys():
+        raise ConfigError(
+            "params.yaml asks for an executor and for tune.seconds: cells side by side would disturb its measurements.",
+            "Leave one of the two out.",
+        )
+    for stage, setting in asked.items():
         if part(data, ("stages", stage)) is None:
             raise ConfigError(
                 f"params.yaml asks for {setting}, but dvc.yaml has no stage {stage}.",

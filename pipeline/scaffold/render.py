@@ -37,8 +37,9 @@ _PLAIN = re.compile(r"(\.{1,2}/)*/?[A-Za-z_][A-Za-z0-9_./+-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 #: DVC reads `${`, the shell reads quotes, and both read backslashes
 _UNSAFE = re.compile(r"[\x00-\x1f'\\$]")
-#: stages that params.yaml asks for, and the result of the first, which others read then
-TUNE, KERNELS = "tune", "kernels"
+#: stages that params.yaml asks for, those that the last one stands for, and the result of the first, which others read then
+TUNE, KERNELS, CELLS = "tune", "kernels", "cells"
+SINGLE = ("optimize", "compile", "footprint")
 TUNING = "out/tune/${item.model}/${item.target}/tuning.json"
 _IMPORT = "python -m passfit.stages.import_model {} '{}'"
 
@@ -88,6 +89,7 @@ def render_dvc_yaml(
         tuning=TUNING,
         tuned=tune_stage() if TUNE in asked else None,
         timed=kernels_stage(TUNE in asked) if KERNELS in asked else None,
+        cells=cells_stage() if CELLS in asked else None,
     )
 
 
@@ -213,6 +215,11 @@ def tune_stage() -> Entry:
 def kernels_stage(tuned: bool) -> Entry:
     """Return the stage `kernels` of dvc.yaml, for a params.yaml that has kernels timed; `tuned` beside the stage `tune`."""
     return _stage("kernels.yaml.j2", KERNELS, tuning=TUNING, tuned=tuned)
+
+
+def cells_stage() -> Entry:
+    """Return the stage `cells` of dvc.yaml, for a params.yaml with an executor."""
+    return _stage("cells.yaml.j2", CELLS)
 
 
 def _stage(template: str, key: str, **values: object) -> Entry:

@@ -64,6 +64,17 @@ def folders_digest(folders: Mapping[str, Path]) -> str:
     return digest.hexdigest()
 
 
+def places_digest(places: Iterable[Path], root: Path = Path()) -> str:
+    """Return the sha256 of files and folders below `root` with their paths; a missing file has one too."""
+    digest = hashlib.sha256()
+    for place in places:
+        found = sorted(filter(Path.is_file, (root / place).rglob("*"))) if (root / place).is_dir() else [root / place]
+        for file in found:
+            content = digest_of(file) if file.is_file() else "missing"
+            digest.update(f"{file.relative_to(root).as_posix()} {content}\n".encode())
+    return digest.hexdigest()
+
+
 def json_values(record: OriginRecord) -> OriginRecord:
     """Return the record as JSON reads it back."""
     return json.loads(json.dumps(record))

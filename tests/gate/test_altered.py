@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from passfit.gate import run_gate
 from passfit.memory import read_report
 from passfit.memory.files.footprint_file import text_for_git
 from passfit.params.params import load_params
+from passfit.support.digests import places_digest
 
 from .samples import KIB, PARAMS, Repo, digests, footprint
 
@@ -123,6 +125,29 @@ def test_a_missing_result_that_dvc_recorded_is_no_green(made: Repo, name: str):
         code == 2
         and f"altered: out/models/a/{name} is missing, which dvc.lock records; `dvc pull` fetches it. Run" in text
     )
+
+
+def test_a_cell_is_compared_with_its_record_and_this_with_dvc_lock(made: Repo):
+    """So one altered cell of hundreds is named, though DVC has one digest for all."""
+    record = {
+        step: {"writes": places_digest([Path(f"out/{step}/a/x86-64")], made.path)} for step in ("optimize", "compile")
+    }
+    made.write(made.path / "out/cells/a/x86-64.json", record)
+    (made.path / "dvc.yaml").write_text("stages: {cells: {cmd: make}, import: {cmd: make}}\n")
+    content = (made.path / "out/cells/a/x86-64.json").read_bytes()
+    listing = json.dumps([{"md5": hashlib.md5(content).hexdigest(), "relpath": "a/x86-64.json"}])
+    cells = {"path": "out/cells", "hash": "md5", "md5": f"{hashlib.md5(listing.encode()).hexdigest()}.dir"}
+    # an entry of before the stage cells was there
+    earlier = {"path": FOLDER, "hash": "md5", "md5": "0.dir"}
+    made.write(
+        made.path / "dvc.lock", {"stages": {"cells": {"outs": [cells]}, "compile@a-x86-64": {"outs": [earlier]}}}
+    )
+    assert "altered" not in verdict(made)[1]
+    (made.path / FOLDER / "manifest.json").write_text((made.path / FOLDER / "manifest.json").read_text() + "\n")
+    assert f"altered: {FOLDER} differs from its digest in out/cells/a/x86-64.json" in verdict(made)[1]
+    record["compile"]["writes"] = places_digest([Path(FOLDER)], made.path)
+    made.write(made.path / "out/cells/a/x86-64.json", record)
+    assert "altered: out/cells differs from its md5 in dvc.lock" in verdict(made)[1]
 
 
 def test_folders_are_compared_as_dvc_records_them(tmp_path: Path):

@@ -107,6 +107,12 @@ def test_memories_have_budgets_of_which_a_models_own_win_one_by_one(load):
         declared.apply(get_target("rp2040"))
 
 
+@pytest.mark.parametrize("text", ["local", "local:4", "dask://host:8786", "dask://10.0.0.1:1/"])
+def test_an_executor_is_of_this_machine_or_a_cluster(load, text):
+    assert load(f"executor: {text}").executor == text
+    assert load("executor:").executor is load("executor: {}").executor is load("").executor is None
+
+
 def test_params_cannot_be_changed(load):
     with pytest.raises(ValueError, match="frozen"):
         load(FULL).search.seed = 3
@@ -172,6 +178,9 @@ def test_sections_of_the_repos_own_stages_are_left_to_them(load):
         ("models: {-b: {source: x}}", "models.-b: a model name"),
         ('models: {"b\\n": {source: x}}', "a model name"),
         ("models: {../b: {source: x}}", "models.../b: a model name"),
+        ("executor: remote", "executor: 'remote' is not an executor. Write local, local:4, or dask://HOST:8786."),
+        ("executor: dask://host", "executor: 'dask://host' is not an executor."),
+        ("executor: local:0", "executor: 'local:0' is not an executor."),
         ("models: {a: {source: x, shapes: {x: [1, 0]}}}", "models.a.shapes.x: [1, 0] is not a shape"),
         ("models: {a: {source: x, shapes: {x: 1x-3}}}", "models.a.shapes.x: "),
         ("models: {a: {source: x, shapes: {x: [1, true]}}}", "models.a.shapes.x: "),

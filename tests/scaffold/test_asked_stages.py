@@ -19,6 +19,8 @@ ASKED = {
     "tune of a target": [("x86-64: {", "x86-64: {tune: {seconds: 9}, ")],
     "kernels": [("kernels: false", "kernels: true")],
     "both": [("seconds: 0,", "seconds: 9,"), ("kernels: false", "kernels: true")],
+    "cells": [("executor: null", "executor: local")],
+    "cells and kernels": [("executor: null", "executor: local"), ("kernels: false", "kernels: true")],
 }
 
 
@@ -87,3 +89,33 @@ def test_a_dvc_yaml_that_compiles_in_another_way_is_left_alone(made: Path):
     (made / "dvc.yaml").write_text("stages:\n  train: {cmd: make}\n")
     check_asked(load_params(made / "params.yaml"), made / "dvc.yaml")
     assert add_to_repo(made, targets=["x86-64"]) == []
+
+
+def test_cells_stand_for_the_stages_of_each_cell(made: Path):
+    ask(made, ASKED["cells"])
+    add_to_repo(made, targets=["mps2-an386"])
+    stages = read_yaml(made / "dvc.yaml")["stages"]
+    assert "cells" in stages and not {"optimize", "compile", "footprint"} & stages.keys()
+    before = (made / "dvc.yaml").read_text()
+    add_to_repo(made, targets=["visionfive2"])
+    assert (made / "dvc.yaml").read_text() == before
+
+
+@pytest.mark.parametrize("first", ["kernels", "both"])
+def test_cells_replace_a_tuning_that_is_there_and_all_that_reads_it(made: Path, first: str):
+    ask(made, ASKED[first])
+    add_to_repo(made, targets=["x86-64"])
+    if first == "both":
+        ask(made, [("seconds: 9,", "seconds: 0,")])
+    ask(made, ASKED["cells"])
+    add_to_repo(made, targets=["x86-64"])
+    params = load_params(made / "params.yaml")
+    rendered = render_dvc_yaml(params.models, params.targets, repo=made, asked=asked_stages(params))
+    stages = read_yaml(made / "dvc.yaml")["stages"]
+    assert unordered(stages) == unordered(parse_yaml(rendered, made / "dvc.yaml")["stages"])
+
+
+def test_cells_side_by_side_and_tuning_exclude_each_other(made: Path):
+    ask(made, [*ASKED["cells"], *ASKED["tune"]])
+    with pytest.raises(ConfigError, match="would disturb its measurements. Leave one of the two out."):
+        check_asked(load_params(made / "params.yaml"), made / "dvc.yaml")

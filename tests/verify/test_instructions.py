@@ -54,7 +54,7 @@ def test_a_run_lasts_from_the_first_call_to_the_second():
     with pytest.raises(ToolchainError, match="1 calls of 'main'"):
         count_between_calls(lines, "main")
     with pytest.raises(ToolchainError, match="0 calls"):
-        count_between_calls(lines, "measured_run")
+        count_between_calls(lines, "run_measured")
 
 
 def test_a_block_translated_again_has_its_new_length():

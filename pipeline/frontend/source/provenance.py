@@ -82,11 +82,16 @@ def add_metadata(found: Provenance, model: onnx.ModelProto) -> Provenance:
     return replace(found, licence=replace(found.licence, name=metadata[key], stated_by=f"metadata of the model, {key}"))
 
 
+def licence_beside(model: Path) -> Path | None:
+    """Return the file of a licence text in the folder of a model, by its usual names. Raises OSError."""
+    files = sorted(model.expanduser().parent.iterdir())
+    return next((each for each in files if _FILE.fullmatch(each.name) and each.is_file()), None)
+
+
 def _licence_beside(model: Path, declared: str | None) -> Licence:
-    """Read the licence text in the folder of a model, by its usual names; what is `declared` names it."""
-    folder = model.expanduser().parent
+    """Read the licence text in the folder of a model; what is `declared` names it."""
     try:
-        file = next((each for each in sorted(folder.iterdir()) if _FILE.fullmatch(each.name) and each.is_file()), None)
+        file = licence_beside(model)
         text = b"" if file is None else file.read_bytes()
     except OSError:
         file, text = None, b""

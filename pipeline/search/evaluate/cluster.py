@@ -120,15 +120,28 @@ def cluster_workers(address: str, problem: Problem) -> Callable[[Scorer], Worker
     The function returned raises ConfigError for a malformed address, if Dask is not installed, if the scheduler does
     not answer, without workers, or for a worker with another passfit, TVM, ONNX or Python than this process.
     """
-    return lambda scorer: _connect(address, problem)
+    return lambda scorer: _workers(address, problem)
 
 
-def _connect(address: str, problem: Problem) -> Workers:
+def _workers(address: str, problem: Problem) -> Workers:
+    client, count = connect(address)
+    from distributed import KilledWorker
+
+    try:
+        handle = client.scatter(problem, broadcast=True, hash=False)
+        return Executing(client.get_executor(pure=False), handle, AHEAD * count, (KilledWorker,), client.close)
+    except BaseException:
+        client.close()
+        raise
+
+
+def connect(address: str) -> tuple[Client, int]:
+    """Connect to a cluster; return the client, and the number of workers. Raises ConfigError as `cluster_workers`."""
     matched = re.fullmatch(r"dask://([^/\s]+:\d+)/?", address)
     if matched is None:
         raise ConfigError(f"'{address}' is not an executor.", "Write it like dask://HOST:8786.")
     try:
-        from distributed import Client, KilledWorker
+        from distributed import Client
     except ImportError as error:
         raise ConfigError("Dask is not installed.", "Run `pip install 'passfit[dask]'`.") from error
     try:
@@ -138,9 +151,7 @@ def _connect(address: str, problem: Problem) -> Workers:
             f"No Dask scheduler answers at {matched[1]}.", "Start `dask scheduler`, and a `dask worker` for it."
         ) from error
     try:
-        window = AHEAD * _check_workers(client)
-        handle = client.scatter(problem, broadcast=True, hash=False)
-        return Executing(client.get_executor(pure=False), handle, window, (KilledWorker,), client.close)
+        return client, _check_workers(client)
     except BaseException:
         client.close()
         raise

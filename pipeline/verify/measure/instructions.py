@@ -1,7 +1,7 @@
 """Count the instructions executed by a run under an emulator.
 
 QEMU logs every executed block of instructions. For a library, those from the first call of the runner's function
-`measured_run` to its second are counted, which leaves out start-up; for a kernel, those between two marks.
+`run_measured` to its second are counted, which leaves out start-up; for a kernel, those between two marks.
 A million blocks take about two seconds, most of them QEMU's.
 """
 
@@ -24,7 +24,7 @@ from ..runner import Linked, LinkedImage
 #: most executed blocks to count; each is a handful of instructions
 MOST_BLOCKS = 4_000_000
 #: name of the function in runner.c.j2 that calls the library
-_RUN = "measured_run"
+_RUN = "run_measured"
 _LISTED = re.compile(rb"0x[0-9a-f]+:")
 _NEWER = "Install another version of the emulator."
 #: enough for so many blocks on a busy machine

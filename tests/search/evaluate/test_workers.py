@@ -33,7 +33,9 @@ from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import Limits, Trace
 
+from ...dask_cluster import running_cluster
 from ...profiles import examples
+from ...servers import free_port
 from ...signals import hear_interrupts
 from ..test_search import BLOCKS, TARGET, network
 
@@ -344,24 +346,8 @@ def test_without_dask_the_error_says_how_to_get_it(monkeypatch):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """A scheduler and two workers, processes of their own; the address."""
-    pytest.importorskip("distributed")
-    folder = tmp_path_factory.mktemp("dask")
-    port = _free_port()
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": (folder / "log").open("w"), "cwd": folder}
-    command = [sys.executable, "-m", "dask"]
-    processes = [subprocess.Popen([*command, "scheduler", "--port", str(port), "--no-dashboard"], **quiet)]
-    arguments = ["--nthreads", "2", "--no-dashboard", "--local-directory", str(folder)]
-    processes += [
-        subprocess.Popen([*command, "worker", f"tcp://127.0.0.1:{port}", *arguments], **quiet) for _ in range(2)
-    ]
-    from distributed import Client
-
-    with Client(f"tcp://127.0.0.1:{port}", timeout=60, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
-    yield f"dask://127.0.0.1:{port}"
-    for process in reversed(processes):
-        process.terminate()
-        process.wait(60)
+    with running_cluster(tmp_path_factory.mktemp("dask")) as (address, _):
+        yield address
 
 
 @pytest.mark.slow
@@ -398,15 +384,7 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("passfit.search.evaluate.cluster.PATIENCE", 0.5)
     with pytest.raises(ConfigError, match="No Dask scheduler answers at 127.0.0.1:"):
-        cluster_workers(f"dask://127.0.0.1:{_free_port()}", Problem(b"", "small", TARGET))(None)
-
-
-def _free_port():
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        cluster_workers(f"dask://127.0.0.1:{free_port()}", Problem(b"", "small", TARGET))(None)
 
 
 def _children(pid=None):

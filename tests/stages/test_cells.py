@@ -1,0 +1,130 @@
+"""The stage `cells` computes what is stale, each cell by itself; failures and deaths are those of one cell."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from passfit.artifacts.failures import record_failure, why_failed
+from passfit.artifacts.places import cell_record, kept_footprint
+from passfit.errors import PassfitError
+from passfit.params.params import Params, load_params
+from passfit.stages import cells as stage
+from passfit.stages._common import write_json
+from passfit.stages.cell import is_stale, steps
+from passfit.stages.cells import cells, group_cells
+
+MODELS, TARGETS = ("a", "b"), ("x86-64", "rpi4")
+PAIRS = [(model, target) for model in MODELS for target in TARGETS]
+PARAMS = "models: {a: {source: a.onnx}, b: {source: b.onnx}}\ntargets: {x86-64: , rpi4: }\n"
+
+
+class Processes:
+    """Processes that write the results of cells, or fail or die at some of them."""
+
+    def __init__(self, fail: Sequence[str] = (), die: Sequence[str] = ()):
+        self.runs: list[tuple[str, tuple[str, ...]]] = []
+        self._fail, self._die = fail, list(die)
+
+    def __call__(self, model: str, targets: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        self.runs.append((model, tuple(targets)))
+        code = 0
+        for target in targets:
+            if f"{model}@{target}" in self._die:
+                self._die.remove(f"{model}@{target}")
+                return subprocess.CompletedProcess([], -signal.SIGKILL, "", "")
+            if f"{model}@{target}" in self._fail:
+                record_failure(Path(), "optimize", "no sequence", model, target)
+                code = 2
+                continue
+            for step in steps(model, target):
+                write_json(step.writes / "sequence.json", {"of": [model, target]})
+            write_json(cell_record(model, target), {step.name: step.state() for step in steps(model, target)})
+        return subprocess.CompletedProcess([], code, f"{model} done\n", "")
+
+    def cells(self) -> list[tuple[str, str]]:
+        return sorted((model, target) for model, targets in self.runs for target in targets)
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Params:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text(PARAMS)
+
+    def footprint(params: Params, model: str, target: str, catalogue: object = None) -> str:
+        write_json(kept_footprint(model, target), {})
+        return f"{model} @ {target}: fits"
+
+    monkeypatch.setattr(stage, "footprint", footprint)
+    return load_params(Path("params.yaml"))
+
+
+def ran(params: Params, processes: Processes, monkeypatch: pytest.MonkeyPatch) -> Processes:
+    monkeypatch.setattr(stage, "here", processes)
+    cells(params)
+    return processes
+
+
+def test_only_stale_cells_are_computed(params: Params, monkeypatch: pytest.MonkeyPatch):
+    assert ran(params, Processes(), monkeypatch).cells() == sorted(PAIRS)
+    assert ran(params, Processes(), monkeypatch).cells() == []
+    write_json(Path("out/settings/a/rpi4/search.json"), {"seed": 1})
+    assert ran(params, Processes(), monkeypatch).cells() == [("a", "rpi4")]
+    Path("out/compile/b/x86-64/sequence.json").write_text("{}")  # changed by hand
+    assert ran(params, Processes(), monkeypatch).cells() == [("b", "x86-64")]
+    write_json(Path("out/models/b/origin.json"), {})
+    assert ran(params, Processes(), monkeypatch).cells() == [("b", "rpi4"), ("b", "x86-64")]
+    write_json(Path("out/toolchain.json"), {})
+    assert ran(params, Processes(), monkeypatch).cells() == sorted(PAIRS)
+
+
+def test_a_cell_that_fails_is_named_and_the_others_are_kept(params: Params, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(PassfitError, match="1 of 4 cells failed: a @ rpi4.") as refused:
+        ran(params, Processes(fail=["a@rpi4"]), monkeypatch)
+    assert "computes these alone" in str(refused.value)
+    assert [cell for cell in PAIRS if is_stale(*cell)] == [("a", "rpi4")]
+    assert {cell for cell in PAIRS if kept_footprint(*cell).is_file()} == {*PAIRS} - {("a", "rpi4")}
+    again = ran(params, Processes(), monkeypatch)
+    assert again.cells() == [("a", "rpi4")] and why_failed(Path(), "a", "rpi4") is None
+
+
+@pytest.mark.fault(
+    "a process of the stage cells", "it dies at a cell", "its cell is computed once more, then left out and named"
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_process_that_dies_costs_its_cell_once_more(params: Params, monkeypatch: pytest.MonkeyPatch, times: int):
+    processes = Processes(die=["a@x86-64"] * times)
+    if times == 1:
+        ran(params, processes, monkeypatch)
+    else:
+        with pytest.raises(PassfitError, match="1 of 4 cells failed: a @ x86-64."):
+            ran(params, processes, monkeypatch)
+        assert "SIGKILL" in str(why_failed(Path(), "a", "x86-64"))
+    assert [cell for cell in PAIRS if is_stale(*cell)] == ([("a", "x86-64")] if times == 2 else [])
+    assert processes.cells().count(("a", "x86-64")) == 2
+
+
+def test_results_of_cells_that_are_declared_no_more_are_removed(params: Params, monkeypatch: pytest.MonkeyPatch):
+    ran(params, Processes(), monkeypatch)
+    Path("params.yaml").write_text(PARAMS.replace(", b: {source: b.onnx}", ""))
+    ran(load_params(Path("params.yaml")), Processes(), monkeypatch)
+    for folder in ("out/optimize", "out/compile", "out/cells"):
+        assert [path.name for path in Path(folder).iterdir() if any(path.iterdir())] == ["a"]
+    assert not kept_footprint("b", "rpi4").exists() and kept_footprint("a", "rpi4").exists()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("xyz")), unique=True),
+    st.integers(min_value=1, max_value=20),
+)
+def test_groups_hold_every_cell_once_and_enough_of_them(cells: list[tuple[str, str]], parts: int):
+    groups = group_cells(cells, parts)
+    assert sorted((model, target) for model, targets in groups for target in targets) == sorted(cells)
+    assert len(groups) == max(len({model for model, _ in cells}), min(parts, len(cells)))
+    assert [len(targets) for _, targets in groups] == sorted((len(targets) for _, targets in groups), reverse=True)
