@@ -62,8 +62,8 @@ lowest: ## the whole test suite with the lowest versions that pyproject.toml all
 # The frameworks take gigabytes, and other versions of what passfit needs: an environment of their own.
 exporters: $(READY) ## docs/exporting.md as it is written, with PyTorch, Keras and TensorFlow
 	$(PYTHON) -m venv .venv-exporters
-	.venv-exporters/bin/python -m pip install --quiet --disable-pip-version-check torch keras tensorflow-cpu tf2onnx onnxscript
-	EXPORTERS="$(CURDIR)/.venv-exporters/bin/python" $(BIN)/python -m pytest tests/e2e/test_exporting.py
+	.venv-exporters/bin/python -m pip install --quiet --disable-pip-version-check torch torchvision keras tensorflow-cpu tf2onnx onnxscript scikit-learn skl2onnx
+	EXPORTERS="$(CURDIR)/.venv-exporters/bin/python" $(BIN)/python -m pytest tests/e2e/test_exporting.py tests/e2e/test_exported_networks.py
 
 docker: ## the image of the Dockerfile, and a look that it starts; BUILDER=podman builds it, too
 	$(BUILDER) build --tag passfit .

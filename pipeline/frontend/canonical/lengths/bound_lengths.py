@@ -8,7 +8,7 @@ such a value works on its bound, and its rule (readers.py) says along which axis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,10 @@ from ..ports.apply import Forms
 from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
 from ..shapes import static_shape
-from .choose import Chosen, choose_places, non_zero
-from .extent import Extent
+from .choices import CHOICES
 from .needed_rows import needed_rows
 from .open_graph import OpenGraph, Reader, mask, opened
-from .readers import READERS, filling
-from .suppress import Detections, Limits, suppress
-from .unique import unique
+from .readers import READERS
 
 if TYPE_CHECKING:
     import onnx
@@ -104,6 +101,8 @@ class _Walk:
             build.copy(node)
             if any(name in self.graph.sizes or name in self.graph.settled for name in node.input):
                 self.graph.add_size_of(node, build)
+            elif node.op_type == "ReduceSum":
+                self.graph.add_count(node)
         self._emit(build, again=any(reader.opens))
 
     def _emit(self, build: NodeBuilder, typed: bool = False, again: bool = False) -> None:
@@ -174,7 +173,7 @@ class _Walk:
                         self.graph.extents[name] = self.graph.extents[twin]
             self._emit(reader.build, again=True)
             return
-        made = _CHOICES[node.op_type](reader, self._bound)
+        made = CHOICES[node.op_type](reader, self._bound)
         if not made:
             self._emit(reader.build)
             return
@@ -205,110 +204,6 @@ class _Walk:
                 hint = "Give it max_output_boxes_per_class: without one, or with a negative one, ONNX selects no box."
             raise ModelError(f"The {node_title(reader.node)} selects nothing: its bound is {max(bound, 0)}.", hint)
         return bound
-
-
-def _non_zero(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
-    shape = reader.shape(0)
-    if not shape:
-        reader.refuse("a scalar has no axes")
-    data = reader.node.input[0] if reader.open(0) is None else reader.masked(0, 0)
-    bound = bound_of(reader, int(np.prod(shape)))
-    return [non_zero(reader.build, data, shape, reader.dtype(0), bound)]
-
-
-def _compress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
-    """Build the choice; or, of flags that are constant, the slices, whose number is known."""
-    shape, flags, count = reader.shape(0), reader.node.input[1], reader.shape(1)[0]
-    axis = int(reader.attributes["axis"]) % len(shape) if "axis" in reader.attributes else None
-    extent = int(np.prod(shape)) if axis is None else shape[axis]
-    data, told = reader.open(0), reader.graph.context.constant(flags)
-    if told is not None and data is None:
-        rows = reader.node.input[0]
-        if axis is None:
-            rows = reader.build.node("Reshape", rows, reader.build.integers(-1))
-        places = reader.build.integers(*np.flatnonzero(told[:extent]).tolist())
-        reader.build.node("Gather", rows, places, result=reader.node.output[0], axis=axis or 0)
-        return []
-    if data is not None and (axis != data.axis or reader.open(1) is None):
-        reader.refuse("its flags are not those of the rows")
-    _ = reader.open(1) is not None and reader.only
-    read, build, chosen = min(count, extent), reader.build, reader.graph.chosen
-    bound = bound_of(reader, read)
-    key = (flags, read, bound)
-    if key not in chosen:
-        flags = flags if reader.open(1) is None else reader.masked(1, False)
-        if count > extent:
-            flags = build.node("Slice", flags, build.integers(0), build.integers(extent), build.integers(0))
-        chosen[key] = choose_places(build, flags, read, bound)
-    places, length = chosen[key]
-    rows = reader.node.input[0] if axis is not None else build.node("Reshape", reader.node.input[0], build.integers(-1))
-    kept = build.node("Gather", rows, places, axis=axis or 0)
-    sizes = (bound,) if axis is None else (*shape[:axis], bound, *shape[axis + 1 :])
-    return [Chosen(kept, axis or 0, length, sizes, reader.dtype(0), zero=False)]
-
-
-def _suppress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
-    (batches, count, _), (_, classes, _) = reader.shape(0), reader.shape(1)
-    build, names = reader.build, reader.node.input
-    length = ""
-    if any(reader.opens):
-        boxes, scores = reader.open(0), reader.open(1)
-        if boxes is None or scores is None or (boxes.axis, scores.axis) != (1, 2):
-            reader.refuse("boxes and scores are not open along the boxes")
-        length = reader.only.length
-
-    def scalar(place: int) -> str:
-        return build.node("Reshape", names[place], build.integers()) if reader.has(place) else ""
-
-    most, value = 0, ""
-    if reader.has(2):
-        sizes = reader.graph.sizes_of(names[2])
-        limit = None if sizes is None else sizes.flat[0]
-        most = count if limit is None else limit.largest if isinstance(limit, Extent) else int(limit)
-        if limit is None or isinstance(limit, Extent):
-            value = scalar(2)
-    most = min(most, count)
-    bound = bound_of(reader, most * batches * classes)
-    overlap = scalar(3) or build.constant(np.zeros((), np.float32))
-    centered = bool(reader.attributes.get("center_point_box", 0))
-    given = Detections(names[0], names[1], batches, classes, count, centered, length)
-    return [suppress(build, given, Limits(overlap, scalar(4), most, value), bound)]
-
-
-def _unique(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
-    shape, build, extent = reader.shape(0), reader.build, reader.open(0)
-    if len(shape) != 1 and ("axis" in reader.attributes or extent is not None):
-        reader.refuse("only whole tensors and vectors have unique elements that compile")
-    count = int(np.prod(shape, dtype=np.int64))
-    bound = bound_of(reader, count)
-    data = build.node("Reshape", reader.node.input[0], build.integers(-1))
-    if extent is not None:
-        data = reader.masked(0, filling("highest", reader.dtype(0)))
-    ordered = bool(reader.attributes.get("sorted", 1))
-    return unique(build, data, count, reader.dtype(0), bound, ordered, "" if extent is None else extent.length)
-
-
-def _top(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
-    """Build the largest along an axis, as many as an input says: no more than there are."""
-    if any(reader.opens):
-        reader.refuse("the data decide how many it selects")
-    shape, build = reader.shape(0), reader.build
-    axis = int(reader.attributes.get("axis", -1)) % len(shape)
-    bound = bound_of(reader, shape[axis])
-    copied = build.copy(reader.node)
-    copied.input[1] = build.integers(bound)
-    copied.output[:] = [build.names.new(f"{build.stem}/top_{place}") for place in range(2)]
-    length = build.node("Min", build.node("Reshape", reader.node.input[1], build.integers(1)), build.integers(bound))
-    sizes = (*shape[:axis], bound, *shape[axis + 1 :])
-    kinds = reader.dtype(0), np.dtype(np.int64)
-    return [Chosen(name, axis, length, sizes, kind, zero=False) for name, kind in zip(copied.output, kinds)]
-
-
-#: returns the bound of a node whose result has at most so many rows
-BoundOf = Callable[[Reader, int], int]
-_CHOICES: dict[str, Callable[[Reader, BoundOf], list[Chosen]]] = {
-    "Compress": _compress, "NonMaxSuppression": _suppress, "NonZero": _non_zero, "TopK": _top, "Unique": _unique,
-}  # fmt: skip
 
 
 def _write_outputs(model: onnx.ModelProto, walk: _Walk, forms: dict[str, Forms]) -> None:

@@ -64,12 +64,10 @@ def coordinates(build: NodeBuilder, places: str, shape: tuple[int, ...]) -> list
     return found
 
 
-def non_zero(build: NodeBuilder, data: str, shape: tuple[int, ...], dtype: np.dtype, bound: int) -> Chosen:
-    """Build the indices of elements that are not 0, int64 [rank, `bound`]."""
-    flags = data
-    if dtype.kind != "b":
-        flags = build.node("Not", build.node("Equal", data, build.constant(np.zeros((), dtype))))
-    count = int(np.prod(shape, dtype=np.int64))
-    places, length = choose_places(build, build.node("Reshape", flags, build.integers(-1)), count, bound)
+def at_places(
+    build: NodeBuilder, places: str, length: str, shape: tuple[int, ...], bound: int, zero: bool = True
+) -> Chosen:
+    """Build the indices of places in a tensor, int64 [rank, places]: what NonZero gives."""
     rows = [build.node("Unsqueeze", each, build.integers(0)) for each in coordinates(build, places, shape)]
-    return Chosen(build.node("Concat", *rows, axis=0) if len(rows) > 1 else rows[0], 1, length, (len(shape), bound))
+    joined = build.node("Concat", *rows, axis=0) if len(rows) > 1 else rows[0]
+    return Chosen(joined, 1, length, (len(shape), bound), zero=zero)

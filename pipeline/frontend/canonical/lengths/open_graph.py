@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,7 +13,7 @@ from ....errors import ModelError
 from ..graph_context import Context
 from ..node_builder import NodeBuilder, attributes_of
 from ..read_onnx import node_title
-from .choose import Chosen
+from .choose import Chosen, choose_places
 from .extent import Extent, Sizes, at_bound, compute_sizes, is_open
 
 if TYPE_CHECKING:
@@ -58,6 +59,29 @@ class OpenGraph:
             made = build.node(operator, length, build.integers(number))
             self._lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
         return self._lengths[key]
+
+    def choose(
+        self, build: NodeBuilder, name: str, count: int, bound: int, flags: Callable[[], str]
+    ) -> tuple[str, str]:
+        """Build the places of the true ones among `count` flags of `name`, which `flags` builds flat, and their number, once."""
+        key = (name, count, bound)
+        if key not in self.chosen:
+            self.chosen[key] = choose_places(build, flags(), count, bound)
+        return self.chosen[key]
+
+    def add_count(self, node: onnx.NodeProto) -> None:
+        """Follow the sum of flags, which is the number that they choose."""
+        name, shape = node.input[0], self.context.shape(node.output[0])
+        while (made := self.context.producers.get(name)) is not None and made.op_type in (
+            "Cast",
+            "Reshape",
+            "Identity",
+        ):
+            name = made.input[0]
+        count = math.prod(self.context.shape(name) or ())
+        places = self.chosen.get((name, count, count))
+        if places is not None and shape is not None and math.prod(shape) == 1:
+            self.sizes[node.output[0]] = np.full(shape, Extent(places[1], count), dtype=object)
 
     def sum_of(self, build: NodeBuilder, one: str, other: str) -> str:
         """Build the sum of two lengths, once."""

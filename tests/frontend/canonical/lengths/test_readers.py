@@ -156,6 +156,22 @@ def own_rows(b: NodeBuilder, v: str) -> str:
     return b.node("ScatterND", b.node("Neg", v), b.node("Unsqueeze", places, ints(b, 1)), v)
 
 
+def assigned(b: NodeBuilder, counts: bool) -> str:
+    """Return x with x[mask] = exp(x[mask]), as torch writes it: a mask of all elements, and as many values, one way or another."""
+    mask = b.node("Greater", b.node("Gather", "x", b.constant(np.array(0)), axis=1), b.constant(np.float32(0)))
+    values = b.node("Exp", b.node("GatherND", "x", b.node("Transpose", b.node("NonZero", mask), perm=[1, 0])))
+    every = b.node("Expand", b.node("Unsqueeze", mask, ints(b, 1)), ints(b, ROWS, 4))
+    places = b.node("Transpose", b.node("NonZero", every), perm=[1, 0])
+    if counts:
+        whole = b.node("Cast", b.node("Reshape", mask, ints(b, -1)), to=TensorProto.INT64)
+        count = b.node("ReduceSum", whole, ints(b, 0), keepdims=1)
+        values = b.node("Reshape", b.node("Expand", values, b.node("Concat", count, ints(b, 4), axis=0)), ints(b, -1))
+    else:
+        end = b.node("Unsqueeze", size(b, places), ints(b, 0))
+        values = b.node("Slice", b.node("Reshape", values, ints(b, -1)), ints(b, 0), end, ints(b, 0))
+    return b.node("ScatterND", "x", places, values)
+
+
 WORKS: dict[str, Build] = {
     "elementwise": lambda b, v: b.node("Mul", b.node("Exp", v), b.weight(4)),
     "with itself": lambda b, v: b.node("Add", b.node("Relu", v), v),
@@ -237,6 +253,8 @@ WORKS: dict[str, Build] = {
     "negative indices": lambda b, v: b.node("Gather", v, b.node("Neg", b.node("Cast", b.node("Greater", b.node("Gather", v, b.constant(np.array(3)), axis=1), b.constant(np.float32(0))), to=TensorProto.INT64)), axis=0),
     "taken from a table": lambda b, v: b.node("Gather", b.weight(5, 2), b.node("Mod", b.node("Cast", b.node("Gather", b.node("Abs", v), b.constant(np.array(1)), axis=1), to=TensorProto.INT64), ints(b, 5)), axis=0),
     "put back": put_back,
+    "assigned by a mask": lambda b, v: assigned(b, False),
+    "assigned by a mask that is counted": lambda b, v: assigned(b, True),
     "written to others": lambda b, v: written_among(b, v, 0),
     "written to others from the end": lambda b, v: written_among(b, v, 0, -ROWS),
     "written to the rows": lambda b, v: b.node("ScatterND", v, b.node("Reshape", b.node("Sub", size(b, v), b.node("Add", numbered(b, v), b.constant(np.array(1)))), ints(b, -1, 1)), v),
