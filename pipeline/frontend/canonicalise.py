@@ -171,11 +171,12 @@ def _canonical_nodes(
     model = _sized(infer_shapes(model))
     spread_slopes(model)
     refuse_large_tensors(model)
-    model = raise_opset(_without_subgraphs(fold(model)))
+    model = raise_opset(_without_subgraphs(fold(model), postpone=bound is not None))
     model = infer_shapes(model)
     if bound is not None:
         bounded = bound(model)
-        model = model if bounded is model else infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
+        if bounded is not model or any(node.op_type == "Loop" for node in model.graph.node):
+            model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
     widened = widen_numbers(model)
     model = model if widened is model else infer_shapes(fold(infer_shapes(widened)))
@@ -204,12 +205,17 @@ def _without_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     return model if replaced is model else infer_shapes(fold(replaced))
 
 
-def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
+def _without_subgraphs(model: onnx.ModelProto, postpone: bool = False) -> onnx.ModelProto:
+    """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open.
+
+    `postpone` leaves loops whose number of iterations may be a length.
+    """
     kept: set[str] = set()
     while True:
         while has_loops(model, kept):
-            model = fold(infer_shapes(unroll_loops(model, _canonical_body, kept)))  # others may count a kept one's rows
+            model = fold(
+                infer_shapes(unroll_loops(model, _canonical_body, kept, postpone))
+            )  # others may count a kept one's rows
         model = fold(select_branches(model))
         if not has_loops(model, kept):
             return model
