@@ -32,6 +32,10 @@ TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targ
 ShapeOption = Annotated[
     list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
 ]
+BoundOption = Annotated[
+    list[str] | None,
+    typer.Option("--bound", help="lower the most rows of a result whose number the data decide: NAME=300; repeatable"),
+]
 OutputOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -129,12 +133,7 @@ class ModelOptions:
     fix: Annotated[
         list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")
     ] = None
-    bound: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bound", help="lower the most rows of a result whose number the data decide: NAME=300; repeatable"
-        ),
-    ] = None
+    bound: BoundOption = None
     input_: InputOption = None
     output: OutputOption = None
     io: IoOption = None

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import ConfigError, PassfitError
 from . import options
-from .option_groups import CalibrationOption, InputOption, IoOption, NameOption, OutputOption, ShapeOption
+from .option_groups import BoundOption, CalibrationOption, InputOption, IoOption, NameOption, OutputOption, ShapeOption
 
 DataOption = Annotated[
     str | None,
@@ -30,6 +30,7 @@ def init(
     ] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
+    bound: BoundOption = None,
     input_: InputOption = None,
     output: OutputOption = None,
     io: IoOption = None,
@@ -63,7 +64,7 @@ def init(
         try:
             written = init_repo(
                 folder, model or [], target or [], options.shapes(shape), force, merge, typer.echo, data=data,
-                quantize=quantize, calibration=calibration, inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
+                quantize=quantize, calibration=calibration, bounds=options.bounds(bound), inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
             )  # fmt: skip
         except PassfitError:
             if made:
@@ -84,6 +85,7 @@ def add(
     model: Annotated[list[str] | None, typer.Argument(help="models in this repo, or pypi: sources")] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
+    bound: BoundOption = None,
     input_: InputOption = None,
     output: OutputOption = None,
     io: IoOption = None,
@@ -97,7 +99,7 @@ def add(
 
     written = add_to_repo(
         Path(), model or [], target or [], options.shapes(shape), name, data=data, quantize=quantize,
-        calibration=calibration, inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
+        calibration=calibration, bounds=options.bounds(bound), inputs=options.inputs(input_), outputs=options.outputs(output), io=io,
     )  # fmt: skip
     for path in written:
         typer.echo(f"wrote {path}")

@@ -173,11 +173,13 @@ def _canonical_nodes(
     model = _sized(infer_shapes(model))
     spread_slopes(model)
     refuse_large_tensors(model)
-    model = _without_subgraphs(fold(model))
+    model = _without_subgraphs(fold(model), postpone=bound is not None)
     raised = operator_set(model.opset_import) < OLDEST
     model = infer_shapes(raise_opset(model))
-    if bound is not None and (bounded := bound(model)) is not model:
-        model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
+    if bound is not None:
+        bounded = bound(model)
+        if bounded is not model or any(node.op_type == "Loop" for node in model.graph.node):
+            model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
     for change in (widen_numbers, replace_sequences, keep_integers):
         model = refold(change(model), model)
@@ -200,12 +202,16 @@ def _sized(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
+def _without_subgraphs(model: onnx.ModelProto, postpone: bool = False) -> onnx.ModelProto:
+    """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open.
+
+    `postpone` leaves loops whose number of iterations may be a length.
+    """
     kept: set[str] = set()
     while True:
         while has_loops(model, kept):
-            model = fold(infer_shapes(unroll_loops(model, _canonical_body, kept)))  # others may count a kept one's rows
+            unrolled = unroll_loops(model, _canonical_body, kept, postpone)
+            model = fold(infer_shapes(unrolled))  # others may count a kept one's rows
         if any(node.op_type == "If" for node in model.graph.node):
             model = fold(select_branches(model))
         if not has_loops(model, kept):

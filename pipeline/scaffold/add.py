@@ -51,7 +51,7 @@ from .render import (
 from .write import write_all
 
 #: keys of a model in params.yaml, by option
-_KEYS = {"--shape": "shapes", "--input": "inputs", "--output": "outputs", "--io": "io"}
+_KEYS = {"--shape": "shapes", "--bound": "bounds", "--input": "inputs", "--output": "outputs", "--io": "io"}
 
 
 def add_to_repo(
@@ -68,7 +68,7 @@ def add_to_repo(
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes`, and the forms of `inputs`, are given to each new model that
-    has such an input, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
+    has such an input, `bounds` to each that has such a result, `outputs` are kept alone in each that has one of them; `name` is for one model, else its file names
     it. `data` are samples of all of them, of those that are there already too, and
     `quantize` the form in which these quantise them, with ranges by `calibration` if it is given. Any other entry that is there stays as it is, and
     so does every other byte. A dvc.yaml that lacks a stage for what params.yaml asks for gets it. Both files are
@@ -146,6 +146,7 @@ def _new(
         there = params.models[key]
         differ = [f"--shape {port}" for port, shape in options.shapes.items() if tuple(shape) != there.shapes.get(port)]
         differ += [f"--input {port}" for port, form in options.input_ports.items() if form != there.inputs.get(port)]
+        differ += [f"--bound {result}" for result, most in options.bounds.items() if most != there.bounds.get(result)]
         if options.outputs and (
             set(options.outputs) != set(there.outputs) or options.output_ports != import_options(there).output_ports
         ):

@@ -114,10 +114,10 @@ def declare(
     """Declare the models with `data`, quantised in `form`, with forms of their own ports, checked against the file.
 
     A model that has some of the outputs of `options` keeps these alone. Raises ModelError for a model that import refuses, for a
-    shape or form of no model's input, and for an output of no model.
+    shape or form of no model's input, and for an output or a bound of no model.
     """
     ports = options.output_ports
-    declared, inputs, known = {}, set[str](), dict[str, None]()
+    declared, inputs, results, known = {}, set[str](), set[str](), dict[str, None]()
     for name, source in sources.items():
         file = resolve_source(source if is_fetched(source) else str(repo / source))
         known |= dict.fromkeys(names := [value.name for value in read_model(file).graph.output])
@@ -125,23 +125,28 @@ def declare(
         forms = {each: ports.get(each, OutputPort()) for each in chosen} if ports else {}
         model = read_model(file, ImportOptions(outputs=chosen))
         known_inputs = [value.name for value in model.graph.input]
+        known_results = {result for node in model.graph.node for result in node.output}
         inputs.update(known_inputs)
+        results |= known_results
         made = ModelParams(
             source=source,
             shapes={each: list(options.shapes[each]) for each in known_inputs if each in options.shapes},
             inputs={each: port for each, port in options.input_ports.items() if each in known_inputs},
+            bounds={each: bound for each, bound in options.bounds.items() if each in known_results},
             outputs=forms or tuple(chosen),
             io=options.io,
             data=data,
             quantize=None if form is None else quantisation(form, data),
         )
         try:
-            import_onnx(file, ImportOptions(made.shapes, {}, made.outputs, made.inputs, made.io))
+            import_onnx(file, ImportOptions(made.shapes, {}, made.outputs, made.inputs, made.io, made.bounds))
         except ModelError as error:
             raise ModelError(f"{source}: {error.what}", error.hint) from error
         declared[name] = made
     for unknown in sorted(set(options.outputs) - known.keys()):
         raise ModelError(f"No model has an output '{unknown}'.", did_you_mean(unknown, known))
+    for unknown in sorted(options.bounds.keys() - results):
+        raise ModelError(f"No model has a result '{unknown}'.", did_you_mean(unknown, results))
     for unknown in sorted({*options.shapes, *options.inputs} - inputs):
         raise ModelError(f"No model has an input '{unknown}'.", "Look at the names of the inputs again.")
     return declared

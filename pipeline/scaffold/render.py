@@ -130,7 +130,9 @@ def model_entry(name: str, model: ModelParams) -> Entry:
     if shapes:
         block += ["  shapes:", *(f"    {port}: {shape}" for port, shape in shapes.items())]
         flow += f", shapes: {{{', '.join(f'{port}: {shape}' for port, shape in shapes.items())}}}"
-    ports = model.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"inputs", "outputs", "io"})
+    ports = model.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, include={"bounds", "inputs", "outputs", "io"}
+    )
     lines = [f"{key}: {_flow(value)}" for key, value in ports.items()]
     if model.data is not None:
         lines.append(data_entry(model.data).flow)

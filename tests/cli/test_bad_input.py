@@ -155,7 +155,8 @@ def test_a_malformed_bound_and_one_of_no_result(refused: Refused, cnn: Path, bou
 
 def test_two_bounds_of_one_result(refused: Refused, cnn: Path):
     bounds = ["--bound", "boxes=3", "--bound", "boxes=4"]
-    assert "has the bound 3 already" in refused("compile", cnn, "--target", "x86-64", *bounds, "--out", "out")
+    for command in (("compile", cnn, "--target", "x86-64", "--out", "out"), ("add", cnn), ("init", "--model", cnn)):
+        assert "has the bound 3 already" in refused(*command, *bounds)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from passfit.artifacts.origin import import_options
 from passfit.errors import ConfigError, ModelError, OutputError, TargetError
@@ -11,6 +13,7 @@ from passfit.params.params import load_params
 from passfit.scaffold import add_to_repo, init_repo
 from passfit.support.yaml_file import read_yaml
 
+from ..models import model_of
 from .test_init import repo, write_model  # noqa: F401, a fixture
 
 FILES = ("params.yaml", "dvc.yaml")
@@ -197,3 +200,22 @@ def test_forms_of_inputs_and_outputs_are_declared(made):
             add_to_repo(made, ["models/c.onnx"], **other)
     with pytest.raises(ModelError, match="an input 'd'"):
         add_to_repo(made, ["models/b.onnx"], shapes={"b": (1, 8)}, inputs={"d": "int8"})
+
+
+def test_bounds_are_declared_where_there_is_such_a_result(made):
+    nodes = [helper.make_node("NonZero", ["x"], ["places"])]
+    onnx.save(
+        model_of(nodes, {"x": (1, 8)}, {"places": (2, None)}, dtypes={"places": TensorProto.INT64}),
+        made / "models" / "d.onnx",
+    )
+    bounds = {"bounds": {"places": 3}}
+    assert add_to_repo(made, ["models/c.onnx", "models/d.onnx"], **bounds)
+    declared = load_params(made / "params.yaml").models
+    assert (declared["c"].bounds, declared["d"].bounds) == ({}, {"places": 3})
+    assert add_to_repo(made, ["models/d.onnx"], **bounds) == []
+    with pytest.raises(ConfigError, match="--bound places would change it.*models.d.bounds"):
+        add_to_repo(made, ["models/d.onnx"], bounds={"places": 4})
+    (made / "models" / "e.onnx").write_bytes((made / "models" / "c.onnx").read_bytes())
+    for name, says in (("rows", "No model has a result 'rows'"), ("y", "The data decide no length 'y'")):
+        with pytest.raises(ModelError, match=says):
+            add_to_repo(made, ["models/e.onnx"], bounds={name: 3})

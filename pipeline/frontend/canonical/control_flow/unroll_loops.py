@@ -44,11 +44,13 @@ def has_loops(model: onnx.ModelProto, kept: Set[str] = frozenset()) -> bool:
     return any(node.op_type in LOOPS and node.output[0] not in kept for node in model.graph.node)
 
 
-def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str]) -> onnx.ModelProto:
+def unroll_loops(
+    model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str], postpone: bool = False
+) -> onnx.ModelProto:
     """Unroll the Loop and Scan nodes of the main graph of `model`, whose constants are folded.
 
     Bodies may hold others, which come to the main graph. Long ones become a Scan with a body in the form of `canonical`;
-    its first result is added to `kept`. Raises ModelError, naming the node, if the iterations depend on data, or the
+    its first result is added to `kept`. So is that of a Loop whose number of iterations is not constant, to `postpone` it. Raises ModelError, naming the node, if the iterations depend on data, or the
     copies have too many nodes.
     """
     from onnx import numpy_helper
@@ -65,6 +67,9 @@ def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str
         if node.op_type in LOOPS and node.output[0] not in kept:
             build = NodeBuilder(stem_of(node, index), names)
             body = next(each.g for each in node.attribute if each.name == "body")
+            if postpone and node.op_type == "Loop" and node.input[0] and node.input[0] not in constants:
+                kept.add(node.output[0])
+                continue
             keeper = LoopKeeper(body, build, tensors, types, opset)
             if made and not keeper.knows(node.input):
                 continue  # its types are known once the loops before it are others

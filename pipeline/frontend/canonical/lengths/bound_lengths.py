@@ -116,7 +116,7 @@ class _Walk:
             context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         self.nodes.extend(build.nodes)
         for made in [] if typed else build.nodes:
-            if again or not all(
+            if (again and made.op_type != "Loop") or not all(
                 name in context.types and static_shape(context.types[name]) is not None for name in made.output if name
             ):
                 self._infer(made)

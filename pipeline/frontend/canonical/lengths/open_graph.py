@@ -260,7 +260,7 @@ class Reader:
 Rule = Callable[[Reader], Sequence["Open | None"]]
 #: operands that are shapes, by operator
 SHAPED = {
-    "ConstantOfShape": (0,), "Expand": (1,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "Tile": (1,), "TopK": (1,),
+    "ConstantOfShape": (0,), "Expand": (1,), "Loop": (0,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "Tile": (1,), "TopK": (1,),
 }  # fmt: skip
 
 

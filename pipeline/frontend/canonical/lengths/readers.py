@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .extent import Extent
 from .indexing import gather, gather_elements, gather_nd, scatter, spread
+from .loops import loop
 from .open_graph import Open, Reader, Rule
 from .reductions import filling, normalise_all, pool_all, reduce_by
 from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span, tile
@@ -178,7 +179,7 @@ READERS: dict[str, Rule] = {
     **dict.fromkeys(("ArgMax", "ReduceLogSumExp", "ReduceMax"), reduce_by("lowest")), **dict.fromkeys(("ArgMin", "ReduceMin"), reduce_by("highest")),
     "GlobalAveragePool": pool_all, "GlobalMaxPool": pool_all,
     "Gather": gather, "GatherElements": gather_elements, "GatherND": gather_nd, "OneHot": spread, "ScatterElements": scatter, "ScatterND": scatter, "Transpose": _transpose, "MatMul": _product, "Gemm": _gemm,
-    "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
+    "Loop": loop, "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
     "Concat": concat, "ConstantOfShape": constant_of_shape, "Expand": expand, "Flatten": reshape, "Pad": pad, "Range": span,
     "Reshape": reshape, "Shape": shape_of, "Size": size_of, "Slice": slice_rows, "Tile": tile,
 }  # fmt: skip
