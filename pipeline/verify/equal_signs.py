@@ -111,7 +111,7 @@ def _move_weights(node: onnx.NodeProto, context: Context, build: NodeBuilder) ->
 
 def _zero(dtype: np.dtype, build: NodeBuilder) -> str:
     """Return the number 0 of `dtype`, moved into the other dtype."""
-    return build.constant(np.asarray(128 if dtype == _SIGNED else -128, _other(dtype)))
+    return build.number(128 if dtype == _SIGNED else -128, _other(dtype))
 
 
 def _other(dtype: np.dtype) -> np.dtype:
@@ -128,9 +128,8 @@ def _flip_sign(name: str, dtype: np.dtype, context: Context, build: NodeBuilder)
 
 
 def _shift(name: str, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
-    from onnx import helper
 
-    wide = build.node("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(np.int32)))
-    by = build.constant(np.asarray(128 if dtype == _SIGNED else -128, np.int32))
+    wide = build.cast(name, np.int32)
+    by = build.number(128 if dtype == _SIGNED else -128, np.int32)
     sum_ = build.node("Add", wide, by)
-    return build.node("Cast", sum_, result=result, to=helper.np_dtype_to_tensor_dtype(_other(dtype)))
+    return build.cast(sum_, _other(dtype), result)

@@ -149,8 +149,7 @@ def _split(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
         build.node("Identity", node.input[0], result=kept[0])
         return
     sizes = [shapes[name][axis] for name in kept]
-    build.many("Split", [node.input[0], build.integers(*sizes)], len(kept), axis=axis)
-    build.nodes[-1].output[:] = kept
+    build.many("Split", [node.input[0], build.integers(*sizes)], kept, axis=axis)
 
 
 def _product(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
@@ -160,7 +159,7 @@ def _product(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None
         return
     zeros = build.constant(np.zeros(shape, dtype))
     if node.op_type == "Gemm" and len(node.input) > 2 and node.input[2]:
-        beta = build.constant(np.asarray(attributes_of(node).get("beta", 1.0), dtype))
+        beta = build.number(attributes_of(node).get("beta", 1.0), dtype)
         build.node("Add", zeros, build.node("Mul", node.input[2], beta), result=node.output[0])
     else:
         build.node("Identity", zeros, result=node.output[0])

@@ -165,8 +165,7 @@ def _last_state(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBui
     """Build the node without states; its last state becomes the one step of an `axis`."""
     outputs = [*node.output, ""] if len(node.output) < 2 else list(node.output)
     outputs[1] = outputs[1] or build.names.new(f"{build.stem}/last")
-    build.many(node.op_type, list(node.input), len(outputs), **attributes)
-    build.nodes[-1].output[:] = ["", *outputs[1:]]
+    build.many(node.op_type, node.input, ["", *outputs[1:]], **attributes)
     build.node("Unsqueeze", outputs[1], build.integers(axis), result=node.output[0])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -73,24 +73,41 @@ class NodeBuilder:
 
     def from_zero(self, indices: str, dtype: np.dtype | type) -> str:
         """Add nodes that move negative indices out of every range; Gather and scatters count them from the end."""
-        zero, beyond = (self.constant(np.asarray(value, dtype)) for value in (0, np.iinfo(np.int32).min))
+        zero, beyond = (self.number(value, dtype) for value in (0, np.iinfo(np.int32).min))
         return self.node("Where", self.node("Less", indices, zero), beyond, indices)
 
-    def many(self, op: str, inputs: list[str], outputs: int, **attributes: object) -> list[str]:
-        """Add a node with several results; return their names."""
+    def many(self, op: str, inputs: Sequence[str], outputs: int | Sequence[str], **attributes: object) -> list[str]:
+        """Add a node with so many results, or of these names; return the names. Absent operands at the end are left out."""
         from onnx import helper
 
         name = self.names.new(f"{self.stem}/{op}_{len(self.nodes)}")
-        results = [self.names.new(f"{name}:{index}") for index in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, results, name=name, **attributes))
-        return results
+        if isinstance(outputs, int):
+            outputs = [self.names.new(f"{name}:{index}") for index in range(outputs)]
+        self.nodes.append(helper.make_node(op, given(inputs), outputs, name=name, **attributes))
+        return list(outputs)
 
     def node(self, op: str, *inputs: str, result: str = "", **attributes: object) -> str:
         """Add a node with one result, called `result` if given; return the result's name."""
-        (name,) = self.many(op, list(inputs), 1, **attributes)
-        if result:
-            self.nodes[-1].output[0] = name = result
-        return name
+        return self.many(op, inputs, [result] if result else 1, **attributes)[0]
+
+    def number(self, value: object, dtype: np.dtype | type) -> str:
+        """Add an initializer of a dtype; return its name."""
+        return self.constant(np.asarray(value, dtype))
+
+    def cast(self, value: str, dtype: np.dtype | type | str | int, result: str = "") -> str:
+        """Add a Cast to a dtype, or ONNX's number of one; return the result's name."""
+        from onnx import helper
+
+        to = dtype if isinstance(dtype, int) else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.node("Cast", value, result=result, to=to)
+
+
+def given(operands: Sequence[str]) -> list[str]:
+    """Return the operands without the absent ones at the end."""
+    names = list(operands)
+    while names and not names[-1]:
+        names.pop()
+    return names
 
 
 def stem_of(node: onnx.NodeProto, index: int) -> str:

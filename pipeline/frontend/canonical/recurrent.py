@@ -69,8 +69,7 @@ def _replacement(
     if half:  # states too stay in float32 over all steps, as in ONNX Runtime
         dtype = np.dtype(np.float32)
         inputs = [
-            build.node("Cast", name, to=TensorProto.FLOAT) if name and place != _LENGTHS else name
-            for place, name in enumerate(inputs)
+            build.cast(name, np.float32) if name and place != _LENGTHS else name for place, name in enumerate(inputs)
         ]
     if batch_first:
         for place in (0, *_STATES):
@@ -210,7 +209,7 @@ class _Writer:
         inside = build.node("Greater", left, zero)
         y = build.node("Where", inside, made["h"], build.constant(np.zeros((), layer.dtype)))
         held = {name: build.node("Where", inside, made[name], states[name]) for name in made}
-        further = build.node("Add", left, build.constant(np.asarray(1 if layer.reverse[number] else -1, np.int32)))
+        further = build.node("Add", left, build.number(1 if layer.reverse[number] else -1, np.int32))
         return held | {"left": further}, y
 
     def _start(self, number: int) -> dict[str, Value]:
@@ -229,7 +228,7 @@ class _Writer:
                 value = build.constant(np.zeros(self._row, layer.dtype))
             found[name] = Value(value, self._row, self.element)
         if self.lengths:
-            before = build.constant(np.asarray(layer.steps - 1 if layer.reverse[number] else 0, np.int32))
+            before = build.number(layer.steps - 1 if layer.reverse[number] else 0, np.int32)
             found["left"] = Value(build.node("Sub", self.lengths, before), (layer.batch, 1), TensorProto.INT32)
         return found
 

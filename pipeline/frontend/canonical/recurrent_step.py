@@ -175,8 +175,6 @@ class Cell:
     def _activate(self, place: int, value: str) -> str:
         """Build the activation of this place, behind the limits if it is a gate's: a cell's state is none."""
         if self.layer.clip and place < 2:
-            limits = (
-                self.build.constant(np.asarray(each, self.layer.dtype)) for each in (-self.layer.clip, self.layer.clip)
-            )
+            limits = (self.build.number(each, self.layer.dtype) for each in (-self.layer.clip, self.layer.clip))
             value = self.build.node("Clip", value, *limits)
         return self.activations[place].build(self.build, value, self.layer.dtype)

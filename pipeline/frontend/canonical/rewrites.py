@@ -52,7 +52,7 @@ def _sum(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
 
 def _mean(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Mean by a chain of Add, for the same reason as Sum."""
-    count = build.constant(np.asarray(len(node.input), context.dtype(node.input[0])))
+    count = build.number(len(node.input), context.dtype(node.input[0]))
     total = _chain(build, list(node.input), "") if len(node.input) > 1 else node.input[0]
     build.node("Div", total, count, result=node.output[0])
 
@@ -71,15 +71,11 @@ def _multiply_in_single(node: onnx.NodeProto, attributes: dict[str, Any], contex
 
     TVM's squares are infinite from 256 on, and its sums of products lose digits.
     """
-    from onnx import TensorProto
-
     halves = [bool(name) and context.dtype(name) == np.float16 for name in node.input]
     if halves[0]:
-        wide = [
-            build.node("Cast", name, to=TensorProto.FLOAT) if half else name for name, half in zip(node.input, halves)
-        ]
+        wide = [build.cast(name, np.float32) if half else name for name, half in zip(node.input, halves)]
         result = build.node(node.op_type, *wide, **attributes)
-        build.node("Cast", result, result=node.output[0], to=TensorProto.FLOAT16)
+        build.cast(result, np.float16, node.output[0])
 
 
 def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -130,8 +126,8 @@ def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context:
     else:
         norm = build.node("Sqrt", build.node("ReduceSum", build.node("Mul", x, x), axis, keepdims=1))
     dtype = context.dtype(x)
-    none = build.node("Equal", norm, build.constant(np.asarray(0, dtype)))
-    build.node("Div", x, build.node("Where", none, build.constant(np.asarray(1, dtype)), norm), result=node.output[0])
+    none = build.node("Equal", norm, build.number(0, dtype))
+    build.node("Div", x, build.node("Where", none, build.number(1, dtype), norm), result=node.output[0])
 
 
 def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -139,7 +135,7 @@ def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     dtype = context.dtype(node.input[0])
     if attributes.get("fmod") or dtype.kind != "f":
         return
-    zero, negative_zero = (build.constant(np.asarray(each, dtype)) for each in (0.0, -0.0))
+    zero, negative_zero = (build.number(each, dtype) for each in (0.0, -0.0))
     left, negative = build.node("Mod", *node.input, fmod=1), build.node("Less", node.input[1], zero)
     crossed = build.node("Xor", build.node("Less", left, zero), negative)
     moved = build.node("Where", crossed, build.node("Add", left, node.input[1]), left)
@@ -149,20 +145,18 @@ def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
 
 def _bit_shift(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Shift the bits of signed integers, which sets before 28 lack: those of ~x right of a negative x, and back."""
-    from onnx import helper
-
     dtype = context.dtype(node.input[0])
     if dtype.kind != "i":
         return
-    signed, unsigned = (helper.np_dtype_to_tensor_dtype(np.dtype(each)) for each in (dtype, f"u{dtype.name}"))
-    x, by = node.input[0], build.node("Cast", node.input[1], to=unsigned)
+    unsigned = f"u{dtype.name}"
+    x, by = node.input[0], build.cast(node.input[1], unsigned)
     if attributes["direction"] == "LEFT":
-        shifted = build.node("BitShift", build.node("Cast", x, to=unsigned), by, direction="LEFT")
-        build.node("Cast", shifted, result=node.output[0], to=signed)
+        shifted = build.node("BitShift", build.cast(x, unsigned), by, direction="LEFT")
+        build.cast(shifted, dtype, node.output[0])
         return
-    negative = build.node("Less", x, build.constant(np.asarray(0, dtype)))
-    bits = build.node("Cast", build.node("Where", negative, build.node("BitwiseNot", x), x), to=unsigned)
-    shifted = build.node("Cast", build.node("BitShift", bits, by, direction="RIGHT"), to=signed)
+    negative = build.node("Less", x, build.number(0, dtype))
+    bits = build.cast(build.node("Where", negative, build.node("BitwiseNot", x), x), unsigned)
+    shifted = build.cast(build.node("BitShift", bits, by, direction="RIGHT"), dtype)
     build.node("Where", negative, build.node("BitwiseNot", shifted), shifted, result=node.output[0])
 
 
@@ -186,15 +180,13 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
 
     TVM does not take depth and values as ONNX gives them.
     """
-    from onnx import TensorProto
-
     depth, shape = context.constant(node.input[1]), context.shape(node.input[0])
     if depth is None or shape is None:
         return
     count = int(depth.reshape(-1)[0])
     axis = int(attributes.get("axis", -1)) % (len(shape) + 1)
-    indices = build.node("Cast", node.input[0], to=TensorProto.INT64)
-    negative = build.node("Less", indices, build.constant(np.asarray(0, np.int64)))
+    indices = build.cast(node.input[0], np.int64)
+    negative = build.node("Less", indices, build.number(0, np.int64))
     wrapped = build.node("Where", negative, build.node("Add", indices, build.constant(np.asarray(count))), indices)
     line = np.arange(count, dtype=np.int64).reshape([count if each == axis else 1 for each in range(len(shape) + 1)])
     hit = build.node("Equal", build.node("Unsqueeze", wrapped, build.integers(axis)), build.constant(line))
@@ -205,8 +197,7 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
 def _top_k(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Sort the result of a TopK that leaves its order open, a form that TVM refuses."""
     if not attributes.pop("sorted", 1):
-        build.many("TopK", list(node.input), len(node.output), **attributes)
-        build.nodes[-1].output[:] = node.output
+        build.many("TopK", node.input, node.output, **attributes)
 
 
 #: operators of float16 that TVM computes in float16, losing digits, or not at all

@@ -20,7 +20,7 @@ _CUBE, _TANH = 0.044715, math.sqrt(2 / math.pi)
 
 
 def _number(build: NodeBuilder, value: float, around: Surroundings, like: str) -> str:
-    return build.constant(np.asarray(value, around.dtype(like)))
+    return build.number(value, around.dtype(like))
 
 
 def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
@@ -52,11 +52,9 @@ def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
 
 def _spread(value: str, kind: np.dtype, axes: list[int], epsilon: float, build: NodeBuilder) -> tuple[str, str]:
     """Build the value, no narrower than float32, and the root of its mean square + ε along `axes`."""
-    from onnx import TensorProto
-
-    wide = build.node("Cast", value, to=TensorProto.FLOAT) if kind == np.float16 else value
+    wide = build.cast(value, np.float32) if kind == np.float16 else value
     square = build.node("ReduceMean", build.node("Mul", wide, wide), build.integers(*axes), keepdims=1)
-    small = build.constant(np.asarray(epsilon, np.float32 if kind == np.float16 else kind))
+    small = build.number(epsilon, np.float32 if kind == np.float16 else kind)
     return wide, build.node("Sqrt", build.node("Add", square, small))
 
 
@@ -64,16 +62,14 @@ def _root_mean_square(
     x: str, scale: str, axes: list[int], epsilon: float, around: Surroundings, build: NodeBuilder, y: str, inverse: str
 ) -> None:
     """Build y = x / root · scale along `axes`, and 1 / root in float32; root = √(mean of x² + ε)."""
-    from onnx import TensorProto, helper
-
     kind = around.dtype(scale)
     wide, root = _spread(x, kind, axes, epsilon, build)
     normal = build.node("Div", wide, root)
     if kind == np.float16:
-        normal = build.node("Cast", normal, to=helper.np_dtype_to_tensor_dtype(kind))
+        normal = build.cast(normal, kind)
     build.node("Mul", normal, scale, result=y)
     if inverse:
-        build.node("Cast", build.node("Reciprocal", root), to=TensorProto.FLOAT, result=inverse)
+        build.cast(build.node("Reciprocal", root), np.float32, inverse)
 
 
 def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
@@ -102,16 +98,13 @@ def _skip(simplified: bool) -> Rule:
         if simplified:
             _root_mean_square(value, scale, [-1], epsilon, around, build, y, inverse)
             return
-        build.many("LayerNormalization", [value, scale, *([shift] if shift else [])], 3, epsilon=epsilon)
-        build.nodes[-1].output[:] = [y, mean, inverse]
+        build.many("LayerNormalization", [value, scale, shift], [y, mean, inverse], epsilon=epsilon)
 
     return rule
 
 
 def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
-    from onnx import TensorProto
-
     ids, segments, words, places, kinds, scale, shift, mask, positions = inputs_of(node, 9)
     y, index, total = [*node.output, "", ""][:3]
     if index and attributes.get("mask_index_type", 1) == 0:
@@ -119,7 +112,7 @@ def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, b
     batch, tokens = (build.node("Gather", build.node("Shape", ids), build.integers(axis)) for axis in (0, 1))
     if not positions:
         count = build.node("Squeeze", tokens, build.integers(0))
-        zero, one = (build.constant(np.asarray(each, np.int64)) for each in (0, 1))
+        zero, one = (build.number(each, np.int64) for each in (0, 1))
         positions = build.node("Unsqueeze", build.node("Range", zero, count, one), build.integers(0))
     else:
         positions = build.from_zero(positions, np.int32)
@@ -132,9 +125,9 @@ def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, b
     build.node("LayerNormalization", value, scale, shift, epsilon=attributes.get("epsilon", 1e-12), result=y)
     if index and mask:
         counted = build.node("ReduceSum", mask, build.integers(1), keepdims=0)
-        build.node("Cast", counted, to=TensorProto.INT32, result=index)
+        build.cast(counted, np.int32, index)
     elif index:
-        build.node("Cast", build.node("ConstantOfShape", batch), to=TensorProto.INT32, result=index)
+        build.cast(build.node("ConstantOfShape", batch), np.int32, index)
 
 
 RULES: dict[str, Rule] = {

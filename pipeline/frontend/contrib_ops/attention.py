@@ -45,7 +45,7 @@ def _attend(
         for each, order in ((heads.q, [0, 2, 1, 3]), (heads.k, [0, 2, 3, 1]), (heads.v, [0, 2, 1, 3]))
     )
     scale = attributes.get("scale", 0.0) or 1 / math.sqrt(heads.width)
-    scores = build.node("Mul", build.node("MatMul", q, k), build.constant(np.asarray(scale, kind)))
+    scores = build.node("Mul", build.node("MatMul", q, k), build.number(scale, kind))
     if heads.bias:
         scores = build.node("Add", scores, heads.bias)
     if heads.mask:
@@ -54,11 +54,11 @@ def _attend(
             raise UnsupportedForm("the shape of its mask is not a known one")
         if kept:
             zero, forbidden = (
-                build.constant(np.asarray(each, kind)) for each in (0, attributes.get("mask_filter_value", _FORBIDDEN))
+                build.number(each, kind) for each in (0, attributes.get("mask_filter_value", _FORBIDDEN))
             )
             scores = build.node("Add", scores, build.node("Where", kept, zero, forbidden))
     if attributes.get("unidirectional", 0):
-        lowest = build.constant(np.asarray(np.finfo(kind).min, kind))
+        lowest = build.number(np.finfo(kind).min, kind)
         scores = build.node("Where", _future(q, k, build), lowest, scores)
     made = build.node("MatMul", build.node("Softmax", scores, axis=-1), v)
     joined = build.node("Transpose", made, perm=[0, 2, 1, 3])
@@ -73,7 +73,7 @@ def _count(value: str, axis: int, build: NodeBuilder) -> str:
 
 
 def _numbers(count: str, build: NodeBuilder) -> str:
-    zero, one = (build.constant(np.asarray(each, np.int64)) for each in (0, 1))
+    zero, one = (build.number(each, np.int64) for each in (0, 1))
     return build.node("Range", zero, count, one)
 
 
@@ -81,7 +81,7 @@ def _future(q: str, k: str, build: NodeBuilder) -> str:
     """Build the pairs of query and key that come in the wrong order; ONNX Runtime lets the last query read all keys."""
     queries = _count(q, 2, build)
     rows = build.node("Unsqueeze", _numbers(queries, build), build.integers(1))
-    last = build.node("Sub", queries, build.constant(np.asarray(1, np.int64)))
+    last = build.node("Sub", queries, build.number(1, np.int64))
     later = build.node("Greater", _numbers(_count(k, 3, build), build), rows)
     return build.node("And", later, build.node("Less", rows, last))
 
@@ -92,14 +92,12 @@ def _kept(heads: _Heads, k: str, around: Surroundings, build: NodeBuilder) -> st
     A mask holds ends (batch), ends and starts (2 batch), positive numbers for keys (batch, keys) or for queries and keys
     (batch, queries, keys). One number for all keys forbids none.
     """
-    from onnx import TensorProto
-
     mask, rank = heads.mask, around.rank(heads.mask)
     if rank == 1:
         size, batch = around.extent(mask, 0), heads.batch
         if size is None or batch is None:
             return None
-        ends = build.node("Unsqueeze", build.node("Cast", mask, to=TensorProto.INT64), build.integers(1))
+        ends = build.node("Unsqueeze", build.cast(mask, np.int64), build.integers(1))
         keys = _numbers(_count(k, 3, build), build)
         if size == batch:
             kept = build.node("Less", keys, ends)
@@ -118,7 +116,7 @@ def _kept(heads: _Heads, k: str, around: Surroundings, build: NodeBuilder) -> st
             return None if wide is None else ""
     elif rank != 3:
         return None
-    positive = build.node("Greater", mask, build.constant(np.asarray(0, around.dtype(mask))))
+    positive = build.node("Greater", mask, build.number(0, around.dtype(mask)))
     return build.node("Unsqueeze", positive, build.integers(1) if rank == 3 else build.integers(1, 2))
 
 
@@ -164,13 +162,10 @@ def _attention(node: onnx.NodeProto, attributes: Attributes, around: Surrounding
 
 def _quantised(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the projection on integers, as MatMulIntegerToFloat computes it."""
-    from onnx import TensorProto
-
     x, weights, bias, x_scale, w_scale, mask, x_zero, w_zero, past = inputs_of(node, 9)
     _refuse_more(node, attributes, {"past": past})
     widths = _widths(weights, attributes, around)
-    zeros = [x_zero, w_zero] if w_zero else [x_zero] if x_zero else []
-    sums = build.node("Cast", build.node("MatMulInteger", x, weights, *zeros), to=TensorProto.FLOAT)
+    sums = build.cast(build.node("MatMulInteger", x, weights, x_zero, w_zero), np.float32)
     value = build.node("Add", build.node("Mul", sums, build.node("Mul", x_scale, w_scale)), bias)
     _projected(value, widths, node, mask, "", np.dtype(np.float32), attributes, around, build)
 

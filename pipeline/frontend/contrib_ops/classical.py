@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 def as_dtype(name: str, dtype: type, around: Surroundings, build: NodeBuilder) -> str:
     """Return a value in a dtype, converted if it has another."""
-    from onnx import helper
-
     if around.dtype(name) == dtype:
         return name
-    return build.node("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    return build.cast(name, dtype)
 
 
 def as_floats(name: str, around: Surroundings, build: NodeBuilder) -> tuple[str, np.dtype]:
@@ -32,9 +30,7 @@ def as_floats(name: str, around: Surroundings, build: NodeBuilder) -> tuple[str,
 
 def to_float(value: str, result: str, build: NodeBuilder) -> None:
     """Build the result of an operator, which is float32."""
-    from onnx import TensorProto
-
-    build.node("Cast", value, to=TensorProto.FLOAT, result=result)
+    build.cast(value, np.float32, result)
 
 
 def transform(scores: str, how: str, result: str, build: NodeBuilder) -> None:
@@ -68,7 +64,7 @@ def chosen_class(index: str, labels: Sequence[int], result: str, build: NodeBuil
 
 def _scaler(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     value, dtype = as_floats(node.input[0], around, build)
-    offset, scale = (build.constant(np.asarray(attributes[name], dtype)) for name in ("offset", "scale"))
+    offset, scale = (build.number(attributes[name], dtype) for name in ("offset", "scale"))
     to_float(build.node("Mul", build.node("Sub", value, offset), scale), node.output[0], build)
 
 
@@ -78,7 +74,7 @@ def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     operators = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
     value, dtype = as_floats(node.input[0], around, build)
     norm = build.node(operators[how], value, build.integers(-1), keepdims=1)
-    zero, one = (build.constant(np.asarray(each, dtype)) for each in (0, 1))
+    zero, one = (build.number(each, dtype) for each in (0, 1))
     divisor = build.node("Where", build.node("Equal", norm, zero), one, norm)
     to_float(build.node("Div", value, divisor), node.output[0], build)
 
@@ -89,7 +85,7 @@ def _linear(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
     coefficients = np.asarray(attributes["coefficients"], np.float32).reshape(rows, -1)
     scores = build.node("MatMul", value, build.constant(coefficients.T))
     if attributes.get("intercepts"):
-        scores = build.node("Add", scores, build.constant(np.asarray(attributes["intercepts"], np.float32)))
+        scores = build.node("Add", scores, build.number(attributes["intercepts"], np.float32))
     return scores
 
 
@@ -123,12 +119,11 @@ def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
 
 
 def _binarizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    from onnx import helper
 
     dtype = around.dtype(node.input[0])
-    threshold = build.constant(np.asarray(attributes.get("threshold", 0.0), dtype))
+    threshold = build.number(attributes.get("threshold", 0.0), dtype)
     above = build.node("Greater", node.input[0], threshold)
-    build.node("Cast", above, to=helper.np_dtype_to_tensor_dtype(dtype), result=node.output[0])
+    build.cast(above, dtype, node.output[0])
 
 
 def _imputer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
@@ -136,11 +131,11 @@ def _imputer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings,
     value, dtype = node.input[0], around.dtype(node.input[0])
     kind = "float" if dtype.kind == "f" else "int64"
     replaced = attributes.get(f"replaced_value_{kind}", 0)
-    new = build.constant(np.asarray(attributes[f"imputed_value_{kind}s"], dtype))
+    new = build.number(attributes[f"imputed_value_{kind}s"], dtype)
     if replaced != replaced:
         missing = build.node("IsNaN", value)
     else:
-        missing = build.node("Equal", value, build.constant(np.asarray(replaced, dtype)))
+        missing = build.node("Equal", value, build.number(replaced, dtype))
     build.node("Where", missing, new, value, result=node.output[0])
 
 

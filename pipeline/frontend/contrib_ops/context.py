@@ -34,9 +34,9 @@ def inputs_of(node: onnx.NodeProto, count: int) -> list[str]:
 
 def dequantised(build: NodeBuilder, tensor: str, scale: str, zero: str, **attributes: Any) -> str:
     """Build a DequantizeLinear; an absent zero point is 0."""
-    return build.node("DequantizeLinear", tensor, scale, *([zero] if zero else []), **attributes)
+    return build.node("DequantizeLinear", tensor, scale, zero, **attributes)
 
 
 def quantised(build: NodeBuilder, value: str, scale: str, zero: str, result: str) -> str:
     """Build a QuantizeLinear; an absent zero point is 0 of uint8, as in ONNX."""
-    return build.node("QuantizeLinear", value, scale, *([zero] if zero else []), result=result)
+    return build.node("QuantizeLinear", value, scale, zero, result=result)

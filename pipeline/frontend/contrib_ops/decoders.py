@@ -59,8 +59,6 @@ def _tables(caches: tuple[str, str], positions: str, axis: int, build: NodeBuild
 
 def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the embedding of (batch, tokens, heads · width) or (batch, heads, tokens, width)."""
-    from onnx import TensorProto
-
     x, positions, *caches = inputs_of(node, 4)
     rank, half, last = around.rank(x), around.extent(caches[0], 1), around.extent(x, (around.rank(x) or 1) - 1)
     tokens = around.extent(x, 2 if rank == 4 else 1)
@@ -70,7 +68,7 @@ def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
         raise UnsupportedForm("the shapes of its input and tables are not known")
     rotary, heads = 2 * half, attributes.get("num_heads", 0)
     width = last if rank == 4 else last // heads if heads else rotary
-    positions = build.node("Cast", positions, to=TensorProto.INT64)
+    positions = build.cast(positions, np.int64)
     if around.rank(node.input[1]) == 1:  # the position of the first token
         positions = build.node(
             "Unsqueeze", build.node("Add", positions, build.integers(*range(tokens))), build.integers(0)
@@ -88,8 +86,6 @@ def _rotary(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
 
 def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build attention with a cache as long as it may get: new keys and values are written from each row's length on."""
-    from onnx import TensorProto
-
     q, k, v, past_k, past_v, last, total, cos, sin, ids, bias, *more = inputs_of(node, 17)
     for name, given in (*zip(_MORE, more), *((name, attributes.get(name)) for name in _OPTIONS)):
         if given and given != -1:
@@ -110,13 +106,13 @@ def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundi
     steps, room = build.integers(*range(tokens)), max(length, tokens, 0 if known is None else int(known.item()))
     positions = build.node("Unsqueeze", steps, build.integers(0))
     if past_k:
-        first = build.node("Sub", build.node("Cast", last, to=TensorProto.INT64), build.integers(tokens - 1))
+        first = build.node("Sub", build.cast(last, np.int64), build.integers(tokens - 1))
         positions = build.node("Add", build.node("Reshape", first, build.integers(-1, 1)), steps)
     if attributes.get("do_rotary"):
         half = around.extent(cos, 1)
         if half is None:
             raise UnsupportedForm("the shape of its table of cosines is not known")
-        places = build.node("Cast", ids, to=TensorProto.INT64) if ids else positions
+        places = build.cast(ids, np.int64) if ids else positions
         tables, apart = _tables((cos, sin), places, 2, build), bool(attributes.get("rotary_interleaved"))
         q, k = (_rotated(each, tables, width, 2 * half, apart, build) for each in (q, k))
     q, k, v = (build.node("Transpose", each, perm=[0, 2, 1, 3]) for each in (q, k, v))
@@ -130,9 +126,9 @@ def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundi
     shared = build.node("Reshape", q, build.integers(batch, groups, heads // groups, tokens, width))
     keys = build.node("Unsqueeze", build.node("Transpose", keys, perm=[0, 1, 3, 2]), build.integers(2))
     scale = attributes.get("scale") or 1 / math.sqrt(width)
-    scores = build.node("Mul", build.node("MatMul", shared, keys), build.constant(np.asarray(scale, kind)))
+    scores = build.node("Mul", build.node("MatMul", shared, keys), build.number(scale, kind))
     if cap := attributes.get("softcap"):
-        limit = build.constant(np.asarray(cap, kind))
+        limit = build.number(cap, kind)
         scores = build.node("Mul", build.node("Tanh", build.node("Div", scores, limit)), limit)
     if bias:
         many = around.extent(bias, 1) != 1
@@ -145,7 +141,7 @@ def _group_query(node: onnx.NodeProto, attributes: Attributes, around: Surroundi
     if (window := attributes.get("local_window_size", -1)) > 0:
         beyond = build.node("LessOrEqual", places, build.node("Sub", here, build.integers(window)))
         hidden = build.node("Or", hidden, beyond)
-    lowest = build.constant(np.asarray(np.finfo(kind).min, kind))
+    lowest = build.number(np.finfo(kind).min, kind)
     weights = build.node("Softmax", build.node("Where", hidden, lowest, scores), axis=-1)
     made = build.node("MatMul", weights, build.node("Unsqueeze", values, build.integers(2)))
     made = build.node("Transpose", made, perm=[0, 3, 1, 2, 4])

@@ -67,8 +67,7 @@ def _pool(operator: str) -> Rule:
 
 def own(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build ONNX's operator of the same name, inputs and attributes."""
-    build.many(node.op_type, list(node.input), len(node.output), **attributes)
-    build.nodes[-1].output[:] = node.output
+    build.many(node.op_type, node.input, node.output, **attributes)
 
 
 RULES: dict[str, Rule] = {

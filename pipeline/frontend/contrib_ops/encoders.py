@@ -29,13 +29,11 @@ def _equal(value: str, keys: np.ndarray, build: NodeBuilder) -> str:
 
 def _one_hot(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build a column for each category: 1 for that of the element, all 0 for one that is not known."""
-    from onnx import TensorProto
-
     if attributes.get("cats_strings"):
         raise UnsupportedForm(_TEXTS)
     categories = np.asarray(attributes["cats_int64s"], np.int64)
     value = as_dtype(node.input[0], np.int64, around, build)
-    build.node("Cast", _equal(value, categories, build), to=TensorProto.FLOAT, result=node.output[0])
+    build.cast(_equal(value, categories, build), np.float32, node.output[0])
 
 
 def _table(attributes: Attributes, side: str) -> np.ndarray | None:
@@ -51,7 +49,7 @@ def _table(attributes: Attributes, side: str) -> np.ndarray | None:
 
 
 def _label_encoder(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    from onnx import TensorProto, numpy_helper
+    from onnx import numpy_helper
 
     keys, values = _table(attributes, "keys"), _table(attributes, "values")
     if keys is None or values is None:
@@ -62,19 +60,17 @@ def _label_encoder(node: onnx.NodeProto, attributes: Attributes, around: Surroun
         default = (
             attributes.get("default_int64", -1) if values.dtype.kind == "i" else attributes.get("default_float", -0.0)
         )
-    same = build.node("Cast", _equal(node.input[0], keys, build), to=TensorProto.INT32)
+    same = build.cast(_equal(node.input[0], keys, build), np.int32)
     found = build.node("Gather", build.constant(values), build.node("ArgMax", same, axis=-1, keepdims=0))
-    known = build.node("Cast", build.node("ReduceSum", same, build.integers(-1), keepdims=0), to=TensorProto.BOOL)
-    build.node("Where", known, found, build.constant(np.asarray(default, values.dtype)), result=node.output[0])
+    known = build.cast(build.node("ReduceSum", same, build.integers(-1), keepdims=0), bool)
+    build.node("Where", known, found, build.number(default, values.dtype), result=node.output[0])
 
 
 def _features(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the columns of all inputs side by side, as floats."""
-    from onnx import TensorProto
-
     if any(around.rank(each) != 2 for each in node.input):
         raise UnsupportedForm("an input of it is not a table")
-    parts = [build.node("Cast", each, to=TensorProto.FLOAT) for each in node.input]
+    parts = [build.cast(each, np.float32) for each in node.input]
     build.node("Concat", *parts, axis=1, result=node.output[0])
 
 

@@ -23,7 +23,7 @@ _ACTIVATIONS = {
 def _activated(build: NodeBuilder, activation: str, value: str, parameters: list[float], result: str) -> None:
     """Build an activation of `value`; return the reason if it is not known."""
     if activation == "Clip":
-        bounds = [build.constant(np.asarray(each, np.float32)) for each in parameters]
+        bounds = [build.number(each, np.float32) for each in parameters]
         build.node("Clip", value, *bounds, result=result)
     elif not activation:
         build.node("Identity", value, result=result)
@@ -39,7 +39,7 @@ def _conv(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, bu
     options = dict(attributes)
     activation, parameters = options.pop("activation", ""), options.pop("activation_params", [])
     x, w, bias, other = inputs_of(node, 4)
-    value = build.node("Conv", x, w, *([bias] if bias else []), **options)
+    value = build.node("Conv", x, w, bias, **options)
     if other:
         value = build.node("Add", value, other)
     _activated(build, activation, value, parameters, node.output[0])
@@ -75,9 +75,7 @@ def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
         build.node("MatMul", *operands, result=node.output[0])
     else:
         product = build.node("MatMul", *operands)
-        build.node(
-            "Mul", product, build.constant(np.asarray(alpha, around.dtype(node.input[0]))), result=node.output[0]
-        )
+        build.node("Mul", product, build.number(alpha, around.dtype(node.input[0])), result=node.output[0])
 
 
 RULES: dict[str, Rule] = {"FusedConv": _conv, "FusedGemm": _gemm, "FusedMatMul": _matmul}

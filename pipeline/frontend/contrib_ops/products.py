@@ -33,8 +33,6 @@ def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, bu
 
 def _addend(c: str, scales: tuple[str, str], alpha: float, around: Surroundings, build: NodeBuilder) -> str:
     """Build C in floats: as a bias of one number, or one a channel, is dequantised, so that the layer stays integer."""
-    from onnx import TensorProto
-
     known = [around.constant(name) for name in scales]
     if known[0] is not None and known[1] is not None:
         step = np.asarray(np.float32(alpha) * known[0].reshape(()) * known[1], np.float32)
@@ -42,15 +40,13 @@ def _addend(c: str, scales: tuple[str, str], alpha: float, around: Surroundings,
             return dequantised(build, c, build.constant(step.reshape(())), "")
         if around.rank(c) == 1 and around.extent(c, 0) == step.size:
             return dequantised(build, c, build.constant(step), "", axis=0)
-    product = build.node("Mul", build.node("Mul", *scales), build.constant(np.asarray(alpha, np.float32)))
-    return build.node("Mul", build.node("Cast", c, to=TensorProto.FLOAT), product)
+    product = build.node("Mul", build.node("Mul", *scales), build.number(alpha, np.float32))
+    return build.node("Mul", build.cast(c, np.float32), product)
 
 
 def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, result: str) -> None:
     """Build float(sums) · (scale · scale) + bias."""
-    from onnx import TensorProto
-
-    number = build.node("Cast", sums, to=TensorProto.FLOAT)
+    number = build.cast(sums, np.float32)
     step = build.node("Mul", *scales)
     value = build.node("Mul", number, step, result="" if bias else result)
     if bias:
@@ -60,14 +56,13 @@ def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, r
 def _dynamic(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     a, b, b_scale, b_zero, bias = inputs_of(node, 5)
     numbers, a_scale, a_zero = build.many("DynamicQuantizeLinear", [a], 3)
-    sums = build.node("MatMulInteger", numbers, b, a_zero, *([b_zero] if b_zero else []))
+    sums = build.node("MatMulInteger", numbers, b, a_zero, b_zero)
     _scaled(build, sums, (a_scale, b_scale), bias, node.output[0])
 
 
 def _to_float(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     a, b, a_scale, b_scale, a_zero, b_zero, bias = inputs_of(node, 7)
-    zeros = [a_zero, b_zero] if b_zero else [a_zero] if a_zero else []
-    _scaled(build, build.node("MatMulInteger", a, b, *zeros), (a_scale, b_scale), bias, node.output[0])
+    _scaled(build, build.node("MatMulInteger", a, b, a_zero, b_zero), (a_scale, b_scale), bias, node.output[0])
 
 
 def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
@@ -76,8 +71,6 @@ def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     The weights come as channels × blocks × bytes, the lowest bits first; here they are length × channels of uint4 or
     uint8, so that no transposition stands between weights and product.
     """
-    from onnx import TensorProto
-
     a, packed_name, scale_name, zero_name, order, bias = inputs_of(node, 6)
     packed, scale = around.constant(packed_name), around.constant(scale_name)
     length, channels, bits, block = (int(attributes.get(key, 4)) for key in ("K", "N", "bits", "block_size"))
@@ -101,12 +94,12 @@ def _few_bits(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     steps = build.constant(np.ascontiguousarray(scale.reshape(channels, blocks).T.astype(np.float32)))
     value = dequantised(build, tensors[0], steps, tensors[1], axis=0, block_size=block)
     half = around.dtype(a) == np.float16  # summed in float32, as in ONNX Runtime
-    operands = [build.node("Cast", each, to=TensorProto.FLOAT) if each and half else each for each in (a, bias)]
+    operands = [build.cast(each, np.float32) if each and half else each for each in (a, bias)]
     product = build.node("MatMul", operands[0], value, result="" if bias or half else node.output[0])
     if bias:
         product = build.node("Add", product, operands[1], result="" if half else node.output[0])
     if half:
-        build.node("Cast", product, to=TensorProto.FLOAT16, result=node.output[0])
+        build.cast(product, np.float16, node.output[0])
 
 
 def _unpacked(rows: np.ndarray, bits: int) -> np.ndarray:

@@ -143,11 +143,9 @@ def _quantised(build: NodeBuilder, value: str) -> list[str]:
 
 def _product(build: NodeBuilder, quantised: list[str], weights: _Weights) -> str:
     """Build float(sums) · (scale · scale)."""
-    from onnx import TensorProto
-
     numbers, scale, zero = quantised
     sums = build.node("MatMulInteger", numbers, weights.numbers, zero, weights.zero)
-    return build.node("Mul", build.node("Cast", sums, to=TensorProto.FLOAT), build.node("Mul", scale, weights.scale))
+    return build.node("Mul", build.cast(sums, np.float32), build.node("Mul", scale, weights.scale))
 
 
 def _start(build: NodeBuilder, state: str, number: int, x: str, hidden: int) -> str:

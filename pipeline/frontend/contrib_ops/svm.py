@@ -45,8 +45,6 @@ def _scores(
 
     Without a kernel, the support vectors are summed here: the weights are then of features. So they are in files without vectors.
     """
-    from onnx import TensorProto, helper
-
     value = as_dtype(node.input[0], np.float32, around, build)
     if around.rank(node.input[0]) == 1:
         value = build.node("Unsqueeze", value, build.integers(0))
@@ -58,18 +56,18 @@ def _scores(
         value = _kernels(value, support, attributes, build)
     else:
         sums = np.float32
-    rho = build.constant(np.asarray(attributes["rho"][: weights.shape[1]], sums))
+    rho = build.number(attributes["rho"][: weights.shape[1]], sums)
     if sums != np.float32:
-        value = build.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(sums)))
+        value = build.cast(value, sums)
     scores = build.node("Add", build.node("MatMul", value, build.constant(weights.astype(sums))), rho)
-    return scores if sums == np.float32 else build.node("Cast", scores, to=TensorProto.FLOAT)
+    return scores if sums == np.float32 else build.cast(scores, np.float32)
 
 
 def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     weights = np.asarray(attributes["coefficients"])[:, None]
     score = _scores(node, attributes, around, build, attributes.get("n_supports", 0), weights, np.float32)
     if attributes.get("one_class"):
-        zero, one, other = (build.constant(np.asarray(each, np.float32)) for each in (0, 1, -1))
+        zero, one, other = (build.number(each, np.float32) for each in (0, 1, -1))
         build.node("Where", build.node("Greater", score, zero), one, other, result=node.output[0])
     else:
         to_float(score, node.output[0], build)
@@ -91,7 +89,6 @@ def _pair_weights(coefficients: np.ndarray, sizes: list[int]) -> np.ndarray:
 
 
 def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    from onnx import TensorProto
 
     labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_ints")
     sizes, count = attributes.get("vectors_per_class") or [], len(labels)
@@ -103,12 +100,12 @@ def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
         raise UnsupportedForm(_RECALIBRATE)
     weights = _pair_weights(np.asarray(attributes["coefficients"]).reshape(count - 1, -1), sizes)
     scores = _scores(node, attributes, around, build, sum(sizes), weights, np.float64)  # as ONNX Runtime sums
-    first = build.node("Greater", scores, build.constant(np.asarray(0, np.float32)))
+    first = build.node("Greater", scores, build.number(0, np.float32))
     votes = np.zeros((2, weights.shape[1], count), np.float32)
     for pair, (i, j) in enumerate(combinations(range(count), 2)):
         votes[0, pair, i] = votes[1, pair, j] = 1
     # a vote for i or for j: those for j, and the difference where i is chosen
-    won = build.node("MatMul", build.node("Cast", first, to=TensorProto.FLOAT), build.constant(votes[0] - votes[1]))
+    won = build.node("MatMul", build.cast(first, np.float32), build.constant(votes[0] - votes[1]))
     won = build.node("Add", won, build.constant(votes[1].sum(0)))
     chosen_class(build.node("ArgMax", won, axis=1, keepdims=0), labels, label, build)
     if attributes.get("prob_a"):

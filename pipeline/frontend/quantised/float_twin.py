@@ -139,7 +139,7 @@ def _saturate(value: str, scale: str, zero: str, result: str, context: Context, 
     if found is None:
         build.node("Identity", value, result=result)
         return
-    bounds = [build.constant(np.asarray((each - found[1]) * found[0], np.float32)) for each in (limits.min, limits.max)]
+    bounds = [build.number((each - found[1]) * found[0], np.float32) for each in (limits.min, limits.max)]
     build.node("Clip", value, *bounds, result=result)
 
 

@@ -59,9 +59,7 @@ def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:
         made = _product_with_bias(layer, graph, build, made)
     if layer.clips:
         dtype = layer.y.quantisation.dtype
-        build.node(
-            "Clip", made, *(build.constant(np.asarray(each, dtype)) for each in (layer.low, layer.high)), result=result
-        )
+        build.node("Clip", made, *(build.number(each, dtype) for each in (layer.low, layer.high)), result=result)
 
 
 def _convolution(layer: Layer, x: str, w: str, build: NodeBuilder, result: str, **attributes: object) -> str:

@@ -96,8 +96,7 @@ def _move(
     extra = {} if axis is None else {"axis": axis}
     for name, result in zip(node.output, results, strict=True):
         if name:
-            zeros = [source.zero] if source.zero else []
-            build.node("DequantizeLinear", result, source.scale, *zeros, result=name, **extra)
+            build.node("DequantizeLinear", result, source.scale, source.zero, result=name, **extra)
             moved[name] = replace(source, name=result, quantisation=replace(source.quantisation, axis=axis))
     return moved
 
@@ -124,13 +123,13 @@ def _pad(form: _Form) -> list[str]:
     node, attributes, source, _, graph, build = form
     inputs = [*node.input, "", "", ""]
     if attributes.get("mode", "constant") != "constant":
-        return build.many("Pad", [source.name, inputs[1], "", *filter(None, inputs[3:4])], 1, **attributes)
+        return build.many("Pad", [source.name, inputs[1], "", inputs[3]], 1, **attributes)
     value = graph.context.constant(inputs[2]) if inputs[2] else np.zeros(1, np.float32)
     number = _exact(source.quantisation, float(value.ravel()[0])) if value is not None and value.size else None
     if number is None:
         return []
-    constant = build.constant(np.asarray(number, source.quantisation.dtype))
-    return build.many("Pad", [source.name, inputs[1], constant, *filter(None, inputs[3:4])], 1, **attributes)
+    constant = build.number(number, source.quantisation.dtype)
+    return build.many("Pad", [source.name, inputs[1], constant, inputs[3]], 1, **attributes)
 
 
 def _relu(form: _Form) -> list[str]:
@@ -170,7 +169,7 @@ def _clip_numbers(source: Quantised, low: float, high: float, build: NodeBuilder
         numbers.append(number)
     if numbers == [least, most]:
         return [build.node("Identity", source.name)]
-    return [build.node("Clip", source.name, *(build.constant(np.asarray(n, quantisation.dtype)) for n in numbers))]
+    return [build.node("Clip", source.name, *(build.number(n, quantisation.dtype) for n in numbers))]
 
 
 def _exact(quantisation: Quantisation, value: float) -> int | None:

@@ -49,14 +49,14 @@ class _Widening:
         if not self.is_narrow(name):
             return name
         if name not in self._wide:
-            self._wide[name] = build.node("Cast", name, to=elem_type(NARROW[self._dtype(name)]))
+            self._wide[name] = build.cast(name, NARROW[self._dtype(name)])
         return self._wide[name]
 
     def _floats(self, name: str, build: NodeBuilder) -> str:
         """Return a value in float32."""
         wide = self._widened(name, build)
         single = NARROW.get(self._dtype(name), self._dtype(name)) == "float32"
-        return wide if single else build.node("Cast", wide, to=elem_type("float32"))
+        return wide if single else build.cast(wide, "float32")
 
     def replace(self, node: onnx.NodeProto, build: NodeBuilder) -> None:
         """Build the replacement of a node that reads or makes narrow numbers; none if it is in its form."""
@@ -92,14 +92,14 @@ class _Widening:
         for place, name in enumerate(node.output):
             if self.is_narrow(name):
                 core.output[place] = build.names.new(f"{name}/wide")
-                build.node("Cast", core.output[place], result=name, to=elem_type(self._dtype(name)))
+                build.cast(core.output[place], self._dtype(name), name)
 
     def _cast(self, node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder) -> None:
         """Cast from and to the wide dtype alone, or from float32."""
         given, made = (self._dtype(name) for name in (node.input[0], node.output[0]))
         if made not in NARROW:
             if NARROW[given] != made or node.op_type == "CastLike":
-                build.node("Cast", self._widened(node.input[0], build), result=node.output[0], to=elem_type(made))
+                build.cast(self._widened(node.input[0], build), made, node.output[0])
             return
         have = NARROW.get(given, given)
         want = "float32" if np.dtype(have).kind == "f" else NARROW[made]
@@ -107,7 +107,7 @@ class _Widening:
             return
         value = self._widened(node.input[0], build)
         if have != want:
-            value = build.node("Cast", value, to=elem_type(want))
+            value = build.cast(value, want)
         limits = {"saturate": attributes["saturate"]} if "saturate" in attributes else {}
         build.node("Cast", value, result=node.output[0], to=elem_type(made), **limits)
 
@@ -127,9 +127,9 @@ class _Widening:
         offset = self._widened(zero, build) if zero else build.constant(nothing)
         bytes_ = build.node("QuantizeLinear", self._floats(x, build), self._floats(scale, build), offset, **options)
         limits = ml_dtypes.iinfo(getattr(ml_dtypes, made))
-        least, most = (build.constant(np.asarray(int(each), NARROW[made])) for each in (limits.min, limits.max))
+        least, most = (build.number(int(each), NARROW[made]) for each in (limits.min, limits.max))
         self._wide[result] = build.node("Clip", bytes_, least, most)
-        build.node("Cast", self._wide[result], result=result, to=elem_type(made))
+        build.cast(self._wide[result], made, result)
 
     def _dequantise(self, node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder) -> None:
         x, scale, zero = [*node.input, ""][:3]
@@ -145,14 +145,15 @@ class _Widening:
             steps = self._along(self._floats(scale, build), x, scale, attributes, build)
             value = build.node("Mul", value, steps)
         else:
-            offset = [self._widened(zero, build)] if zero else []
             options = {name: each for name, each in attributes.items() if name in ("axis", "block_size")}
             value = self._widened(x, build)
-            value = build.node("DequantizeLinear", value, self._floats(scale, build), *offset, **options)
+            value = build.node(
+                "DequantizeLinear", value, self._floats(scale, build), self._widened(zero, build), **options
+            )
         if made == "float32":
             build.nodes[-1].output[0] = result
         else:
-            build.node("Cast", value, result=result, to=elem_type(made))
+            build.cast(value, made, result)
 
     def _along(self, value: str, x: str, like: str, attributes: dict[str, Any], build: NodeBuilder) -> str:
         """Return scales or zero points in a shape that spreads over `x`: a line of them along an axis, or blocks repeated."""

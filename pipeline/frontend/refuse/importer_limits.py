@@ -68,16 +68,15 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
         or dtype_of(number) not in NARROW
         or (name in unpacked and dtype_of(number) not in NARROW_WEIGHTS)
     ]
-    names = {"DOUBLE": "float64", "FLOAT": "float32"}
     for name, number in found:
-        word = TensorProto.DataType.Name(number)
         if number == TensorProto.STRING:
             raise ModelError(
                 f"'{name}' holds strings, which cannot be compiled.", "Export the model without text processing."
             )
-        if names.get(word, word.lower()) not in DTYPES:
+        if dtype_of(number) not in DTYPES:
             raise ModelError(
-                f"'{name}' holds {word.lower()} numbers, which cannot be compiled.", "Export the model in float32."
+                f"'{name}' holds {TensorProto.DataType.Name(number).lower()} numbers, which cannot be compiled.",
+                "Export the model in float32.",
             )
 
 

@@ -79,10 +79,10 @@ class RandomRounding:
                 return
             limits = np.iinfo(dtype)
             build.copy(node).output[0] = plain = names.new(f"{build.stem}/rounded")
-            moved = build.node("Add", build.node("Cast", plain, to=number), noise)
+            moved = build.node("Add", build.cast(plain, number), noise)
             moved = build.node("Max", moved, build.constant(np.float32(limits.min)))
             moved = build.node("Min", moved, build.constant(np.float32(limits.max)))
-            build.node("Cast", moved, result=value, to=helper.np_dtype_to_tensor_dtype(dtype))
+            build.cast(moved, dtype, value)
 
         splice(result.graph, build_replacements(model.graph, names, move, "/rounding"))
         return result

@@ -104,7 +104,7 @@ class _Rewriter:
         return True
 
     def length(self) -> bool:
-        count = self.build.constant(np.asarray(len(self.sequences[self.node.input[0]]), np.int64))
+        count = self.build.number(len(self.sequences[self.node.input[0]]), np.int64)
         self.build.node("Identity", count, result=self.node.output[0])
         return True
 
@@ -114,8 +114,7 @@ class _Rewriter:
             return None
         if self.attributes.get("new_axis", 0):
             elements = [self.build.node("Unsqueeze", each, self.build.integers(axis)) for each in elements]
-        self.build.many("Concat", elements, 1, axis=axis)
-        self.build.nodes[-1].output[0] = self.node.output[0]
+        self.build.node("Concat", *elements, result=self.node.output[0], axis=axis)
         return True
 
     def _place(self, operand: int, count: int, default: int) -> int | None:

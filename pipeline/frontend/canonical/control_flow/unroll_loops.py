@@ -118,7 +118,7 @@ class _Unroller:
         self._refuse_many(trips)
         going = self.build.constant(np.asarray(True))
         for iteration in range(trips):
-            number = self.build.constant(np.asarray(iteration, np.int64))
+            number = self.build.number(iteration, np.int64)
             _, *results = self._copy(iteration, [number, going, *states])
             states, row = results[: len(states)], results[len(states) :]
             rows.append(row)

@@ -114,8 +114,9 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     _clean(graph_model)
     before = set(graph_model.graph.all_nodes())
     common.OutputFixPass()(graph_model)
-    for number, node in enumerate(each for each in graph_model.graph.all_nodes() if each not in before):
-        node.name = f"node_Identity_{number}"  # onnx_ir counts what folding made, too
+    for graph in graph_model.graphs():
+        for number, node in enumerate(each for each in graph if each not in before):
+            node.name = f"node_Identity_{number}"  # onnx_ir counts what folding made, too
     made = (value for node in graph_model.graph.all_nodes() for value in node.outputs)
     unread = [value for value in made if not (value.name or value.uses() or value.is_graph_output())]
     common.NameFixPass()(graph_model)

@@ -35,9 +35,9 @@ def softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
     """
     x, dtype, wrap = _widen(node, context, build)
     small = build.node("Exp", x)
-    half = build.node("Mul", small, build.constant(np.asarray(0.5, dtype)))
+    half = build.node("Mul", small, build.number(0.5, dtype))
     series = build.node("Sub", small, build.node("Mul", small, half))
-    below = build.node("Less", x, build.constant(np.asarray(-5, dtype)))
+    below = build.node("Less", x, build.number(-5, dtype))
     wrap("Where", below, series, build.node("Softplus", x))
 
 
@@ -46,23 +46,21 @@ def gelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     if attributes.get("approximate", "none") != "tanh":
         return
     x, dtype, wrap = _widen(node, context, build)
-    slope, bend = (build.constant(np.asarray(np.sqrt(8 / np.pi) * each, dtype)) for each in (1, 0.044715))
+    slope, bend = (build.number(np.sqrt(8 / np.pi) * each, dtype) for each in (1, 0.044715))
     inner = build.node("Add", build.node("Mul", build.node("Mul", x, x), bend), slope)
     wrap("Mul", x, build.node("Sigmoid", build.node("Mul", x, inner)))
 
 
 def _widen(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
     """Widen an operand of float16 to float32; return it, its dtype, and the builder of the last node."""
-    from onnx import TensorProto
-
     x, dtype = node.input[0], context.dtype(node.input[0])
     if dtype != np.float16:
         return x, dtype, partial(build.node, result=node.output[0])
 
     def narrow(op: str, *inputs: str) -> str:
-        return build.node("Cast", build.node(op, *inputs), to=TensorProto.FLOAT16, result=node.output[0])
+        return build.cast(build.node(op, *inputs), np.float16, node.output[0])
 
-    return build.node("Cast", x, to=TensorProto.FLOAT), np.dtype(np.float32), narrow
+    return build.cast(x, np.float32), np.dtype(np.float32), narrow
 
 
 def exponential_unit(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -71,41 +69,39 @@ def exponential_unit(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     if dtype == np.float32 and op != "Celu":
         return
     alpha = attributes.get("alpha", _SELU_ALPHA if op == "Selu" else 1.0)
-    power = build.node("Div", x, build.constant(np.asarray(alpha, dtype))) if op == "Celu" else x
-    less = build.node("Sub", build.node("Exp", power), build.constant(np.asarray(1, dtype)))
-    curved = build.node("Mul", less, build.constant(np.asarray(alpha, dtype)))
+    power = build.node("Div", x, build.number(alpha, dtype)) if op == "Celu" else x
+    less = build.node("Sub", build.node("Exp", power), build.number(1, dtype))
+    curved = build.node("Mul", less, build.number(alpha, dtype))
     chosen = build.node(
         "Where", _is_negative(build, x, dtype), curved, x, result="" if op == "Selu" else node.output[0]
     )
     if op == "Selu":
-        gamma = build.constant(np.asarray(attributes.get("gamma", _SELU_GAMMA), dtype))
+        gamma = build.number(attributes.get("gamma", _SELU_GAMMA), dtype)
         build.node("Mul", chosen, gamma, result=node.output[0])
 
 
 def thresholded_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace ThresholdedRelu by a choice."""
     dtype = context.dtype(node.input[0])
-    above = build.node("Greater", node.input[0], build.constant(np.asarray(attributes.get("alpha", 1.0), dtype)))
-    build.node("Where", above, node.input[0], build.constant(np.asarray(0, dtype)), result=node.output[0])
+    above = build.node("Greater", node.input[0], build.number(attributes.get("alpha", 1.0), dtype))
+    build.node("Where", above, node.input[0], build.number(0, dtype), result=node.output[0])
 
 
 def shrink(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Shrink by x + bias below -lambd, else x - bias above lambd, else 0."""
-    from onnx import TensorProto, helper
-
     x, dtype = node.input[0], context.dtype(node.input[0])
     work = dtype if dtype.kind == "f" else np.dtype(np.float32)
     if work != dtype:
-        x = build.node("Cast", x, to=TensorProto.FLOAT)
+        x = build.cast(x, np.float32)
     limit, bias = (float(attributes.get(name, default)) for name, default in (("lambd", 0.5), ("bias", 0.0)))
-    low, high, shift, zero = (build.constant(np.asarray(each, work)) for each in (-limit, limit, bias, 0))
+    low, high, shift, zero = (build.number(each, work) for each in (-limit, limit, bias, 0))
     right = build.node("Where", build.node("Greater", x, high), build.node("Sub", x, shift), zero)
     below = build.node("Less", x, low)
     result = build.node(
         "Where", below, build.node("Add", x, shift), right, result=node.output[0] if work == dtype else ""
     )
     if work != dtype:
-        build.node("Cast", result, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(dtype))
+        build.cast(result, dtype, node.output[0])
 
 
 def parametric_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -122,7 +118,7 @@ def leaky_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     x, dtype, alpha = node.input[0], context.dtype(node.input[0]), attributes.get("alpha", 0.01)
     if np.isfinite(alpha):
         return
-    scaled = build.node("Mul", x, build.constant(np.asarray(alpha, dtype)))
+    scaled = build.node("Mul", x, build.number(alpha, dtype))
     build.node("Where", _is_negative(build, x, dtype), scaled, x, result=node.output[0])
 
 
@@ -132,9 +128,7 @@ def clip(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     dtype = context.dtype(node.input[0])
     if dtype.kind == "f" and not all(given):
         last = np.finfo(dtype).max
-        bounds = [
-            name or build.constant(np.asarray(each, dtype)) for name, each in zip(given[1:], (-last, last), strict=True)
-        ]
+        bounds = [name or build.number(each, dtype) for name, each in zip(given[1:], (-last, last), strict=True)]
         build.node("Clip", given[0], *bounds, result=node.output[0])
 
 
@@ -148,9 +142,9 @@ def sign(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     if dtype.kind == "f":
         build.node("Where", build.node("IsNaN", x), x, build.node("Sign", x), result=node.output[0])
     elif dtype.kind == "u":
-        above = build.node("Greater", x, build.constant(np.asarray(0, dtype)))
-        build.node("Cast", above, result=node.output[0], to=context.types[x].tensor_type.elem_type)
+        above = build.node("Greater", x, build.number(0, dtype))
+        build.cast(above, context.types[x].tensor_type.elem_type, node.output[0])
 
 
 def _is_negative(build: NodeBuilder, x: str, dtype: np.dtype) -> str:
-    return build.node("Less", x, build.constant(np.asarray(0, dtype)))
+    return build.node("Less", x, build.number(0, dtype))

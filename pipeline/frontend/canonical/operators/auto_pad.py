@@ -70,6 +70,5 @@ def kernel_shape(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
 
 
 def _same_name(node: onnx.NodeProto, build: NodeBuilder, inputs: list[str], **attributes: object) -> None:
-    build.many(node.op_type, inputs, len(node.output), **attributes)
-    build.nodes[-1].output[:] = node.output
+    build.many(node.op_type, inputs, node.output, **attributes)
     build.nodes[-1].name = node.name or build.nodes[-1].name

@@ -36,7 +36,7 @@ def inverse(matrix: str, rows: int, dtype: np.dtype, result: str, build: NodeBui
     """Reduce the matrix beside the unit matrix; what becomes of that is the inverse."""
     ones = build.constant(np.eye(rows, dtype=dtype))
     # zeros of the matrix's own shape spread the unit matrix over batches
-    beside = build.node("Add", build.node("Mul", matrix, build.constant(np.asarray(0, dtype))), ones)
+    beside = build.node("Add", build.node("Mul", matrix, build.number(0, dtype)), ones)
     reduced, _ = _eliminate(build.node("Concat", matrix, beside, axis=-1), rows, dtype, build)
     ends = (build.integers(each) for each in (rows, 2 * rows, -1))
     build.node("Slice", reduced, *ends, result=result)
@@ -45,7 +45,7 @@ def inverse(matrix: str, rows: int, dtype: np.dtype, result: str, build: NodeBui
 def _eliminate(matrix: str, rows: int, dtype: np.dtype, build: NodeBuilder) -> tuple[str, list[str]]:
     """Return the matrix with its first columns those of the unit matrix, and the pivots with their signs."""
     numbers = np.arange(rows).reshape(rows, 1)
-    zero, one, minus = (build.constant(np.asarray(each, dtype)) for each in (0, 1, -1))
+    zero, one, minus = (build.number(each, dtype) for each in (0, 1, -1))
     places, factors = build.constant(numbers), []
 
     def row(chosen: str) -> str:

@@ -37,7 +37,7 @@ def local_response(node: onnx.NodeProto, attributes: dict[str, Any], context: Co
         part = build.node("Slice", padded, build.integers(first), build.integers(first + shape[1]), build.integers(1))
         total = build.node("Add", total, part) if total else part
     scale, bias, beta = (
-        build.constant(np.asarray(each, dtype))
+        build.number(each, dtype)
         for each in (attributes.get("alpha", 1e-4) / size, attributes.get("bias", 1.0), attributes.get("beta", 0.75))
     )
     power = build.node("Pow", build.node("Add", build.node("Mul", total, scale), bias), beta)
@@ -46,8 +46,6 @@ def local_response(node: onnx.NodeProto, attributes: dict[str, Any], context: Co
 
 def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Pad the operand of an LpPool by zeros, as far as its windows reach; compute float16 in float32."""
-    from onnx import TensorProto
-
     shape, result = context.shape(node.input[0]), context.shape(node.output[0])
     automatic = attributes.get("auto_pad", "NOTSET")
     sizes = list(attributes["kernel_shape"])
@@ -64,12 +62,12 @@ def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, 
         reaches = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations)]
         wholes = [(count - 1) * stride + reach for count, stride, reach in zip(result[2:], strides, reaches)]
         afters = [whole - size - before for whole, size, before in zip(wholes, shape[2:], befores)]
-    x = build.node("Cast", node.input[0], to=TensorProto.FLOAT) if half else node.input[0]
+    x = build.cast(node.input[0], np.float32) if half else node.input[0]
     padded = build.node("Pad", x, build.integers(0, 0, *befores, 0, 0, *afters))
     kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "pads", "ceil_mode")}
     pooled = build.node("LpPool", padded, result="" if half else node.output[0], **kept)
     if half:
-        build.node("Cast", pooled, result=node.output[0], to=TensorProto.FLOAT16)
+        build.cast(pooled, np.float16, node.output[0])
 
 
 def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -78,7 +76,7 @@ def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
     if result is None:
         return
     line = build.integers(-1)
-    zeros = build.node("Expand", build.constant(np.asarray(0, dtype)), build.integers(math.prod(result)))
+    zeros = build.node("Expand", build.number(0, dtype), build.integers(math.prod(result)))
     values, places = (build.node("Reshape", name, line) for name in node.input[:2])
     filled = build.node("ScatterElements", zeros, build.from_zero(places, np.int64), values, axis=0)
     build.node("Reshape", filled, build.integers(*result), result=node.output[0])

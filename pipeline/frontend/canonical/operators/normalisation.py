@@ -27,8 +27,6 @@ _AXES_ARE_INPUTS = 18
 
 def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace the operator by (x − mean) / √(variance + ε) · scale + bias; RMSNormalization has no mean and no bias."""
-    from onnx import TensorProto, helper
-
     x, scale, shift = [*node.input, ""][:3]
     y, mean, inverse = [*node.output, "", ""][:3]
     shape, kind = context.shape(x), context.dtype(x)
@@ -45,24 +43,24 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
     ):
         return
     axes, half = list(range(axis, len(shape))), kind == np.float16
-    wide = build.node("Cast", x, to=TensorProto.FLOAT) if half else x
+    wide = build.cast(x, np.float32) if half else x
     if node.op_type == "LayerNormalization":
         middle = _mean(wide, axes, context, build)
         if mean:
-            build.node("Cast", middle, to=TensorProto.FLOAT, result=mean)
+            build.cast(middle, np.float32, mean)
         wide = (
             build.node("Sub", wide, middle)
             if math.prod(own) > 1
             else _finite_or_nan(wide, 0, np.dtype(np.float32) if half else kind, build)
         )
-    epsilon = build.constant(np.asarray(attributes.get("epsilon", 1e-5), np.float32 if half else kind))
+    epsilon = build.number(attributes.get("epsilon", 1e-5), np.float32 if half else kind)
     spread = _mean(build.node("Mul", wide, wide), axes, context, build)
     root = build.node("Sqrt", build.node("Add", spread, epsilon))
     if inverse:
-        build.node("Cast", build.node("Reciprocal", root), to=TensorProto.FLOAT, result=inverse)
+        build.cast(build.node("Reciprocal", root), np.float32, inverse)
     normal = build.node("Div", wide, root)
     if half:
-        normal = build.node("Cast", normal, to=helper.np_dtype_to_tensor_dtype(kind))
+        normal = build.cast(normal, kind)
     scaled = build.node("Mul", normal, scale, result="" if shift else y)
     if shift:
         build.node("Add", scaled, shift, result=y)
@@ -73,15 +71,13 @@ def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], contex
 
     The mean of squares less the square of the mean, by which ONNX writes the variance, loses its digits.
     """
-    from onnx import TensorProto, helper
-
     x, axes, kind = node.input[0], list(attributes.get("axes", (0, 2, 3))), context.dtype(node.input[0])
-    wide = build.node("Cast", x, to=TensorProto.FLOAT) if kind == np.float16 else x
+    wide = build.cast(x, np.float32) if kind == np.float16 else x
     centred = build.node("Sub", wide, _mean(wide, axes, context, build))
     deviation = build.node("Sqrt", _mean(build.node("Mul", centred, centred), axes, context, build))
-    least = build.constant(np.asarray(_LEAST, np.float32 if kind == np.float16 else kind))
+    least = build.number(_LEAST, np.float32 if kind == np.float16 else kind)
     normal = build.node("Div", centred, build.node("Add", deviation, least))
-    build.node("Cast", normal, to=helper.np_dtype_to_tensor_dtype(kind), result=node.output[0])
+    build.cast(normal, kind, node.output[0])
 
 
 def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -93,7 +89,7 @@ def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Co
 
 def _finite_or_nan(x: str, number: int, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
     """Build a number, and NaN for elements of `x` that are not finite: TVM takes x − x for 0."""
-    infinity, finite, none = (build.constant(np.asarray(each, dtype)) for each in (np.inf, number, np.nan))
+    infinity, finite, none = (build.number(each, dtype) for each in (np.inf, number, np.nan))
     return build.node("Where", build.node("Less", build.node("Abs", x), infinity), finite, none, result=result)
 
 

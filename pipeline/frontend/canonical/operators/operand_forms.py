@@ -37,14 +37,13 @@ def pad_with_computed(node: onnx.NodeProto, attributes: dict[str, Any], context:
         return
     if attributes.get("mode", "constant") != "constant":
         if (pads < 0).any():
-            more = [along] if along else []
-            cut = build.node("Pad", data, build.integers(*np.minimum(pads, 0).tolist()), "", *more)
+            cut = build.node("Pad", data, build.integers(*np.minimum(pads, 0).tolist()), "", along)
             build.node(
                 "Pad",
                 cut,
                 build.integers(*np.maximum(pads, 0).tolist()),
                 "",
-                *more,
+                along,
                 result=node.output[0],
                 **attributes,
             )
@@ -79,7 +78,7 @@ def equal(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bu
 
 def cast_like(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace CastLike by Cast."""
-    build.node("Cast", node.input[0], result=node.output[0], to=context.types[node.input[1]].tensor_type.elem_type)
+    build.cast(node.input[0], context.types[node.input[1]].tensor_type.elem_type, node.output[0])
 
 
 def eye_like(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -90,18 +89,16 @@ def eye_like(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
     kind = attributes.get("dtype") or context.types[node.input[0]].tensor_type.elem_type
     rows = build.constant(np.arange(shape[0], dtype=np.int64).reshape(-1, 1) + int(attributes.get("k", 0)))
     columns = build.constant(np.arange(shape[1], dtype=np.int64).reshape(1, -1))
-    build.node("Cast", build.node("Equal", rows, columns), result=node.output[0], to=kind)
+    build.cast(build.node("Equal", rows, columns), kind, node.output[0])
 
 
 def scatter_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> bool:
     """Scatter truth values as numbers, if they are joined; tell whether that was so."""
-    from onnx import TensorProto
-
     joined = attributes.get("reduction", "none") != "none" and context.dtype(node.input[0]) == np.dtype(bool)
     if joined:
-        data, updates = (build.node("Cast", node.input[place], to=TensorProto.INT32) for place in (0, 2))
+        data, updates = (build.cast(node.input[place], np.int32) for place in (0, 2))
         found = build.node(node.op_type, data, node.input[1], updates, **attributes)
-        build.node("Cast", found, result=node.output[0], to=TensorProto.BOOL)
+        build.cast(found, bool, node.output[0])
     return joined
 
 

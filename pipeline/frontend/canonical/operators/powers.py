@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 def power(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace a power by products, or compute it in one dtype of floats."""
-    from onnx import helper
-
     base, exponent = node.input
     value, shape, result = context.constant(exponent), context.shape(base), context.shape(node.output[0])
     if value is not None and value.size == 1 and value.item() in (2, 3) and shape is not None:
@@ -35,6 +33,6 @@ def power(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bu
     if kind == other and kind.kind == "f":
         return
     exact = value is not None and kind.kind == "f" and (value.astype(kind).astype(np.float64) == value).all()
-    work = helper.np_dtype_to_tensor_dtype(kind if exact else np.dtype(np.float64))
-    found = build.node("Pow", build.node("Cast", base, to=work), build.node("Cast", exponent, to=work))
-    build.node("Cast", found, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))
+    work = kind if exact else np.float64
+    found = build.node("Pow", build.cast(base, work), build.cast(exponent, work))
+    build.cast(found, kind, node.output[0])

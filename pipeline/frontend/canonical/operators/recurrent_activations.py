@@ -31,7 +31,7 @@ class Activation(NamedTuple):
     def build(self, build: NodeBuilder, value: str, dtype: np.dtype) -> str:
         """Build the activation of a value of `dtype`."""
         if self.name in ("Affine", "Elu", "ScaledTanh", "ThresholdedRelu"):
-            alpha, beta, zero, one = (build.constant(np.asarray(each, dtype)) for each in (*self[1:], 0, 1))
+            alpha, beta, zero, one = (build.number(each, dtype) for each in (*self[1:], 0, 1))
             if self.name == "Affine":
                 return build.node("Add", build.node("Mul", value, alpha), beta)
             if self.name == "ScaledTanh":

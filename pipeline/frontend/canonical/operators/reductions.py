@@ -31,8 +31,6 @@ _BY_FLOATS = ("ReduceL2", "ReduceLogSum", "ReduceMean")
 
 def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace a reduction in a form that TVM misreads by sums, extremes and single elements."""
-    from onnx import helper
-
     op, x = node.op_type, node.input[0]
     shape, axes = context.shape(x), _axes(node, attributes, context)
     if shape is None or axes is None:
@@ -44,7 +42,7 @@ def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
     known = op not in (*_EXTREMES, "ReduceLogSumExp") if work.kind == "f" else op in _EXTREMES
     if given and known and work == dtype:
         return
-    value = x if work == dtype else build.node("Cast", x, to=helper.np_dtype_to_tensor_dtype(work))
+    value = x if work == dtype else build.cast(x, work)
     if given and known:
         result = build.node(op, value, *node.input[1:], **attributes)
     else:
@@ -52,7 +50,7 @@ def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
     if work == dtype:
         build.node("Identity", result, result=node.output[0])
     else:
-        build.node("Cast", result, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(dtype))
+        build.cast(result, dtype, node.output[0])
 
 
 def last_extreme(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -60,8 +58,6 @@ def last_extreme(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
 
     TVM reverses the row, and with it which element is the first.
     """
-    from onnx import TensorProto
-
     x, shape = node.input[0], context.shape(node.input[0])
     if not attributes.get("select_last_index") or not shape:
         return
@@ -69,9 +65,9 @@ def last_extreme(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     rows = _Reduction(build, context.opset, shape, [axis], True, kind)
     hit = build.node("Equal", x, rows.of("ReduceMax" if node.op_type == "ArgMax" else "ReduceMin", x))
     places = np.arange(shape[axis], dtype=np.int32).reshape(-1, *[1] * (len(shape) - axis - 1))
-    found = build.node("Where", hit, build.constant(places), build.constant(np.asarray(0, np.int32)))
+    found = build.node("Where", hit, build.constant(places), build.number(0, np.int32))
     indices = _Reduction(build, context.opset, shape, [axis], bool(attributes.get("keepdims", 1)), places.dtype)
-    build.node("Cast", indices.of("ReduceMax", found), to=TensorProto.INT64, result=node.output[0])
+    build.cast(indices.of("ReduceMax", found), np.int64, node.output[0])
 
 
 def _axes(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> list[int] | None:
@@ -144,7 +140,7 @@ class _Reduction:
         largest = self._reduce("ReduceMax", x, kept=True)
         if self.dtype.kind != "f":
             return self._log_sum_exp_of_integers(x, largest)
-        zero = build.constant(np.asarray(0, self.dtype))
+        zero = build.number(0, self.dtype)
         # inf - inf is NaN
         level = build.node("Where", build.node("IsInf", largest), zero, largest)
         total = build.node("Log", self._reduce("ReduceSum", build.node("Exp", build.node("Sub", x, level)), kept=True))
@@ -158,7 +154,6 @@ class _Reduction:
         return result if self.kept else self.build.node("Squeeze", result, self.build.integers(*self.axes))
 
     def _function(self, op: str, x: str) -> str:
-        from onnx import TensorProto, helper
 
-        value = self.build.node(op, self.build.node("Cast", x, to=TensorProto.DOUBLE))
-        return self.build.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(self.dtype))
+        value = self.build.node(op, self.build.cast(x, np.float64))
+        return self.build.cast(value, self.dtype)

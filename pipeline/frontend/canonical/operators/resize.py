@@ -142,8 +142,6 @@ def _resize_axes(
 
     Nor for sums of integers, which ONNX Runtime rounds toward 0: in another order they are on the other side of one.
     """
-    from onnx import TensorProto
-
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if before is None or after is None or attributes.get("coordinate_transformation_mode") == _CROPS:
         return
@@ -153,7 +151,7 @@ def _resize_axes(
     value, shape = node.input[0], list(before)
     halves = dtype == np.float16 and not nearest  # ONNX Runtime computes in single precision
     if halves:
-        value, dtype = build.node("Cast", value, to=TensorProto.FLOAT), np.dtype(np.float32)
+        value, dtype = build.cast(value, np.float32), np.dtype(np.float32)
     for axis in sorted((axis for axis in factors if factors[axis] != 1), key=lambda axis: (factors[axis], axis)):
         resized = before[axis], factors[axis], after[axis], attributes, opset
         if nearest:
@@ -171,7 +169,7 @@ def _resize_axes(
         shape[axis] = after[axis]
     value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.output[0])
     if halves:
-        build.node("Cast", value, result=node.output[0], to=TensorProto.FLOAT16)
+        build.cast(value, np.float16, node.output[0])
 
 
 def _weigh(value: str, matrix: np.ndarray, axis: int, shape: list[int], build: NodeBuilder) -> str:
@@ -275,6 +273,4 @@ def _state(node: onnx.NodeProto, shape: tuple[int, ...], scales: np.ndarray, bui
     stated = build.integers(*(sizes[axis] if axis in other else size for axis, size in enumerate(shape)))
     value = build.node("Resize", node.input[0], none, none, stated, result=node.output[0] if last else "", **attributes)
     if not last:
-        build.node(
-            "Resize", value, none, build.constant(np.asarray(kept, np.float32)), result=node.output[0], **attributes
-        )
+        build.node("Resize", value, none, build.number(kept, np.float32), result=node.output[0], **attributes)

@@ -134,7 +134,7 @@ def _cast(build: NodeBuilder, value: str, dtype: str, wanted: str, version: int)
     if dtype == wanted:
         return value
     to: object = elem_type(wanted) if version >= _CASTS else wanted.upper().replace("FLOAT32", "FLOAT")
-    return build.node("Cast", value, to=to)
+    return build.cast(value, to)
 
 
 def _reversed(build: NodeBuilder, value: str, channels: int, axis: int, version: int) -> str:

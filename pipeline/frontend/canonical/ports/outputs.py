@@ -19,7 +19,7 @@ from ..read_onnx import operator_set
 from ..shapes import infer_what_is_open
 from .inputs import TO_DEVICE
 from .integers import MOVES, integer_output, last_nodes, replace_last
-from .values import dtype_name, elem_type, rename_result, write_type
+from .values import dtype_name, rename_result, write_type
 
 if TYPE_CHECKING:
     import onnx
@@ -86,7 +86,7 @@ def _raw(model: onnx.ModelProto, name: str, dtype: str) -> dict[str, Any]:
 def widen_output(model: onnx.ModelProto, name: str, dtype: str) -> dict[str, Any]:
     """Cast the output `name` of `model` to a wider dtype, in place; return the form."""
     value, build, made, shape = _renamed(model, name)
-    build.node("Cast", made, result=name, to=elem_type(dtype))
+    build.cast(made, dtype, name)
     _finish(model, build, value, dtype, shape)
     return {"dtype": dtype}
 
@@ -110,7 +110,7 @@ def _index(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, Any
         else:
             index = build.many("TopK", [made, build.integers(top)], 2, axis=axis)[1]
         kept = [*shape[:axis], top, *shape[axis + 1 :]]
-    build.node("Cast", index, result=name, to=elem_type("int32"))
+    build.cast(index, "int32", name)
     _finish(model, build, value, "int32", kept)
     return {"dtype": "int32", "axis": axis, "quantised": False, "index": "argmax" if port.argmax else f"top {port.top}"}
 
@@ -133,7 +133,7 @@ def _written(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, A
     was = dtype_name(value)
     version, dtype = operator_set(model.opset_import), port.dtype or "int8"
     if np.dtype(dtype).kind == "f":
-        build.node("Cast", made, result=name, to=elem_type(dtype))
+        build.cast(made, dtype, name)
         form: dict[str, Any] = {}
     else:
         if np.dtype(was).kind != "f":
@@ -148,8 +148,8 @@ def _written(model: onnx.ModelProto, name: str, port: OutputPort) -> dict[str, A
         if not limits.min <= zero <= limits.max:
             raise ModelError(f"The zero point {zero} of the output '{name}' is not {dtype}.", "Give another one.")
         if was != "float32":
-            made = build.node("Cast", made, to=elem_type("float32"))
-        constants = build.constant(np.asarray(scale, np.float32)), build.constant(np.asarray(zero, dtype))
+            made = build.cast(made, "float32")
+        constants = build.number(scale, np.float32), build.number(zero, dtype)
         build.node("QuantizeLinear", made, *constants, result=name)
         form = {"quantised": True, "scale": scale, "zero_point": zero}
     _finish(model, build, value, dtype, shape)

@@ -42,9 +42,7 @@ def _batch_normalization(form: OldForm) -> None:
         )
         return
     build = form.build
-    deviation = build.node(
-        "Sqrt", build.node("Add", variance, build.constant(np.asarray(epsilon, form.dtype(variance))))
-    )
+    deviation = build.node("Sqrt", build.node("Add", variance, build.number(epsilon, form.dtype(variance))))
     shifted = build.node("Div", build.node("Sub", x, mean), deviation)
     form.build.node("Add", build.node("Mul", shifted, scale), bias, result=form.node.output[0])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..graph_context import Values
-from ..node_builder import NodeBuilder
+from ..node_builder import NodeBuilder, given
 
 if TYPE_CHECKING:
     import onnx
@@ -36,16 +36,9 @@ class OldForm(Values):
         from onnx import helper
 
         node = helper.make_node(
-            op or self.node.op_type, _trim(inputs), self.node.output, name=self.node.name, **attributes
+            op or self.node.op_type, given(inputs), self.node.output, name=self.node.name, **attributes
         )
         self.build.nodes.append(node)
-
-
-def _trim(inputs: tuple[str, ...]) -> list[str]:
-    names = list(inputs)
-    while names and not names[-1]:
-        names.pop()
-    return names
 
 
 #: builds the new form, or nothing if the old one is valid. Raises UnsupportedForm if there is none

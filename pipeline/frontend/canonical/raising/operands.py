@@ -80,7 +80,7 @@ def _clip(form: OldForm) -> None:
     bounds = [form.attributes.get(name) for name in ("min", "max")]
     form.keep(
         form.node.input[0],
-        *("" if bound is None else form.build.constant(np.asarray(bound, dtype)) for bound in bounds),
+        *("" if bound is None else form.build.number(bound, dtype) for bound in bounds),
     )
 
 
@@ -95,7 +95,7 @@ def _pad(form: OldForm) -> None:
     if pads is None:
         raise UnsupportedForm("it has no paddings")
     amount = form.build.integers(*pads)
-    filling = form.build.constant(np.asarray(value, form.dtype(form.node.input[0]))) if value else ""
+    filling = form.build.number(value, form.dtype(form.node.input[0])) if value else ""
     form.keep(form.node.input[0], amount, filling, **form.attributes)
 
 
@@ -176,7 +176,7 @@ def _grid_sample(form: OldForm) -> None:
 def _fourier(form: OldForm) -> None:
     """Make an input of the axis of a Fourier transform, 1 by default."""
     if form.crosses(20) and form.node.op_type == "DFT":
-        axis = form.build.constant(np.asarray(form.attributes.pop("axis", 1), np.int64))
+        axis = form.build.number(form.attributes.pop("axis", 1), np.int64)
         form.keep(form.input(0), form.input(1), axis, **form.attributes)
 
 
