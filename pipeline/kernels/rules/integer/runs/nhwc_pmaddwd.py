@@ -1,7 +1,7 @@
 """Schedule integer products of weights by pairs along runs: values that lie side by side in memory, widened once.
 
     for … rows of the result, bands of places along them:
-        lines[i, column · C + c] = x less its zero point, int16, or the padding    (pairs if all start at even places)
+        lines[i, column · C + c] = x less its zero point, int16, or the padding
         for blocks of filters, tiles of places:
             acc[places, filters] = 0
             for i, pairs r of a run (taps along the line, and the channels of each):
@@ -27,7 +27,6 @@ from .....targets import Machine
 from .....tir.expressions import dtype_bytes, replaced, uses
 from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import buffer_of, int64, sequence
-from .....tir.operators.quads import couple
 from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
@@ -46,8 +45,8 @@ _WORD = 4
 _LINES, _MOST_LINES = 1536, 3072
 #: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
 ALONE = 192
-#: most tiles of a band, and lanes of pairs that fill a line
-_MOST_TILES, _FILLED = 64, 8
+#: most tiles of a band
+_MOST_TILES = 64
 
 
 class NhwcPmaddwd(SumBuilder):
@@ -76,9 +75,6 @@ class NhwcPmaddwd(SumBuilder):
         self.others = [var for var in self.summed if self.axes[var] > 1 and var not in in_run]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
-        gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
-        #: whether all pairs read start at even values: lines may be pairs then, and share memory with other sums
-        self.even = self.stride * self.channels % 2 == 0 and gap % 2 == 0
         self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
         if not self.lanes:
             raise NoMatch("the filters are not whole vectors")
@@ -91,7 +87,7 @@ class NhwcPmaddwd(SumBuilder):
 
     @property
     def line_dtype(self) -> str:
-        return "int32" if self.even else "int16"
+        return self.row.values
 
     def _check_run(self) -> None:
         """Raise NoMatch for a run of one value, or an odd run that another rule takes in pairs."""
@@ -156,8 +152,7 @@ class NhwcPmaddwd(SumBuilder):
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
-        values = self.values_of(self.span(places))
-        return [*(self.axes[var] for var in self.rows), -(-values // 2) if self.line_dtype == "int32" else values]
+        return [*(self.axes[var] for var in self.rows), self.values_of(self.span(places))]
 
     def values_of(self, columns: int) -> int:
         return super().values_of(columns) + -self.run % self.grouped
@@ -189,26 +184,11 @@ class NhwcPmaddwd(SumBuilder):
         first, end = (each * self.channels for each in inside)
         whole, lanes = self.values_of(span), self.row.fill_lanes
 
-        def value(at: Expr, empty: bool) -> Expr:
-            return self.padding_value() if empty else self.lined({**outer, **rows}, start * self.stride, at)
-
         def stored(at: Expr, empty: bool = False) -> BufferStore:
-            return BufferStore(self.lines, value(at, empty), [*rows.values(), at])
+            value = self.padding_value() if empty else self.lined({**outer, **rows}, start * self.stride, at)
+            return BufferStore(self.lines, value, [*rows.values(), at])
 
-        def paired(at: Expr, empty: tuple[bool, bool] = (False, False)) -> BufferStore:
-            both = couple(*(value(at * 2 + n, each) for n, each in enumerate(empty)))
-            return BufferStore(self.lines, both, [*rows.values(), at])
-
-        nothings = partial(stored, empty=True)
-        if self.line_dtype == "int32":
-            low, high = -(-first // 2), max(end // 2, -(-first // 2))
-            filled = in_vectors(low, high, _FILLED, paired)
-            filled += [paired(int64(low - 1), (True, False))] if first % 2 and first < end else []
-            filled += [paired(int64(high), (False, True))] if end % 2 and first < end else []
-            first, end, whole = first // 2, -(-end // 2), -(-whole // 2)
-            nothings, lanes = partial(paired, empty=(True, True)), _FILLED
-        else:
-            filled = in_vectors(first, end, lanes, stored)
+        nothings, filled = partial(stored, empty=True), in_vectors(first, end, lanes, stored)
         edges = [stmt for low, high in ((0, first), (end, whole)) for stmt in in_vectors(low, high, lanes, nothings)]
         body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, lanes, nothings))
         return [self.nest(rows, sequence([*edges, body]))]
@@ -274,10 +254,7 @@ class NhwcPmaddwd(SumBuilder):
 
     def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
         """Load a group of values side by side. `at` is the first value of their window in the lines."""
-        lines = [values[var] for var in self.rows]
-        if self.even:
-            return tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + group])
-        return load_neighbours(self.lines, lines, at, 2, group * 2)
+        return load_neighbours(self.lines, [values[var] for var in self.rows], at, 2, group * 2)
 
     def row_of(self, axes: Axes, group: Expr) -> Expr:
         """Return the row of a block that holds the weights of a group."""

@@ -3,9 +3,9 @@
     for … rows of the result, blocks of filters, tiles of places:
         acc[places, filters] = 0
         for parts of the channels:
-            lines[p, r] = two channels less their zero point, two int16
+            lines[p, c] = a channel less its zero point, int16
             for pairs r of the part:
-                acc[p, 0:8] += pairs(weight[part, r, 0:8], lines[p, r])
+                acc[p, 0:8] += pairs(weight[part, r, 0:8], lines[p, 2 r], lines[p, 2 r + 1])
         result[tile] = epilogue(acc)
 
 Lines stay short for any number of channels. Data is widened again for each block of filters, which costs less than the
@@ -24,18 +24,17 @@ from .....support.divisors import divisors
 from .....targets import Machine
 from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import int64, sequence
-from .....tir.operators.quads import couple
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
-from ..loops import in_vectors
+from ..loops import in_vectors, load_neighbours
 from ..micro_kernel import MicroKernel
 from .nhwc_pmaddwd import ALONE, NhwcPmaddwd
 
 _SERIAL = 0
 #: bytes of the lines of a tile, and of lines that a rule for whole runs may keep
 _LINES, _WHOLE = 1536, 3072
-#: least pairs of a part, and the lanes that fill it
-_LEAST, _FILLED = 16, 8
+#: least pairs of a part
+_LEAST = 16
 
 
 class NhwcPmaddwdBlocked(NhwcPmaddwd):
@@ -58,7 +57,7 @@ class NhwcPmaddwdBlocked(NhwcPmaddwd):
         self.part = max(n for n in divisors(self.run // 2, self.run // 2) if 4 * rows * n <= most)
         if self.part < _LEAST:
             raise NoMatch("no parts of a fitting length")
-        return [rows, self.part]
+        return [rows, 2 * self.part]
 
     def _bytes(self, _places: int) -> int:
         return 0
@@ -69,14 +68,14 @@ class NhwcPmaddwdBlocked(NhwcPmaddwd):
     def in_parts(self, build: Callable[[Expr], Stmt], outer: dict[Var, Expr], start: Expr, rows: int) -> Stmt:
         part, row = Var("part", "int64"), Var("row", "int64")
 
-        def paired(at: Expr) -> BufferStore:
-            channels = [{**outer, self.c: (part * self.part + at) * 2 + n} for n in (0, 1)]
-            pair = couple(*(self.element(each, (start + row) * self.stride) for each in channels))
-            return BufferStore(self.lines, pair, [row, at])
+        def stored(at: Expr) -> BufferStore:
+            value = self.element({**outer, self.c: part * (2 * self.part) + at}, (start + row) * self.stride)
+            return BufferStore(self.lines, value, [row, at])
 
-        filled = For(row, int64(0), int64(rows), _SERIAL, sequence(in_vectors(0, self.part, _FILLED, paired)))
+        line = sequence(in_vectors(0, 2 * self.part, self.row.fill_lanes, stored))
+        filled = For(row, int64(0), int64(rows), _SERIAL, line)
         summed = self.in_steps(lambda group: build(part * self.part + group), self.part)
         return loop_of(part, self.run // 2 // self.part, sequence([filled, summed]))
 
     def group(self, _values: dict[Var, Expr], _start: Expr, row: int, _at: Expr, group: Expr) -> Expr:
-        return tirx.BufferLoad(self.lines, [int64(row), tirx.floormod(group, self.part)])
+        return load_neighbours(self.lines, [int64(row)], tirx.floormod(group, self.part) * 2, 2)

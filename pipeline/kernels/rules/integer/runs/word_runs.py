@@ -114,7 +114,9 @@ class WordRuns(NhwcVnni):
         moved = row * self.stride * self.channels + number * self.grouped
         first = tirx.BufferLoad(self.lines, [*(values[var] for var in self.rows), at + group * self.grouped - moved])
         nothing = tirx.const(0, "int32")
-        return halves(nothing, nothing, first, moved, whole=self.even)
+        gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
+        even = self.stride * self.channels % 2 == 0 and gap % 2 == 0  # all groups start at words
+        return halves(nothing, nothing, first, moved, whole=even)
 
     def added(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
         if self.widened:
