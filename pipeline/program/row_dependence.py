@@ -106,12 +106,6 @@ class Splits:
     work: int
 
     @cached_property
-    def unambiguous(self) -> bool:
-        """Return whether the axis of any operand, or of the result, determines the axes of all others."""
-        followed = [(operand, follows.axis) for rows in self.rows for operand, follows in rows.operands]
-        return all(len(set(each)) == len(each) for each in (followed, [rows.axis for rows in self.rows]))
-
-    @cached_property
     def key(self) -> str:
         """Return 32 digits: equal splits share a key."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:32]

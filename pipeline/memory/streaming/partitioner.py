@@ -11,15 +11,11 @@ from ...program import Program, Splits
 from .in_place import GROWING, IN_PLACE, last_uses_of
 from .live_bytes import AliveBytes
 from .region import region_of, replace_operands
-from .region_builder import BRANCH, RegionBuilder, last_needs
+from .region_builder import RegionBuilder, last_needs
 from .region_forms import KnownForms, RegionForms
 
 #: most steps of one region
 LONGEST = 256
-#: steps from one pivot to the next: regions from there bound those that begin before
-PIVOT = 16
-#: steps from a pivot to the end of a region, at least: shorter regions are measured at once
-FAR = 48
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,6 @@ class Partitioner(AliveBytes):
         self._stopped: dict[tuple[int, int], int] = {}
         #: lower bound on the bytes within which the last search would have gone further
         self.beyond = math.inf
-        #: first step and axis of regions ended by too many steps that wait
-        self._crowded: set[tuple[int, int]] = set()
 
     def _splits_of(self, number: int) -> Splits:
         return self.splits[self.program.steps[number].kernel]
@@ -134,32 +128,28 @@ class Partitioner(AliveBytes):
         if bound > most:
             self.beyond = min(self.beyond, bound)
             return None
+        known, replaces = self._known, bound < around
         for axis in self._axes(first):
             form = self._form(first, end, axis)
             if form is None:
                 continue
-            least = bound + self._known.least.get(form, 0)
-            if least > most:
-                self.beyond = min(self.beyond, least)
-                continue
-            replaces = bound < around
-            if form not in self._known.rings or (replaces and form not in self._known.in_place):
-                inner = bound + self._inner_rings(first, end, most - bound)
-                if inner > most:
-                    self.beyond = min(self.beyond, inner)
-                    return None
+            builder = None
+            if form not in known.least:
                 builder = self._grown(first, end, axis)
                 if builder is None:
                     continue
-                self._known.least[form] = builder.least_bytes
-                if bound + builder.least_bytes > most:
-                    self.beyond = min(self.beyond, bound + builder.least_bytes)
+                known.least[form] = builder.least_bytes
+            least = bound + known.least[form]
+            if least > most:
+                self.beyond = min(self.beyond, least)
+                continue
+            if form not in known.rings or (replaces and form not in known.in_place):
+                builder = builder or self._grown(first, end, axis)
+                if builder is None:
                     continue
-                if not self._measure(builder, form, most - bound, replaces):
-                    self.beyond = min(self.beyond, bound + self._known.least[form])
-                    continue
+                self._measure(builder, form, replaces)
             over = GROWING if self._growing else IN_PLACE
-            ways = ((self._known.rings[form], 0), (self._known.in_place[form] if replaces else None, over))
+            ways = ((known.rings[form], 0), (known.in_place[form] if replaces else None, over))
             for nbytes, in_place in ways:
                 if nbytes is not None:
                     if around + nbytes <= most:
@@ -167,56 +157,13 @@ class Partitioner(AliveBytes):
                     self.beyond = min(self.beyond, around + nbytes)
         return None
 
-    def _measure(self, builder: RegionBuilder, form: int, most: float, replaces: bool) -> bool:
-        """Keep the bytes of a region by its form, if it `replaces` operands too; False if its rings take more than `most`."""
-        known, found = self._known, region_of(builder, 1, self.alignment, most)
-        if isinstance(found, int):
-            known.least[form] = found
-            return False
-        known.rings[form], known.least[form] = (None, 0) if found is None else (found.nbytes, found.least)
+    def _measure(self, builder: RegionBuilder, form: int, replaces: bool) -> None:
+        """Keep the bytes of a region by its form, also with a result in place of operands if it `replaces` any."""
+        known, found = self._known, region_of(builder, 1, self.alignment)
+        known.rings[form] = None if found is None else found.nbytes
         if replaces:
             over = found and replace_operands(builder, found, self._last_uses, self.alignment, self._growing)
             known.in_place[form] = None if over is None else over.nbytes - over.saved
-        return True
-
-    @cached_property
-    def _first_reads(self) -> dict[int, int]:
-        """Return the first step that reads each tensor."""
-        return {t: number for number, step in reversed(list(enumerate(self.program.steps))) for t in step.reads}
-
-    @cached_property
-    def _unambiguous(self) -> bool:
-        return all(self.splits[step.kernel].unambiguous for step in self.program.steps)
-
-    def _inner_rings(self, first: int, end: int, most: int) -> float:
-        """Return a lower bound on the rings of a region: those of its steps from a pivot on, which need as much.
-
-        Their readers are the same, and so are their rows. Infinite if they cannot run as one; exact only up to `most`.
-        """
-        pivot = (first // PIVOT + 1) * PIVOT
-        if (
-            not self._unambiguous
-            or pivot >= end - FAR
-            or self._first_reads.get(self.program.steps[pivot].writes[0], end) >= end
-        ):
-            return 0
-        known, least = self._known, math.inf
-        for axis in self._axes(pivot):
-            form = self._form(pivot, end, axis)
-            if form is not None and form not in known.rings and known.least.get(form, 0) <= most:
-                further = self._inner_rings(pivot, end, most)
-                if further > most:
-                    return further
-                builder = self._grown(pivot, end, axis)
-                if builder is None:
-                    form = None
-                else:
-                    self._measure(builder, form, most, False)
-            if form is not None:
-                least = min(least, known.least[form])
-            elif (pivot, axis) in self._crowded:
-                return 0
-        return least
 
     @cached_property
     def forms(self) -> RegionForms:
@@ -232,7 +179,7 @@ class Partitioner(AliveBytes):
         for step in range(first + len(chain) - 1, end):
             form = self.forms.grown(chain[-1], first, step)
             if form in self._known.ended:
-                self._stop(first, axis, step, form)
+                self._stopped[first, axis] = step
                 return None
             chain.append(form)
         return chain[end - first]
@@ -262,18 +209,10 @@ class Partitioner(AliveBytes):
             self._builders[first, axis] = builder
         while builder.last < end - 1:
             if not builder.grow():
-                form = self._chains[first, axis][builder.last + 1 - first]
-                self._known.ended.add(form)
-                if len(builder.waiting) > BRANCH:
-                    self._known.crowded.add(form)
-                self._stop(first, axis, builder.last, form)
+                self._known.ended.add(self._chains[first, axis][builder.last + 1 - first])
+                self._stopped[first, axis] = builder.last
                 return None
         return builder
-
-    def _stop(self, first: int, axis: int, step: int, form: int) -> None:
-        self._stopped[first, axis] = step
-        if form in self._known.crowded:
-            self._crowded.add((first, axis))
 
     def _stops(self, first: int, end: int) -> bool:
         """Return whether no region from `first` goes as far as `end`."""

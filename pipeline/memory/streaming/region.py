@@ -14,7 +14,6 @@ end takes into its sum (partial execution, as in Pex).
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
 from .in_place import GROWING, Replacement, last_uses_of, replacements
 from .region_builder import Pace, RegionBuilder, last_needs
-from .slots import FreshRows, assign_slots, fullest
+from .slots import FreshRows, assign_slots
 from .stage import Read, Stage, StageResult
 
 
@@ -33,8 +32,7 @@ class Region:
 
     `rings` are the tensors that are never whole, `nbytes` the size of all rings and slots, each aligned: what the loop's
     workspaces take, but for those of its kernels. `results` are the
-    tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes. `least` is a lower
-    bound on the `nbytes` of any region that ends with these steps.
+    tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes.
     """
 
     stages: tuple[Stage, ...]
@@ -43,7 +41,6 @@ class Region:
     nbytes: int
     replacement: Replacement | None = None
     saved: int = 0
-    least: int = 0
 
     @property
     def ticks(self) -> range:
@@ -91,7 +88,6 @@ def region(
         if not builder.grow():
             return None
     found = region_of(builder, group, alignment)
-    assert not isinstance(found, int)
     if in_place and any(choice.extent % group for choice in builder.choices.values()):
         return None  # rows would be computed again from operands that are overwritten
     if not in_place or found is None:
@@ -128,14 +124,8 @@ def replace_operands(
     return replace(found, nbytes=found.nbytes + ring, replacement=best, saved=saved)
 
 
-def region_of(
-    builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT, most: float = math.inf
-) -> Region | int | None:
-    """Return the region of the steps taken in.
-
-    None if a branch is not joined yet, or the rows do not go together. Once the rings take more than `most` bytes,
-    returns the bytes counted so far.
-    """
+def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+    """Return the region of the steps taken in; None if a branch is not joined yet, or the rows do not go together."""
     if builder.waiting or (group > 1 and any(choice.extent < group for choice in builder.choices.values())):
         return None
     needs = builder.paces if group == 1 else {n: builder.needs(each, group) for n, each in builder.choices.items()}
@@ -144,7 +134,6 @@ def region_of(
     program, stages = builder.program, list[Stage]()
     #: by ring: its bytes, without those of the fresh rows in a slot
     sizes, fresh, in_slots = dict[int, int](), list[FreshRows](), list[tuple[int, Stage]]()
-    least = largest = 0
     for stage, readers, whole in _schedule(builder, group, needs):
         stages.append(stage)
         if whole:
@@ -153,15 +142,11 @@ def region_of(
         tensor = program.tensors[number]
         row = tensor.nbytes // stage.extent
         sizes[number] = row * stage.held
-        least += row * stage.held
         at_once = not stage.leads and 0 < stage.held < stage.extent
         if at_once and (stage.period == group == 1 or _are_at_ticks_of(stage, readers)):
             last = readers[0][1].step if readers else stage.step
             fresh.append(FreshRows(row * group, tensor.dtype, stage.step, last, stage.held > group))
             in_slots.append((number, stage))
-            least, largest = least - row * group, max(largest, row * group)
-        if least + largest > most:
-            return least + largest
     slots = assign_slots(fresh)
     for (number, stage), rows, slot in zip(in_slots, fresh, slots.numbers):
         if slot is not None:
@@ -174,7 +159,6 @@ def region_of(
         tuple(reversed(sizes)),
         tuple([tensor for tensor in results if tensor not in sizes]),
         sum([aligned(each, alignment) for each in (*sizes.values(), *slots.nbytes)]),
-        least=least + fullest(fresh),
     )
 
 

@@ -26,8 +26,7 @@ MOST = 1_000_000
 class KnownForms:
     """Bytes of regions by the number of their form, for one alignment; for several programs.
 
-    `least` are lower bounds on the rings. A form that is `ended` cannot run as one, however it grows; if
-    it is `crowded`, for the steps that wait alone: begun earlier, it may run.
+    `least` are lower bounds on the rings. A form that is `ended` cannot run as one, however it grows.
     """
 
     def __init__(self, alignment: int):
@@ -36,13 +35,12 @@ class KnownForms:
         self.rings: dict[int, int | None] = {}
         self.in_place: dict[int, int | None] = {}
         self.ended: set[int] = set()
-        self.crowded: set[int] = set()
         self._numbers: dict[Any, int] = {}
 
     def forget(self) -> None:
         """Forget all if there are too many forms; between programs only, since numbers are given anew."""
         if len(self._numbers) > MOST:
-            for each in (self.least, self.rings, self.in_place, self.ended, self.crowded, self._numbers):
+            for each in (self.least, self.rings, self.in_place, self.ended, self._numbers):
                 each.clear()
 
     def number(self, form: Any) -> int:

@@ -13,8 +13,7 @@ slot grows.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -63,12 +62,3 @@ def assign_slots(fresh: Sequence[FreshRows]) -> Slots:
                 numbers[number] = len(sizes)
             sizes.append(fresh[members[0]].nbytes)
     return Slots(tuple(numbers), tuple(sizes))
-
-
-def fullest(fresh: Iterable[FreshRows]) -> int:
-    """Return the bytes of the items there at one step, at most: no assignment takes less."""
-    changes: dict[int, int] = {}
-    for each in fresh:
-        changes[each.first] = changes.get(each.first, 0) + each.nbytes
-        changes[each.last + 1] = changes.get(each.last + 1, 0) - each.nbytes
-    return max(accumulate(change for _, change in sorted(changes.items())), default=0)

@@ -2,7 +2,6 @@
 
 import math
 from functools import cache
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +11,6 @@ from passfit.memory import bound, live_bytes
 from passfit.memory.liveness import shared_floors
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.sharing.share import share
-from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, enlarge_groups, row_groups
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import estimate_region
@@ -75,13 +73,6 @@ def test_no_partition_is_better_where_results_grow(case, alignment):
     assert found.nbytes == least_by_all_partitions(program, splits, alignment, GROWING)
 
 
-@given(row_programs(most=6), st.sampled_from([1, 64]))
-def test_no_partition_is_better_with_a_pivot_at_every_step(case, alignment):
-    program, splits = case
-    with patch.multiple(partitioner, PIVOT=1, FAR=1):
-        assert best_partition(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
-
-
 @given(row_programs(most=8), st.sampled_from([1, 64]), st.data())
 def test_steps_that_run_whole_need_their_floors_whatever_else_is_streamed(case, alignment, data):
     program, splits = case
@@ -92,15 +83,6 @@ def test_steps_that_run_whole_need_their_floors_whatever_else_is_streamed(case, 
     split = apply_partition(program, splits, streamed, alignment)
     for shared in (split, share(split, alignment=alignment), in_its_place(split)):
         assert bound(shared, alignment) >= max(floors, default=0)
-
-
-@settings(max_examples=25)
-@given(row_programs(most=24), st.sampled_from([2, 3, 5]))
-def test_pivots_change_no_path(case, pivot):
-    program, splits = case
-    with patch.multiple(partitioner, PIVOT=pivot, FAR=pivot):
-        found = best_partition(program, splits)
-    assert found == best_partition(program, splits)
 
 
 @settings(max_examples=50)
