@@ -13,6 +13,7 @@ REASONS = (
     r"no target of the catalogue runs natively on this machine",
     r"(.*\()?not-run: .*",  # the emulator of a foreign target is not installed; .ci/run installs them
     r"qemu is not installed",
+    r"PASSFIT_OTHER_PYTHON names no other Python",
     r"no file system can be mounted here",  # not without root
     r"(arm-none-eabi-|riscv64-unknown-elf-)?gcc is not installed",  # .ci/run installs those of boards
     r"no C compiler is installed",  # of this machine, for build systems that look for one; the tests' own comes with PyPI

@@ -95,8 +95,8 @@ def verify_library(
     try:
         difference = spare("the comparison of outputs", compared, uncompared.append, but=NumericError)
     except NumericError as error:
-        if target.runner:
-            error.suspect(f"the device and {runner.how}")
+        if not runner.native:
+            error.suspect(f"the device and {runner.how}" if target.runner else f"the emulator, {runner.how},")
         raise
     seeded = [case for case in chosen if not case.name]  # the user's samples stay theirs
     golden = partial(

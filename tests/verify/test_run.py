@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from passfit.codegen import write_library
 from passfit.errors import ConfigError, NumericError
 from passfit.support.children import run
-from passfit.targets import get_target, how_to_run, load_catalogue
+from passfit.targets import Runner, get_target, how_to_run, load_catalogue
 from passfit.verify.cases import choose_cases
 from passfit.verify.linked import program
 from passfit.verify.run import verify_library
@@ -161,6 +161,20 @@ def test_a_wrong_result_is_refused_and_named(tmp_path):
             tensor.CopyFrom(numpy_helper.from_array(np.array(0.51, np.float32), "half"))
     with pytest.raises(NumericError, match=r"of case 0, element \[0, 0\]"):
         verify(model, tmp_path)
+
+
+@native
+@pytest.mark.fault(
+    "an emulator", "it changes a result", "the library is refused with output, place and error; the emulator is the first suspect"
+)  # fmt: skip
+def test_an_emulator_that_lies_is_suspected(tmp_path, monkeypatch):
+    liar = tmp_path / "liar"
+    liar.write_text('#!/bin/sh\n"$@" && printf "\\377" | dd of=outputs.bin bs=1 seek=3 conv=notrunc status=none\n')
+    liar.chmod(0o755)
+    monkeypatch.setattr("passfit.verify.runner.how_to_run", lambda target: Runner([str(liar)], "qemu-liar"))
+    monkeypatch.setattr("passfit.verify.run.instructions", lambda *_, **__: None)  # it has no log of them
+    with pytest.raises(NumericError, match=r"of case 0, element \[0, 0\].*Check the emulator, qemu-liar, first"):
+        verify(models.matmul_exp(), tmp_path)
 
 
 @native
