@@ -26,7 +26,7 @@ from .names import c_identifier, symbol
 from .shared import link_shared
 from .source.files import keep_sources, write_sources
 from .symbols import check_symbols, code_parts, unused_sections, uses_threads, uses_workspace
-from .tensor_addresses import TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs
+from .tensor_addresses import TensorAddresses, addresses_in_loop, addresses_on, lost_inputs, lost_outputs, stop_of
 
 if TYPE_CHECKING:
     from ..memory import ArenaPlan
@@ -196,7 +196,7 @@ def library_values(
         "version": importlib.metadata.version("passfit"), "bare": target.bare, "threads": threads,
         "may_fail": uses_workspace(kernels) or threads > 1,
         "index_checks": target.index_checks if reasons else None, "messages": messages,
-        "steps": steps, "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
+        "steps": steps, "stops": _any_stops(steps), "kernels": list({step["symbol"]: step for step in _calls_in(steps)}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
         "float_functions": target.bare and calls_float_functions(kernels.undefined),
         "timed": False, "model_sha256": "", "facts": {}, "lengths": [],
@@ -215,7 +215,13 @@ def _steps(
     for step in program.steps:
         if isinstance(step, Loop):
             inside = _steps(step.body, addresses_in_loop(step, addresses, trip), call, depth + 1, step.trips)
-            made = {"trip": trip, "trips": step.trips, "name": step.kernel, "steps": inside}
+            made = {
+                "trip": trip,
+                "trips": step.trips,
+                "name": step.kernel,
+                "steps": inside,
+                "stop": stop_of(step, addresses, trip),
+            }
         else:
             made = call(step, addresses, around)
         found.append(made | {"guard": guard_condition(step.guard, around, trips)})
@@ -243,6 +249,10 @@ def _since(guard: Guard, trip: str) -> str:
 def _calls_in(steps: Sequence[dict]) -> Iterator[dict]:
     for step in steps:
         yield from _calls_in(step["steps"]) if step["steps"] else (step,)
+
+
+def _any_stops(steps: Sequence[dict]) -> bool:
+    return any(each["stop"] or _any_stops(each["steps"]) for each in steps if each["steps"])
 
 
 def _call(function: str, step: Step, addresses: TensorAddresses, trip: str) -> dict:

@@ -164,6 +164,20 @@ def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> Tens
     return replace(addresses, tensors=tuple(tensors))
 
 
+def stop_of(loop: Loop, addresses: TensorAddresses, trip: str) -> dict | None:
+    """Return the slice that says by 0 that a loop may end, and what is to be 0 then; None for one that does not stop."""
+    sliced = [each for each in loop.windows if each.stride and each.place >= len(loop.reads)]
+    if not loop.stops or any(each.stride < 0 for each in sliced):
+        return None
+    first = min(sliced, key=lambda each: each.place)
+    slices = addresses_in_loop(loop, addresses, trip).tensors
+    base = addresses.tensors[loop.results[first.place - len(loop.reads)]]
+    return {
+        "slice": slices[first.tensor], "bytes": loop.body.tensors[first.tensor].nbytes, "rest": f"{base} + ({trip} + 1) * {first.stride}",
+        "count": f"({loop.trips - 1} - {trip}) * {first.stride}",
+    }  # fmt: skip
+
+
 def _inside(loop: Loop, tensor: Tensor, addresses: TensorAddresses) -> str:
     """Return the address of a tensor of a body in the loop's workspaces."""
     if not loop.workspaces:

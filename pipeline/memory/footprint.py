@@ -199,11 +199,13 @@ class FootprintReport:
         return replace(self, measured=self.measured.repeatable)
 
     def to_json(self) -> dict:
-        """Return the object written to footprint.json; regions, reasons and reordered rows are left out where there are none."""
+        """Return the object written to footprint.json; what there is none of is left out: regions, reasons, reordered rows, outputs without rows."""
         found = asdict(self)
         for part in (found["best"], found["measured"]):
             if not part["regions"]:
                 del part["regions"]
+        if not self.measured.no_rows:
+            del found["measured"]["no_rows"]
         if self.measured.reordered is None:
             del found["measured"]["reordered"]
         if not self.baseline.unavailable:

@@ -146,7 +146,7 @@ class Measured:
     `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
     library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
     the time of the compilation. `given` is there for quantised models, `reordered` if outputs have rows in another order. `samples` are those of the user's own
-    that were compared, next to the seeded cases; None without any.
+    that were compared, next to the seeded cases; None without any. `no_rows` are outputs of open length that no case gave a row.
     """
 
     ran: bool
@@ -170,6 +170,7 @@ class Measured:
     estimated: EstimatedTime | None = None
     reordered: ReorderedRows | None = None
     samples: int | None = None
+    no_rows: tuple[str, ...] = ()
 
     @property
     def matched_error(self) -> float | None:
@@ -186,6 +187,12 @@ class Measured:
             f"{said} after matching {moved.rows} of {moved.total} rows, which scores within rounding order otherwise "
             f"({self.max_rel_error or 0:.1e} in place)"
         )
+
+    @property
+    def no_rows_summary(self) -> str:
+        """Say which outputs were compared without a row, and how to compare rows; an empty string where there is none."""
+        names = ", ".join(f"'{name}'" for name in self.no_rows)
+        return f"no verified case has a row of {names}: --data compares samples that have some, too" if names else ""
 
     @property
     def repeatable(self) -> Measured:

@@ -166,7 +166,8 @@ class Loop(Step):
     other buffers are at `offsets`, by number, in the loop's workspace of the number in `pieces`, the first if there are no
     pieces; no offsets say that they have no places yet. A buffer that is an input and an output of the body lives through
     all trips: a ring of rows. `carries` are pairs of tensors at one place: what a trip writes as the second, the next one
-    reads as the first.
+    reads as the first. `stops`: its first result by trip is 0 from a trip on that changes no state; others are not read from
+    there on.
     """
 
     trips: int = field(kw_only=True)
@@ -175,6 +176,7 @@ class Loop(Step):
     carries: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
     offsets: tuple[int, ...] = field(default=(), kw_only=True)
     pieces: tuple[int, ...] = field(default=(), kw_only=True)
+    stops: bool = field(default=False, kw_only=True)
 
     @cached_property
     def outside(self) -> frozenset[int]:

@@ -11,8 +11,8 @@ from .check import first_problem
 from .program import Loop, Program
 
 _HINT = "Compile the model again."
-#: defaults that are left out of the file: the offset of a tensor, a step without workspaces
-_DEFAULTS = (("offset", 0), ("workspaces", 0))
+#: defaults that are left out of the file: the offset of a tensor, a step without workspaces, a loop that runs all its trips
+_DEFAULTS = (("offset", 0), ("stops", False), ("workspaces", 0))
 
 
 def program_to_json(program: Program) -> dict:

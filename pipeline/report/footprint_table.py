@@ -25,7 +25,7 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         measured_phrase(report),
         *(each.summary for each in report.defects),
         *_quantised(report),
-        *filter(None, [report.slow_summary]),
+        *filter(None, [report.measured.no_rows_summary, report.slow_summary]),
         *([] if report.exact else [_LOSSY]),
         *filter(None, [report.without_baseline]),
         verdict_phrase(report),

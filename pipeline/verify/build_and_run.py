@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,22 @@ def build_and_run(
             file_outputs.result,
             settings.image,
         )
+    if empty := _without_rows(imported, cases.result()):
+        measured = replace(measured, no_rows=empty)
     if target.bare and measured.stack is not None:
         state_stack(library, measured.stack)
     return measured, library
+
+
+def _without_rows(imported: ImportedModel, cases: Sequence[Case]) -> tuple[str, ...]:
+    """Return the outputs of open length that no case gives a row."""
+    from ..frontend.canonical.ports.apply import port_forms
+
+    lengths = {
+        name: form.get("length", {}).get("output") for name, form in port_forms(imported.onnx)["outputs"].items()
+    }
+    found = {
+        name: [case.expected[length].item() for case in cases if length in case.expected]
+        for name, length in lengths.items()
+    }
+    return tuple(name for name, rows in found.items() if rows and not any(rows))

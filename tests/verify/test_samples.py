@@ -6,12 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from passfit import api
 from passfit.data.samples import InputForm
 from passfit.errors import ConfigError, NumericError
+from passfit.search.settings import SearchSettings
 from passfit.support import result_store
+from passfit.targets import get_target
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import Difference, farthest
 from passfit.verify.inputs import SAMPLES, assumed_inputs, input_forms, read_user_samples
@@ -93,3 +97,26 @@ def test_drawn_inputs_that_mean_little_are_described():
     assert found["sound"].startswith("whole numbers at random")
     assert found["shown"] == "true and false at random"
     assert "picture" not in found
+
+
+@pytest.mark.tvm
+def test_an_output_without_a_row_in_any_case_is_said_and_samples_mend_it(tmp_path: Path):
+    places = helper.make_node("NonZero", ["far"], ["places"])
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("Greater", ["square", "most"], ["far"]),
+        places,
+    ]
+    constants = {"most": np.float32(1e6)}
+    onnx.save(
+        model_of(nodes, {"x": [1, 4]}, {"places": [2, None]}, constants, dtypes={"places": TensorProto.INT64}),
+        tmp_path / "m.onnx",
+    )
+    np.savez(tmp_path / "x.npz", x=np.full((1, 4), 1e7, np.float32))
+    search = SearchSettings(strategy="tvm-default")
+    for data, said in ((None, "no verified case has a row of 'places': --data compares"), (tmp_path / "x.npz", "")):
+        made = api.compile_model(
+            tmp_path / "m.onnx", get_target("x86-64"), out=tmp_path / f"out{data is None}", search=search, data=data
+        )
+        assert made.measured.no_rows_summary.startswith(said) and bool(made.measured.no_rows_summary) == bool(said)
+        assert ("no_rows" in made.to_json()["measured"]) == bool(said)

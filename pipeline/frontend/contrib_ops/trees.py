@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.control_flow.build_scan import Value, build_scan
+from ..canonical.control_flow.build_scan import KEPT, Value, build_scan
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
 from .classical import as_floats, chosen_class, class_labels, transform
@@ -68,7 +68,7 @@ def _descend(trees: Trees, value: str, dtype: np.dtype, at: str, levels: int, bu
 
     numbers = {"level": Value(build.constant(np.arange(levels)), (levels,), TensorProto.INT64)}
     held = {"x": Value(value, None, helper.np_dtype_to_tensor_dtype(dtype))}
-    ends, _ = build_scan(build, {"at": Value(at, None, TensorProto.INT32)}, held, numbers, level, keep=True)
+    ends, _ = build_scan(build, {"at": Value(at, None, TensorProto.INT32)}, held, numbers, level, note=KEPT)
     return ends["at"]
 
 

@@ -24,6 +24,8 @@ from ...tir.loop_nests import all_of, buffer_of, int64, loops_around, move_acces
 
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"
+#: kernel attribute: its first result by iteration is 0 from one on that changes no state, and others are not read from there on
+STOPPING = "passfit.stops"
 #: name of the block around the body, whose axis is the number of the iteration; those inside have the names of kernels
 ITERATION = "iteration"
 _SERIAL, _ORDERED = 0, 3
@@ -60,6 +62,7 @@ class LoopKernel:
     """Collect the parts of a loop of `trips` iterations; `params` are operands, then results."""
 
     trips: int
+    stops: bool = False
     params: list[Var] = field(default_factory=list)
     own: list[Var] = field(default_factory=list)
     before: list[Stmt] = field(default_factory=list)
@@ -100,6 +103,8 @@ class LoopKernel:
         loop = loop_of(self.number, self.trips, self.body)
         root = SBlock([], [], [], "root", sequence([*self.before, loop]), alloc_buffers=self.own)
         attributes = {"tirx.noalias": True, "op_pattern": _OPAQUE, ITERATIONS: self.trips}
+        if self.stops:
+            attributes[STOPPING] = True
         made = PrimFunc(self.params, SBlockRealize([], tirx.const(True), root))
         for name, value in attributes.items():
             made = made.with_attr(name, value)

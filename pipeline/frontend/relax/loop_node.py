@@ -17,6 +17,7 @@ from tvm import relax
 from tvm.ir import IRModule, Var
 from tvm.tirx import PrimFunc
 
+from ..canonical.control_flow.build_scan import STOPS
 from ..canonical.node_builder import attributes_of
 from .loop_body import LoopBody, lower_body
 from .loop_kernel import LoopKernel, Place
@@ -112,6 +113,8 @@ class _Loop:
         for number, place in enumerate(self.changed):
             self.order[place] = number
         self.joins = joins
+        flags = self.body.dtypes[body.outputs[states]] if outputs else ""
+        self.stops = attributes["body"].doc_string == STOPS and flags == "bool"
         #: by result behind the states: the outputs it holds
         self.wholes: dict[str | int, list[int]] = {}
         for number, join in enumerate(joins):
@@ -126,7 +129,7 @@ class _Loop:
         """Build the kernel."""
         body = self.body
         trips = int(self.inputs[self.states].ty.shape[0])
-        loop = LoopKernel(trips)
+        loop = LoopKernel(trips, self.stops)
         given = [
             loop.param(f"operand{n}", [int(e) for e in each.ty.shape], str(each.ty.dtype))
             for n, each in enumerate(self.inputs)

@@ -18,6 +18,7 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import PrimFunc
 
+from ...frontend.relax.loop_kernel import STOPPING
 from ...memory.sharing.overlay import drop_empty_buffers
 from ...program import DTYPE_BYTES, Buffer, Guard, Loop, Port, Program, Step, Tensor, Window
 from ...program.free_name import free_name
@@ -170,8 +171,12 @@ class _Reader:
         )
         program = Program("body", tuple(self.steps), tuple(self.tensors), tuple(self.buffers), (), inputs, outputs)
         return _Taken(
-            Loop("", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries), self.kernels
-        )
+            Loop(
+                "", (), (), trips=self.trips, body=program, windows=tuple(self.windows), carries=carries,
+                stops=bool(self.kernel.attrs and STOPPING in self.kernel.attrs),
+            ),
+            self.kernels,
+        )  # fmt: skip
 
     def _read(self, block: SBlock, once: bool) -> None:
         kernel, buffers, slices, results = stage_alone(block, self.number, self.rows)

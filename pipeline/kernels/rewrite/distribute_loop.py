@@ -21,7 +21,7 @@ from tvm.ir import Expr, Range, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, Stmt
 
-from ...frontend.relax.loop_kernel import ITERATIONS, Place, copy_stage, loop_of, stage_block
+from ...frontend.relax.loop_kernel import ITERATIONS, STOPPING, Place, copy_stage, loop_of, stage_block
 from ...support.divisors import divisors
 from ...tir.expressions import collect, loads, replaced, uses
 from ...tir.index_grid import NoMatch
@@ -47,7 +47,9 @@ def distribute_loop(kernel: PrimFunc, trips: int) -> Distributed | None:
     rewriter = _Rewriter(trips)
     try:
         rewriter.plan(kernel.body.block)
-        if not rewriter.loops:
+        if not rewriter.loops or (
+            STOPPING in kernel.attrs and not all(each.is_whole for each in rewriter.loops.values())
+        ):
             return None
         stmt, own = rewriter.rewrite(kernel.body.block)
     except NoMatch:

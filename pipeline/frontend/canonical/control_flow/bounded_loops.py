@@ -12,6 +12,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ..node_builder import NodeBuilder, replace_nodes
+from .build_scan import STOPS
 
 if TYPE_CHECKING:
     import onnx
@@ -72,4 +73,5 @@ def running_body(
         kept = [deepcopy(each) for each in values]
         del group[:]
         group.extend(kept)
+    made.doc_string = STOPS
     return made

@@ -9,6 +9,9 @@ from ..node_builder import NodeBuilder
 
 #: documentation of a body that is kept as a loop, however few its iterations
 KEPT = "passfit: no copies"
+#: documentation of a body that stops changing states: where the slices of its first result are 0, all later ones are, and
+#: those of other results are not read
+STOPS = "passfit: stops at 0"
 
 
 class Value(NamedTuple):
@@ -34,11 +37,11 @@ def build_scan(
     sequences: Mapping[str, Value],
     write: WriteBody,
     *,
-    keep: bool = False,
+    note: str = "",
 ) -> tuple[dict[str, str], list[str]]:
     """Build the Scan; return its last states by key, and its results.
 
-    `held` are values that no iteration changes, such as weights. `keep` keeps one of few iterations too, see `is_long`.
+    `held` are values that no iteration changes, such as weights. `note` is KEPT or STOPS.
     """
     from onnx import helper
 
@@ -57,7 +60,7 @@ def build_scan(
     directions = {"input": [*sequences.values()], "output": made}
     found = build.many(
         "Scan", [each.name for group in (states, held, sequences) for each in group.values()], len(outputs),
-        body=helper.make_graph(body.nodes, body.stem, *ports, body.initializers, KEPT if keep else None), num_scan_inputs=len(sequences),
+        body=helper.make_graph(body.nodes, body.stem, *ports, body.initializers, note or None), num_scan_inputs=len(sequences),
         **{f"scan_{side}_directions": [int(each.backwards) for each in group] for side, group in directions.items() if group},
     )  # fmt: skip
     return dict(zip(states, found)), found[len(states) + len(held) :]

@@ -17,7 +17,7 @@ from ...source.keep_outputs import read_from_outside
 from ..node_builder import NodeBuilder, replace_nodes
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
-from .build_scan import KEPT
+from .build_scan import KEPT, STOPS
 from .if_branches import rename
 from .numbered_slices import gather_slices, is_read, numbered_slices
 
@@ -52,6 +52,7 @@ class LoopKeeper:
         types: Mapping[str, onnx.TypeProto], opset: int,
     ):  # fmt: skip
         self.body, self.build, self._constants, self._types, self._opset = body, build, constants, types, opset
+        self._note = body.doc_string if body.doc_string in (KEPT, STOPS) else ""
 
     def again(self, body: onnx.GraphProto, build: NodeBuilder) -> LoopKeeper:
         """Return the keeper of another body in the same graph."""
@@ -150,10 +151,12 @@ class LoopKeeper:
         unchanged = [new(f"{self.build.stem}/unchanged_{place}") for place in range(len(carried))]
         attributes: dict[str, Any] = {name: list(values) for name, values in directions.items() if any(values)}
         made = sequences()
+        body = _prefix_names(model.graph, f"{self.build.stem}/", new)
+        body.doc_string = self._note
         self.build.nodes.append(
             helper.make_node(
                 "Scan", [*given, *made], [*numbered[:count], *unchanged, *numbered[count:]], name=f"{self.build.stem}/scan",
-                body=_prefix_names(model.graph, f"{self.build.stem}/", new), num_scan_inputs=len(made), **attributes,
+                body=body, num_scan_inputs=len(made), **attributes,
             )
         )  # fmt: skip
         return True

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..control_flow.build_scan import Value, build_scan
+from ..control_flow.build_scan import STOPS, Value, build_scan
 from ..node_builder import NodeBuilder
 from .choose import Chosen, choose_places, coordinates, count_chosen
 
@@ -105,13 +105,14 @@ def _select(build: NodeBuilder, given: Detections, limits: Limits, trips: int) -
         flat = body.integers(given.batches, given.classes)
         chosen = body.node("Reshape", body.node("Cast", best, to=TensorProto.INT32), flat)
         return {"alive": after}, [
-            Value(chosen, shape[:2], TensorProto.INT32),
             Value(body.node("Reshape", live, flat), shape[:2], TensorProto.BOOL),
+            Value(chosen, shape[:2], TensorProto.INT32),
         ]
 
     numbers = build.constant(np.arange(trips, dtype=np.int64))
     sequence = {"trip": Value(numbers, (trips,), TensorProto.INT64)}
-    _, (best, live) = build_scan(build, {"alive": Value(alive, shape, TensorProto.BOOL)}, held, sequence, trip)
+    states = {"alive": Value(alive, shape, TensorProto.BOOL)}
+    _, (live, best) = build_scan(build, states, held, sequence, trip, note=STOPS)
     return best, live
 
 
