@@ -31,7 +31,9 @@ class Diffusion(nn.Module):
         x = self.first(image)
         y = self.down(F.silu(self.norm(x) * (1 + scale) + shift))
         query, key, value = self.parts(y).flatten(2).chunk(3, 1)
-        y = y + F.scaled_dot_product_attention(query.mT, key.mT, value.mT).mT.view_as(y)
+        y = y + F.scaled_dot_product_attention(*(part.transpose(1, 2) for part in (query, key, value))).transpose(
+            1, 2
+        ).reshape(y.shape)
         return self.last(torch.cat((x, self.up(y)), 1))
 
 
@@ -140,7 +142,7 @@ class Receptance(nn.Module):
     def __init__(self, width: int = 32):
         super().__init__()
         self.mix, self.decay, self.bonus = (
-            nn.Parameter(torch.rand(4, width)),
+            nn.Parameter(torch.rand(3, width)),
             nn.Parameter(torch.randn(width)),
             nn.Parameter(torch.randn(width)),
         )
@@ -150,7 +152,7 @@ class Receptance(nn.Module):
         )
 
     def forward(self, x: Tensor, before: Tensor, top: Tensor, total: Tensor, most: Tensor):
-        receive, key, value = (part(x * mix + before * (1 - mix)) for part, mix in zip(self.parts, self.mix))
+        receive, key, value = (part(x * mix + before * (1 - mix)) for part, mix in zip(self.parts[:3], self.mix))
         limit = torch.maximum(most, self.bonus + key)
         old, new = torch.exp(most - limit), torch.exp(self.bonus + key - limit)
         found = torch.sigmoid(receive) * (old * top + new * value) / (old * total + new)

@@ -43,6 +43,34 @@ def _lacking(node: onnx.NodeProto) -> list[str]:
     return sorted(name for name, attribute in schema.attributes.items() if attribute.required and name not in given)
 
 
+def foreign_dtype(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], opset: int) -> tuple[str, str] | None:
+    """Return a dtype that the node's operator set has not for an operand, and the next step; None if it has them all."""
+    from onnx import TensorProto, defs
+
+    if not defs.has(node.op_type, opset, node.domain):
+        return None
+    forms = [
+        each for each in defs.get_all_schemas_with_history() if (each.name, each.domain) == (node.op_type, node.domain)
+    ]
+    for place, name in enumerate(filter(None, node.input)):
+        element = types[name].tensor_type.elem_type if name in types else TensorProto.UNDEFINED
+        given = TensorProto.DataType.Name(element).lower()
+        taken = {form.since_version: _taken(form, place) for form in sorted(forms, key=lambda form: form.since_version)}
+        own = taken[defs.get_schema(node.op_type, opset, node.domain).since_version]
+        if element and own and given not in own:
+            later = [version for version, dtypes in taken.items() if version > opset and given in dtypes]
+            if later:
+                return given, f"Export the model with operator set {later[0]}."
+            return given, f"Cast it to {', '.join(sorted(own))} before."
+    return None
+
+
+def _taken(form: onnx.defs.OpSchema, place: int) -> set[str]:
+    """Return the dtypes of tensors that an operator takes at a place."""
+    operands = form.inputs[min(place, len(form.inputs) - 1) :][:1]
+    return {dtype[7:-1] for each in operands for dtype in each.types if dtype.startswith("tensor(")}
+
+
 def _word(kind: onnx.TypeProto | None) -> str:
     from onnx import TensorProto, helper
 

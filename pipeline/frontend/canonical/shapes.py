@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..source.model_file import copy_field
-from .read_onnx import all_nodes, node_title
+from .read_onnx import all_nodes, node_title, operator_set
 
 if TYPE_CHECKING:
     import onnx
@@ -70,9 +70,7 @@ def _infer(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
     try:
         return infer_copy(model, **options)
     except inference_failures() as error:
-        raise ModelError(
-            f"The shapes of the model do not agree: {_culprit(model)}.", "Check the shapes given."
-        ) from error
+        raise _disagreement(model) from error
 
 
 def inference_failures() -> tuple[type[Exception], ...]:
@@ -82,22 +80,30 @@ def inference_failures() -> tuple[type[Exception], ...]:
     return shape_inference.InferenceError, RuntimeError, ValueError
 
 
-def _culprit(model: onnx.ModelProto) -> str:
-    """Name the node at which inference fails, and its form."""
+def _disagreement(model: onnx.ModelProto) -> ModelError:
+    """Name the node at which inference fails, with its form, or the dtype that its operator set has not."""
     from onnx import shape_inference
 
-    from .node_form import first_refused, form_of
+    from .node_form import first_refused, foreign_dtype, form_of
 
     node = first_refused(
         model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), inference_failures()
     )
     if node is None:
-        return "its outputs are declared otherwise than its nodes make them"
+        return _shapes_disagree("its outputs are declared otherwise than its nodes make them")
     try:
         types = value_types(shape_inference.infer_shapes(model).graph)
     except inference_failures():
         types = value_types(model.graph)
-    return f"the {node_title(node)} does not take {form_of(node, types)}"
+    opset = operator_set(model.opset_import)
+    if found := foreign_dtype(node, types, opset):
+        dtype, step = found
+        return ModelError(f"The {node_title(node)} takes no {dtype} in operator set {opset}.", step)
+    return _shapes_disagree(f"the {node_title(node)} does not take {form_of(node, types)}")
+
+
+def _shapes_disagree(what: str) -> ModelError:
+    return ModelError(f"The shapes of the model do not agree: {what}.", "Check the shapes given.")
 
 
 def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -96,6 +96,59 @@ def trip_count(
     return bound
 
 
+def implied_limit(
+    node: onnx.NodeProto, body: onnx.GraphProto, constants: Mapping[str, np.ndarray], most: int, opset: int
+) -> int | None:
+    """Return the most iterations of a Loop by one of the conditions that must all hold; None if each depends on data.
+
+    `while place < 12 and word != end` ends after 12 iterations, whatever the words are.
+    """
+    alone, flat = type(node)(), type(body)()
+    alone.CopyFrom(node)
+    flat.CopyFrom(body)
+    alone.input[0], alone.input[1] = "", "Loop/always"
+    known = {**constants, "Loop/always": np.asarray(True)}
+    found = []
+    for part in _required(flat, flat.output[0].name, known):
+        flat.output[0].name = part
+        found.append(trip_count(alone, flat, known, most, opset))
+    return min((count for count in found if count is not None and count <= most), default=None)
+
+
+def _required(body: onnx.GraphProto, name: str, constants: Mapping[str, np.ndarray]) -> list[str]:
+    """List the values that hold wherever `name` does; of an If that is false otherwise, the branch is added to `body`."""
+    node = next((each for each in body.node if name in each.output), None)
+    if node is None or node.op_type not in ("And", "Cast", "Identity", "If", "Reshape", "Squeeze"):
+        return [name]
+    if node.op_type != "If":
+        return [
+            part
+            for each in node.input[: 2 if node.op_type == "And" else 1]
+            for part in _required(body, each, constants)
+        ]
+    branches = {each.name: each.g for each in node.attribute}
+    then, other = branches["then_branch"], branches["else_branch"]
+    if not _is_false(other, constants):
+        return [name]
+    body.node.extend(then.node)
+    body.initializer.extend(then.initializer)
+    return [part for each in (node.input[0], then.output[0].name) for part in _required(body, each, constants)]
+
+
+def _is_false(branch: onnx.GraphProto, constants: Mapping[str, np.ndarray]) -> bool:
+    """Return whether a branch gives a constant, which is false."""
+    from onnx import numpy_helper
+
+    name, values = branch.output[0].name, {each.name: numpy_helper.to_array(each) for each in branch.initializer}
+    for node in reversed(branch.node):
+        if name in node.output and node.op_type == "Identity":
+            name = node.input[0]
+        elif name in node.output and node.op_type == "Constant":
+            values.update((name, numpy_helper.to_array(each.t)) for each in node.attribute if each.name == "value")
+    value = values.get(name, constants.get(name))
+    return value is not None and not value.any()
+
+
 def _port(name: str, value: np.ndarray) -> onnx.ValueInfoProto:
     from onnx import helper
 

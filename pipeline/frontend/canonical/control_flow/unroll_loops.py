@@ -23,7 +23,7 @@ from ..shapes import infer_shapes, static_shape, value_types
 from .bounded_loops import running_body
 from .if_branches import rename
 from .long_loops import LOOPS, MOST_TRIPS, OLDEST, CanonicalBody, LoopKeeper, is_long
-from .trip_count import trip_count
+from .trip_count import implied_limit, trip_count
 
 if TYPE_CHECKING:
     import onnx
@@ -127,7 +127,9 @@ class _Unroller:
     def _keep_to_limit(self, states: Sequence[str], constants: Mapping[str, np.ndarray]) -> bool:
         """Keep a loop whose condition the data decide, to its limit; False if it has none, or its states change their shapes."""
         limit, names = constants.get(self.node.input[0]), self.build.names
-        trips = MOST_TRIPS + 1 if limit is None else int(limit.item())
+        implied = implied_limit(self.node, self.body, constants, MOST_TRIPS, self.opset)
+        limits = ([] if limit is None else [int(limit.item())]) + ([] if implied is None else [implied])
+        trips = min(limits, default=MOST_TRIPS + 1)
         if not 0 < trips <= MOST_TRIPS or self.opset < OLDEST or not self.keeper.knows(self.node.input[1:]):
             return False
         if not self.keeper.again(self.body, NodeBuilder("", names)).loop(states, trips, (), self.canonical):

@@ -60,7 +60,7 @@ def short_time_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context
 
 
 def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace DFT by a matrix product: (…, samples, …, 1 or 2) to (…, frequencies, …, 2)."""
+    """Replace DFT by a matrix product: (…, samples, …, 1 or 2) to (…, frequencies, …, 2), or the inverse of one side to (…, samples, …, 1)."""
     signal, length, along = [*node.input, "", ""][:3]
     shape, size, axes = context.shape(signal), context.constant(length), context.constant(along)
     if shape is None or len(shape) < 2 or (length and size is None) or (along and axes is None):
@@ -69,10 +69,11 @@ def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     # up to opset 19 an attribute with the default 1, then an operand with the default -2
     axis = int(axes.item() if axes is not None else attributes.get("axis", -2 if context.opset >= 20 else 1)) % rank
     onesided, inverse = bool(attributes.get("onesided", 0)), bool(attributes.get("inverse", 0))
-    if axis == rank - 1 or (onesided and inverse) or shape[-1] not in (1, 2):
+    to_real = onesided and inverse
+    if axis == rank - 1 or shape[-1] not in ((2,) if to_real else (1, 2)):
         return
-    samples = int(size.item()) if size is not None else shape[axis]
-    waves = _waves(samples, shape[axis], shape[-1], onesided, inverse)
+    samples = int(size.item()) if size is not None else 2 * (shape[axis] - 1) if to_real else shape[axis]
+    waves = _real_waves(samples, shape[axis]) if to_real else _waves(samples, shape[axis], shape[-1], onesided, inverse)
     if waves is None:
         return
     order = list(range(rank))
@@ -81,10 +82,9 @@ def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     moved = signal if axis == rank - 2 else build.node("Transpose", signal, perm=order)
     flat = build.node("Reshape", moved, build.integers(*outer, shape[axis] * shape[-1]))
     matrix = build.constant(waves.reshape(-1, waves.shape[2]).astype(context.dtype(signal)))
-    result = node.output[0] if axis == rank - 2 else ""
-    parted = build.node(
-        "Reshape", build.node("MatMul", flat, matrix), build.integers(*outer, waves.shape[2] // 2, 2), result=result
-    )
+    result, parts = node.output[0] if axis == rank - 2 else "", 1 if to_real else 2
+    product = build.node("MatMul", flat, matrix)
+    parted = build.node("Reshape", product, build.integers(*outer, waves.shape[2] // parts, parts), result=result)
     if not result:
         build.node("Transpose", parted, result=node.output[0], perm=order)
 
@@ -104,3 +104,18 @@ def _waves(samples: int, given: int, parts: int, onesided: bool, inverse: bool) 
     waves[samples:] = 0
     columns = [np.stack([wave.real, wave.imag], axis=-1) for wave in (waves, 1j * waves)[:parts]]
     return np.stack(columns, axis=1).reshape(given, parts, 2 * frequencies)
+
+
+def _real_waves(samples: int, given: int) -> np.ndarray | None:
+    """Return the waves of real samples by the `given` frequencies of one side: (given, 2, samples).
+
+    Returns None for numbers of samples, odd or with frequencies that are not given, for which ONNX Runtime has sums of its own.
+    """
+    most = samples // 2
+    if samples < 2 or samples % 2 or given <= most or given * 2 * samples > _MOST:
+        return None
+    angles = 2 * np.pi * (np.outer(np.arange(given), np.arange(samples)) % samples) / samples
+    weights = np.full((given, 1), 2 / samples)
+    weights[[0, most]] = 1 / samples
+    weights[most + 1 :] = 0
+    return np.stack([weights * np.cos(angles), -weights * np.sin(angles)], axis=1)

@@ -152,3 +152,49 @@ def test_one_whose_state_grows_is_refused() -> None:
     model = model_of([loop], {"x": [1]}, ["y"], {"limit": np.array(5), "always": np.array(True), "most": np.float32(3)})
     with pytest.raises(ModelError, match="'grow' cannot be unrolled: its number of iterations depends on the data"):
         imported(model)
+
+
+def counted(form: str) -> onnx.ModelProto:
+    """Build `while place < 9 and total < x` as torch.jit.script leaves it, or the other way round, without a limit of the Loop."""
+    less = node("Less", ["beyond", "nine"], ["within"])
+    more = node("Less", ["next", "x"], ["more"])
+    body = [node("Add", ["place", "one"], ["beyond"]), node("Add", ["total", "step"], ["next"])]
+    if form == "and":
+        body += [less, more, node("And", ["within", "more"], ["goes"])]
+    else:
+        first, second = (less, more) if form == "counter first" else (more, less)
+        stop = [
+            node("Constant", [], ["stop"], value=helper.make_tensor("v", BOOL, [], [False])),
+            node("Identity", ["stop"], ["never"]),
+        ]
+        branches = {
+            "then_branch": helper.make_graph([second], "then", [], [value(second.output[0], BOOL, [])]),
+            "else_branch": helper.make_graph(stop, "else", [], [value("never", BOOL, [])]),
+        }
+        body += [
+            first,
+            node("Cast", [first.output[0]], ["holds"], to=BOOL),
+            node("If", ["holds"], ["goes"], **branches),
+        ]
+    graph = helper.make_graph(
+        body, "body",
+        [value("number", INT64, []), value("going", BOOL, []), value("place", INT64, []), value("total", FLOAT, [])],
+        [value("goes", BOOL, []), value("beyond", INT64, []), value("next", FLOAT, []), value("next", FLOAT, [])],
+    )  # fmt: skip
+    loop = node("Loop", ["endless", "always", "first", "start"], ["places", "h", "rows"], body=graph, name="decode")
+    constants = {
+        "endless": np.array(2**63 - 1), "always": np.array(True), "first": np.array(2), "one": np.array(1), "nine": np.array(9),
+        "step": np.float32(1),
+    }  # fmt: skip
+    return model_of([loop], {"x": [], "start": []}, ("rows", "h"), constants)
+
+
+@pytest.mark.parametrize("form", ["and", "counter first", "counter second"])
+def test_a_counter_in_the_condition_is_a_limit(form: str) -> None:
+    model, start = counted(form), np.array(0, np.float32)
+    assert imported(model).graph.output[0].type.tensor_type.shape.dim[0].dim_value == 7
+    library = Backend.prepare(model)
+    for x in (-1, 2.5, 99):
+        inputs = {"x": np.array(x, np.float32), "start": start}
+        for found, expected in zip(library.run(inputs), run(model, inputs), strict=True):
+            np.testing.assert_array_equal(found, expected)

@@ -78,6 +78,30 @@ def test_samples_are_cut_or_filled(tmp_path, length):
     _same([node("DFT", ["x", "n"], ["y"], axis=1)], [1, 9, 1], {"n": np.asarray(length)}, tmp_path)
 
 
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize(
+    ("shape", "axis", "length"), [([2, 5, 2], 1, None), ([2, 5, 2], 1, 6), ([1, 3, 9, 2], 2, 16), ([2, 5, 3, 2], 1, 8)]
+)
+def test_one_side_becomes_real_samples(tmp_path, opset, shape, axis, length):
+    constants = {"axis": np.asarray(axis)} | ({} if length is None else {"n": np.asarray(length)})
+    size = "" if length is None else "n"
+    inputs, options = (["x", size, "axis"], {}) if opset >= 20 else (["x", size], {"axis": axis})
+    _same([node("DFT", inputs, ["y"], inverse=1, onesided=1, **options)], shape, constants, tmp_path, opset)
+
+
+@pytest.mark.parametrize("length", [7, 12])
+def test_samples_that_one_side_does_not_give_are_refused(tmp_path, length):
+    model = model_of(
+        [node("DFT", ["x", "n"], ["y"], axis=1, inverse=1, onesided=1)],
+        {"x": [2, 5, 2]},
+        ["y"],
+        {"n": np.asarray(length)},
+        opset=17,
+    )
+    with pytest.raises(ModelError, match="DFT"):
+        import_model(save(model, tmp_path))
+
+
 def test_long_transforms_are_refused(tmp_path):
     model = model_of([node("DFT", ["x"], ["y"], axis=1)], {"x": [1, 20000, 1]}, ["y"], {}, opset=17)
     with pytest.raises(ModelError, match="DFT"):
