@@ -31,7 +31,7 @@ EXPANDED = frozenset(
 #: ONNX's domain of operators that are tried out
 PREVIEW = "ai.onnx.preview"
 #: operators whose shape inference needs the defaults of their attributes
-_OF_DEFAULTS = frozenset({"MeanVarianceNormalization"})
+_OF_DEFAULTS = frozenset({"MeanVarianceNormalization", "STFT"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -55,7 +55,7 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     while True:  # a body may hold another of them
         _count_positions_from_zero(model.graph)
         for node in all_nodes(model.graph):
-            if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
+            if node.op_type in EXPANDED | _OF_DEFAULTS and node.domain in ONNX_DOMAINS:
                 _write_defaults(node, operator_set(model.opset_import))
         nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and node.domain in ("", PREVIEW)]
         # the inliner knows no type of an operand left out before another
