@@ -43,7 +43,6 @@ from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, refold, sort_nodes
 from .canonical.lengths.bound_lengths import bound_lengths
 from .canonical.node_form import first_refused, form_of
-from .canonical.operators.gapped_functions import add_gapped_functions
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import OLDEST, declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
@@ -107,7 +106,7 @@ def _import_read(model: onnx.ModelProto, options: ImportOptions) -> onnx.ModelPr
     for said in bind_ports(model, options):
         logging.getLogger("passfit").warning("the %s.", said)
     type_direct_outputs(model)
-    model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
+    model = expand_contrib_ops(expand_functions(sort_nodes(model)))
     refuse_foreign_domains(model)
     return canonicalize(model, options.bounds)
 
