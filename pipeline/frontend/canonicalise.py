@@ -43,13 +43,10 @@ from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, refold, sort_nodes
 from .canonical.lengths.bound_lengths import bound_lengths
 from .canonical.node_form import first_refused, form_of
-from .canonical.operators.fourier import state_sides
-from .canonical.operators.gapped_functions import add_gapped_functions
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import OLDEST, declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .canonical.ports.apply import bind_ports, port_forms, write_forms
-from .canonical.raising.old_slopes import spread_slopes
 from .canonical.read_onnx import node_title, operator_set, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
@@ -111,7 +108,7 @@ def _import_read(model: onnx.ModelProto, options: ImportOptions) -> onnx.ModelPr
     for said in bind_ports(model, options):
         logging.getLogger("passfit").warning("the %s.", said)
     type_direct_outputs(model)
-    model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
+    model = expand_contrib_ops(expand_functions(sort_nodes(model)))
     refuse_foreign_domains(model)
     return canonicalize(model, options.bounds)
 
@@ -168,10 +165,8 @@ def _canonical_nodes(
     refuse_wrong_quantisation(model)  # inference would say less
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
-    state_sides(model)
     complete_loops(model)
     model = _sized(infer_shapes(model))
-    spread_slopes(model)
     refuse_large_tensors(model)
     model = _without_subgraphs(fold(model), postpone=bound is not None)
     raised = operator_set(model.opset_import) < OLDEST

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import Names, NodeBuilder, build_replacements, splice
+from .node_builder import Names, NodeBuilder, build_replacements, inner_graphs, splice
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import CONTRIB, NEWEST, ONNX_DOMAINS, all_nodes, declare_set, operator_set
-from .shapes import infer_shapes, infer_what_is_open, without_values, write_around_weights
+from .shapes import infer_shapes, infer_what_is_open, value_types, without_values, write_around_weights
 
 if TYPE_CHECKING:
     import onnx
@@ -30,8 +31,10 @@ EXPANDED = frozenset(
 )
 #: ONNX's domain of operators that are tried out
 PREVIEW = "ai.onnx.preview"
+#: domain of these bodies, gone once they are inlined
+_BODIES = "passfit.bodies"
 #: operators whose shape inference needs the defaults of their attributes
-_OF_DEFAULTS = frozenset({"MeanVarianceNormalization"})
+_OF_DEFAULTS = frozenset({"MeanVarianceNormalization", "STFT"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -39,43 +42,68 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError if a function calls itself, or cannot be inlined.
     """
-    from onnx import checker, inliner
-
     if model.functions:
         _write_function_defaults(model)
         _agree_on_set(model)
-        try:
-            write_around_weights(model, inliner.inline_local_functions(without_values(model)))
-        except (RuntimeError, checker.ValidationError) as error:
-            said = " ".join(str(error).split()).rstrip(".")
-            raise ModelError(
-                f"The functions of the model cannot be inlined: {said}.", "Export the model again."
-            ) from error
-    before: list[tuple[str, str]] = []
+        _inline(model)
     while True:  # a body may hold another of them
         _count_positions_from_zero(model.graph)
         for node in all_nodes(model.graph):
-            if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
+            if node.op_type in EXPANDED | _OF_DEFAULTS and node.domain in ONNX_DOMAINS:
                 _write_defaults(node, operator_set(model.opset_import))
-        nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and node.domain in ("", PREVIEW)]
-        # the inliner knows no type of an operand left out before another
-        kept = {node.op_type for node in nodes if not all(node.input)}
-        names = sorted({(node.domain, node.op_type) for node in nodes if node.op_type not in kept})
-        if names in ([], before):
+        if not _add_bodies(model):
             return model
-        _write_constant_types(model.graph)
-        light = without_values(model)
-        write_around_weights(model, inliner.inline_selected_functions(light, names, inline_schema_functions=True))
-        before = names
+        _inline(model)
 
 
-def _write_constant_types(graph: onnx.GraphProto) -> None:
-    """Declare the types of constants among those of results, in place, for ONNX's inliner."""
-    from onnx import helper
+def _inline(model: onnx.ModelProto) -> None:
+    """Replace calls of the model's functions by their bodies, in place."""
+    from onnx import checker, inliner
 
-    known = {value.name for value in graph.value_info}
-    types = ((each.name, helper.make_tensor_type_proto(each.data_type, each.dims)) for each in graph.initializer)
-    graph.value_info.extend(helper.make_value_info(name, kind) for name, kind in types if name not in known)
+    try:
+        write_around_weights(model, inliner.inline_local_functions(without_values(model)))
+    except (RuntimeError, checker.ValidationError) as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
+
+
+def _add_bodies(model: onnx.ModelProto) -> bool:
+    """Make nodes that ONNX defines by simpler ones calls of functions, in place; tell whether there were any.
+
+    ONNX's inliner finds no body by itself for a node whose operand is left out before another.
+    """
+    from onnx import FunctionProto, TypeProto, defs
+
+    if not any(map(_is_expanded, all_nodes(model.graph))):
+        return False
+    types = value_types(infer_what_is_open(without_values(model)).graph)
+    nodes = list(all_nodes(model.graph))
+    for graph in chain.from_iterable(map(inner_graphs, nodes)):
+        types |= value_types(graph)
+    for number, node in enumerate(filter(_is_expanded, nodes)):
+        version = next((each.version for each in model.opset_import if each.domain == node.domain), 1)
+        if not defs.has(node.op_type, version, node.domain):
+            continue  # refused by name
+        schema = defs.get_schema(node.op_type, version, node.domain)
+        if schema.has_function:
+            body = schema.function_body.SerializeToString()
+        elif schema.has_context_dependent_function and all(name in types for name in node.input if name):
+            given = [(types[name] if name else TypeProto()).SerializeToString() for name in node.input]
+            body = schema.get_context_dependent_function(node.SerializeToString(), given)
+        else:
+            continue
+        function = FunctionProto.FromString(body)
+        declare_set(function.opset_import, operator_set(model.opset_import))
+        function.domain, function.name = _BODIES, f"{node.op_type}_{number}"
+        node.domain, node.op_type = function.domain, function.name
+        model.functions.append(function)
+    if all(each.domain != _BODIES for each in model.opset_import):
+        model.opset_import.add(domain=_BODIES, version=1)
+    return bool(model.functions)
+
+
+def _is_expanded(node: onnx.NodeProto) -> bool:
+    return node.op_type in EXPANDED and node.domain in ("", PREVIEW)
 
 
 def _schema_of(node: onnx.NodeProto, version: int) -> onnx.defs.OpSchema:

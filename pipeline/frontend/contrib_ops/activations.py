@@ -9,6 +9,7 @@ import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
+from ..canonical.operators.normalisation import Means
 from .context import Attributes, Rule, Surroundings, inputs_of
 from .elementwise import own
 
@@ -50,28 +51,6 @@ def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
 
 
-def _spread(value: str, kind: np.dtype, axes: list[int], epsilon: float, build: NodeBuilder) -> tuple[str, str]:
-    """Build the value, no narrower than float32, and the root of its mean square + ε along `axes`."""
-    wide = build.cast(value, np.float32) if kind == np.float16 else value
-    square = build.node("ReduceMean", build.node("Mul", wide, wide), build.integers(*axes), keepdims=1)
-    small = build.number(epsilon, np.float32 if kind == np.float16 else kind)
-    return wide, build.node("Sqrt", build.node("Add", square, small))
-
-
-def _root_mean_square(
-    x: str, scale: str, axes: list[int], epsilon: float, around: Surroundings, build: NodeBuilder, y: str, inverse: str
-) -> None:
-    """Build y = x / root · scale along `axes`, and 1 / root in float32; root = √(mean of x² + ε)."""
-    kind = around.dtype(scale)
-    wide, root = _spread(x, kind, axes, epsilon, build)
-    normal = build.node("Div", wide, root)
-    if kind == np.float16:
-        normal = build.cast(normal, kind)
-    build.node("Mul", normal, scale, result=y)
-    if inverse:
-        build.cast(build.node("Reciprocal", root), np.float32, inverse)
-
-
 def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build the division by the root mean square, along all axes from one on."""
     x, scale = inputs_of(node, 2)
@@ -80,7 +59,8 @@ def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     if axis >= 0 and rank is None:
         raise UnsupportedForm("the rank of its input is not known")
     axes = list(range(axis - (rank or 0) if axis >= 0 else axis, 0))
-    _root_mean_square(x, scale, axes, attributes.get("epsilon", 1e-5), around, build, y, inverse)
+    means = Means(build, axes, around.dtype(scale))
+    means.divide_by_root(means.widen(x), attributes.get("epsilon", 1e-5), scale, "", y, inverse)
 
 
 def _skip(simplified: bool) -> Rule:
@@ -96,7 +76,8 @@ def _skip(simplified: bool) -> Rule:
             value = build.node("Add", value, bias, result=total)
         epsilon = attributes.get("epsilon", 1e-12)
         if simplified:
-            _root_mean_square(value, scale, [-1], epsilon, around, build, y, inverse)
+            means = Means(build, [-1], around.dtype(scale))
+            means.divide_by_root(means.widen(value), epsilon, scale, "", y, inverse)
             return
         build.many("LayerNormalization", [value, scale, shift], [y, mean, inverse], epsilon=epsilon)
 

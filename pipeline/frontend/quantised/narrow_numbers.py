@@ -145,11 +145,10 @@ class _Widening:
             steps = self._along(self._floats(scale, build), x, scale, attributes, build)
             value = build.node("Mul", value, steps)
         else:
+            offset = self._widened(zero, build)
             options = {name: each for name, each in attributes.items() if name in ("axis", "block_size")}
             value = self._widened(x, build)
-            value = build.node(
-                "DequantizeLinear", value, self._floats(scale, build), self._widened(zero, build), **options
-            )
+            value = build.node("DequantizeLinear", value, self._floats(scale, build), offset, **options)
         if made == "float32":
             build.nodes[-1].output[0] = result
         else:

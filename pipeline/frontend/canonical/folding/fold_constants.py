@@ -111,7 +111,6 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             break
     if limit := _largest_pair(graph_model):
         common.DeduplicateInitializersPass(size_limit=limit)(graph_model)
-    _clean(graph_model)
     before = set(graph_model.graph.all_nodes())
     common.OutputFixPass()(graph_model)
     for graph in graph_model.graphs():

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 _MOST = 1 << 22
 
 
-def state_sides(model: onnx.ModelProto) -> None:
-    """Write the default of `onesided` into STFT nodes, in place: ONNX's inference takes 0 for it."""
-    from onnx import helper
-
-    for node in model.graph.node:
-        if node.op_type == "STFT" and not any(each.name == "onesided" for each in node.attribute):
-            node.attribute.append(helper.make_attribute("onesided", 1))
-
-
 def short_time_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace STFT by a strided convolution: (batch, samples[, 1 or 2]) to (batch, frames, frequencies, 2)."""
     signal, step, window, length = [*node.input, "", ""][:4]

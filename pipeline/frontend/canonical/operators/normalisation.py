@@ -8,6 +8,7 @@ NaN or infinity too.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,45 @@ if TYPE_CHECKING:
 _LEAST = 1e-9
 #: the operator set from which on ReduceMean has its axes as an input
 _AXES_ARE_INPUTS = 18
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means along `axes` of values of dtype `kind`, those of float16 in float32, in operator set `opset`."""
+
+    build: NodeBuilder
+    axes: list[int]
+    kind: np.dtype
+    opset: int = _AXES_ARE_INPUTS
+
+    @property
+    def work(self) -> np.dtype:
+        """Return the dtype that is computed in."""
+        return np.dtype(np.float32) if self.kind == np.float16 else self.kind
+
+    def widen(self, x: str) -> str:
+        """Build a value in the dtype that is computed in."""
+        return x if self.work == self.kind else self.build.cast(x, self.work)
+
+    def mean(self, value: str) -> str:
+        """Build the mean."""
+        if self.opset < _AXES_ARE_INPUTS:
+            return self.build.node("ReduceMean", value, axes=self.axes, keepdims=1)
+        return self.build.node("ReduceMean", value, self.build.integers(*self.axes), keepdims=1)
+
+    def divide_by_root(self, x: str, epsilon: float, scale: str, shift: str, y: str, inverse: str) -> None:
+        """Build y = x / root · scale + shift, and 1 / root in float32; root = √(mean of x² + ε)."""
+        build = self.build
+        square = self.mean(build.node("Mul", x, x))
+        root = build.node("Sqrt", build.node("Add", square, build.number(epsilon, self.work)))
+        if inverse:
+            build.cast(build.node("Reciprocal", root), np.float32, inverse)
+        normal = build.node("Div", x, root)
+        if self.work != self.kind:
+            normal = build.cast(normal, self.kind)
+        scaled = build.node("Mul", normal, scale, result="" if shift else y)
+        if shift:
+            build.node("Add", scaled, shift, result=y)
 
 
 def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -42,28 +82,15 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
         and all(context.shape(name) == own for name in (scale, shift) if name)
     ):
         return
-    axes, half = list(range(axis, len(shape))), kind == np.float16
-    wide = build.cast(x, np.float32) if half else x
+    means = Means(build, list(range(axis, len(shape))), kind, context.opset)
+    wide = means.widen(x)
     if node.op_type == "LayerNormalization":
-        middle = _mean(wide, axes, context, build)
+        middle = means.mean(wide)
         if mean:
             build.cast(middle, np.float32, mean)
-        wide = (
-            build.node("Sub", wide, middle)
-            if math.prod(own) > 1
-            else _finite_or_nan(wide, 0, np.dtype(np.float32) if half else kind, build)
-        )
-    epsilon = build.number(attributes.get("epsilon", 1e-5), np.float32 if half else kind)
-    spread = _mean(build.node("Mul", wide, wide), axes, context, build)
-    root = build.node("Sqrt", build.node("Add", spread, epsilon))
-    if inverse:
-        build.cast(build.node("Reciprocal", root), np.float32, inverse)
-    normal = build.node("Div", wide, root)
-    if half:
-        normal = build.cast(normal, kind)
-    scaled = build.node("Mul", normal, scale, result="" if shift else y)
-    if shift:
-        build.node("Add", scaled, shift, result=y)
+        several = math.prod(own) > 1
+        wide = build.node("Sub", wide, middle) if several else _finite_or_nan(wide, 0, means.work, build)
+    means.divide_by_root(wide, attributes.get("epsilon", 1e-5), scale, shift, y, inverse)
 
 
 def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -71,13 +98,13 @@ def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], contex
 
     The mean of squares less the square of the mean, by which ONNX writes the variance, loses its digits.
     """
-    x, axes, kind = node.input[0], list(attributes.get("axes", (0, 2, 3))), context.dtype(node.input[0])
-    wide = build.cast(x, np.float32) if kind == np.float16 else x
-    centred = build.node("Sub", wide, _mean(wide, axes, context, build))
-    deviation = build.node("Sqrt", _mean(build.node("Mul", centred, centred), axes, context, build))
-    least = build.number(_LEAST, np.float32 if kind == np.float16 else kind)
-    normal = build.node("Div", centred, build.node("Add", deviation, least))
-    build.cast(normal, kind, node.output[0])
+    x, axes = node.input[0], list(attributes.get("axes", (0, 2, 3)))
+    means = Means(build, axes, context.dtype(x), context.opset)
+    wide = means.widen(x)
+    centred = build.node("Sub", wide, means.mean(wide))
+    deviation = build.node("Sqrt", means.mean(build.node("Mul", centred, centred)))
+    normal = build.node("Div", centred, build.node("Add", deviation, build.number(_LEAST, means.work)))
+    build.cast(normal, means.kind, node.output[0])
 
 
 def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -91,9 +118,3 @@ def _finite_or_nan(x: str, number: int, dtype: np.dtype, build: NodeBuilder, res
     """Build a number, and NaN for elements of `x` that are not finite: TVM takes x − x for 0."""
     infinity, finite, none = (build.number(each, dtype) for each in (np.inf, number, np.nan))
     return build.node("Where", build.node("Less", build.node("Abs", x), infinity), finite, none, result=result)
-
-
-def _mean(value: str, axes: list[int], context: Context, build: NodeBuilder) -> str:
-    if context.opset < _AXES_ARE_INPUTS:
-        return build.node("ReduceMean", value, axes=axes, keepdims=1)
-    return build.node("ReduceMean", value, build.integers(*axes), keepdims=1)

@@ -27,14 +27,18 @@ def _binary(form: OldForm) -> None:
             raise UnsupportedForm("the rank of an operand that is spread along an axis is not known")
         behind = ranks[0] - int(axis) % ranks[0] - ranks[1]
         if behind > 0:
-            second = _build_with_axes(form, "Unsqueeze", second, list(range(ranks[1], ranks[1] + behind)))
+            second = _unsqueeze(form, second, list(range(ranks[1], ranks[1] + behind)))
     form.keep(first, second, **attributes)
 
 
-def _build_with_axes(form: OldForm, op: str, value: str, axes: list[int]) -> str:
+def _unsqueeze(form: OldForm, value: str, axes: list[int]) -> str:
+    """Insert axes; a constant stays one, which rules of the newer operator ask for."""
+    known = form.constant(value)
+    if known is not None:
+        return form.build.constant(np.expand_dims(known, tuple(axes)))
     if form.wanted < 13:
-        return form.build.node(op, value, axes=axes)
-    return form.build.node(op, value, form.build.integers(*axes))
+        return form.build.node("Unsqueeze", value, axes=axes)
+    return form.build.node("Unsqueeze", value, form.build.integers(*axes))
 
 
 def _gemm(form: OldForm) -> None:
@@ -52,7 +56,7 @@ def _prelu(form: OldForm) -> None:
     if rank is None or slopes is None:
         raise UnsupportedForm("the shapes of its operands are not known")
     if len(slopes) == 1 and slopes[0] > 1 and rank > 2:
-        slope = _build_with_axes(form, "Unsqueeze", slope, list(range(1, rank - 1)))
+        slope = _unsqueeze(form, slope, list(range(1, rank - 1)))
     form.keep(x, slope)
 
 

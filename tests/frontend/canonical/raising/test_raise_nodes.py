@@ -150,3 +150,21 @@ def test_a_function_of_an_older_set_is_raised_to_that_of_the_model(tmp_path: Pat
     x = floats(3, 4)
     imported = import_model(save(parser.parse_model(text), tmp_path))
     np.testing.assert_allclose(run(imported, {"x": x})[0], x.mean(1, keepdims=True), rtol=1e-5)
+
+
+def test_constant_slopes_of_channels_stay_constants(tmp_path: Path) -> None:
+    model = model_of([node("PRelu", ["x", "s"], ["y"])], {"x": PLANES}, ["y"], {"s": np.float32([1, 2])}, opset=6)
+    assert [each.op_type for each in import_model(save(model, tmp_path)).graph.node] == ["PRelu"]
+
+
+@pytest.mark.parametrize("opset", [23, 24, 25])
+def test_an_operator_that_onnx_defines_by_simpler_ones_is_expanded_in_every_set(tmp_path: Path, opset: int) -> None:
+    """Also where operands are left out before another, and its definition is of an older set."""
+    nodes = [node("Attention", ["x", "x", "x", "", "past", "past"], ["y", "k", "v"], q_num_heads=2, kv_num_heads=2)]
+    past = {"past": floats(1, 2, 3, 2)}
+    model = model_of(nodes, {"x": [1, 5, 4]}, ["y", "k", "v"], past, opset=opset)
+    imported = import_model(save(model, tmp_path))
+    assert "Attention" not in {each.op_type for each in imported.graph.node}
+    x = floats(1, 5, 4)
+    for got, expected in zip(run(imported, {"x": x}), run(model, {"x": x}), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
