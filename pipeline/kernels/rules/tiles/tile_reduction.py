@@ -36,7 +36,6 @@ from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, pla
 from .tile_roles import parts_of
 from .tile_size import OPERANDS, Tile
 from .unswitch_choices import unswitch_choices
-from .unswitch_guards import unswitch_guards
 
 #: elements of padding that are copied at once where it is copied late
 _FEW = 256
@@ -174,7 +173,7 @@ def _tile(kernel: PrimFunc, parts: Reduced, tiling: Tiling, copy_late: bool) -> 
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
     tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, machine)
-    tiled = tiled if machine.compact else unswitch_guards(unswitch_choices(tiled))
+    tiled = tiled if machine.compact else unswitch_choices(tiled)
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 

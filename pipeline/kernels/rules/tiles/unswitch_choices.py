@@ -149,7 +149,7 @@ def _cases(nest: _Nest, around: Mapping[Var, int]) -> list[tuple[Expr, Expr]]:
             if 0 in alone:
                 continue
             asked = [condition for condition, share in zip(conditions, alone) if share != 1]
-            whole = [throughout(replaced(each, nest.values), holds, nest.loops) for each, holds in asked]
+            whole = [_throughout(replaced(each, nest.values), holds, nest.loops) for each, holds in asked]
             # the share of tiles, over rows that are known only when they run
             share = _share([(each, True) for each in whole if set(undefined_vars(each)) <= around.keys()], around)
         except NoMatch:
@@ -207,13 +207,13 @@ def _share(conditions: Sequence[_Asked], extents: Mapping[Var, int]) -> float | 
     return float(held.mean())
 
 
-def throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
+def _throughout(condition: Expr, holds: bool, loops: Mapping[Var, int]) -> Expr:
     """Return a condition without `loops` by which another holds, or does not, in all iterations. Raises NoMatch."""
     if isinstance(condition, Not):
-        return throughout(condition.a, not holds, loops)
+        return _throughout(condition.a, not holds, loops)
     if isinstance(condition, (And, Or)):
         join = tirx.all if isinstance(condition, And) == holds else tirx.any
-        return join(throughout(condition.a, holds, loops), throughout(condition.b, holds, loops))
+        return join(_throughout(condition.a, holds, loops), _throughout(condition.b, holds, loops))
     if not any(uses(condition, var) for var in loops):
         return condition if holds else Not(condition)
     if not isinstance(condition, (LT, LE, GT, GE)):
