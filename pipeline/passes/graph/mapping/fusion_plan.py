@@ -15,12 +15,9 @@ dropped, and the plan is not proved. After IOS (Ding et al., MLSys 2021) and Gao
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
-from .plan_account import Cost, Plan, evaluate_plan, group_of
+from .plan_account import Cost, Plan, evaluate_plan
 from .value_sets import Values, value_sets
 
 #: states kept after each value
@@ -35,30 +32,10 @@ _Partial = tuple[int, int, float, "tuple | None"]
 _States = dict[int, list[_Partial]]
 #: time, workspace, and the operands whose memory the result may take, as bits; None for a group that is not legal
 _Cost = tuple[float, int, int]
-#: values from one checkpoint of a search to the next
-_STRIDE = 4
-
-
-class _Checkpoint(NamedTuple):
-    """States before a value, of peak and workspace within `limit`; `proved` if no other was dropped."""
-
-    states: _States
-    proved: bool
-    limit: int
-
-
-@dataclass
-class _Beam:
-    """Search of some width: its states before every _STRIDE-th computed value."""
-
-    width: int
-    checkpoints: list[_Checkpoint] = field(
-        default_factory=lambda: [_Checkpoint({0: [(0, 0, 0.0, None)]}, True, sys.maxsize)]
-    )
 
 
 class PlanSearch:
-    """Search the best plan of a graph, again after costs have changed: only from the first value whose group is concerned.
+    """Search the best plan of a graph by the costs of its groups.
 
     Sets of values are the bits of integers. By peak, a narrow search finds a limit first: no partial plan beyond it is
     kept. Those are the last of all, so the wide search finds the same plan without them.
@@ -71,9 +48,7 @@ class PlanSearch:
         self._given = cost
         #: by pending values: the time of the groups that no pending value reads
         self._owed: dict[int, float] = {}
-        #: by existing values, plans given for comparison
-        self._others: dict[frozenset[int], Plan | None] = {}
-        self._beams = [_Beam(each) for each in ([NARROW] if by_peak and width > NARROW else []) + [width]]
+        self._widths = ([NARROW] if by_peak and width > NARROW else []) + [width]
 
     def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
         """Return the existing values of least (ram, time), or of least (time, ram) unless by peak.
@@ -82,37 +57,11 @@ class PlanSearch:
         everything exists, and than those of `others` that are legal.
         """
         everything = frozenset(self.sets.computed)
-        found = [plan for exist in (everything, *others) if (plan := self._evaluate(exist)) is not None]
-        for beam in self._beams:
-            limit = (
-                min((plan.peak + plan.workspace for plan in found), default=sys.maxsize)
-                if self.by_peak
-                else sys.maxsize
-            )
-            found = [*self._search(beam, limit), *found]
+        found = [plan for exist in (everything, *others) if (plan := evaluate_plan(self.values, self._given, exist))]
+        for width in self._widths:
+            limit = min((plan.peak + plan.workspace for plan in found if self.by_peak), default=sys.maxsize)
+            found = [*self._search(width, limit), *found]
         return min(found, key=lambda plan: plan.order(self.by_peak))
-
-    def forget(self, culprits: Collection[frozenset[int]]) -> None:
-        """Ask again for the cost of every group that holds all of some `culprits`."""
-        for exist in list(self._others):
-            groups = [group_of(self.values, exist, result) for result in exist]
-            if any(found <= group for found in culprits for group in groups):
-                del self._others[exist]
-        masks = [sum(1 << each for each in found) for found in culprits]
-        first = len(self.values.reads)
-        for group in [each for each in self._known if any(each & mask == mask for mask in masks)]:
-            before = self._known.pop(group)
-            if self._cost(group) != before:
-                first = min(first, group.bit_length() - 1)
-                self._owed.clear()
-        place = bisect_left(self.sets.computed, first)
-        for beam in self._beams:
-            del beam.checkpoints[place // _STRIDE + 1 :]
-
-    def _evaluate(self, exist: frozenset[int]) -> Plan | None:
-        if exist not in self._others:
-            self._others[exist] = evaluate_plan(self.values, self._given, exist)
-        return self._others[exist]
 
     def _cost(self, group: int) -> _Cost | None:
         if group not in self._known:
@@ -121,21 +70,14 @@ class PlanSearch:
             self._known[group] = None if found is None else (found.time, found.workspace, in_place)
         return self._known[group]
 
-    def _search(self, beam: _Beam, limit: int) -> list[Plan]:
+    def _search(self, width: int, limit: int) -> list[Plan]:
         """Return the best plan within a limit of peak and workspace, or none."""
-        while len(beam.checkpoints) > 1 and beam.checkpoints[-1].limit < limit:
-            beam.checkpoints.pop()
-        done = len(beam.checkpoints) - 1
-        states, proved, _ = beam.checkpoints.pop()
-        states = _within(states, limit)
-        for place, value in enumerate(self.sets.computed[done * _STRIDE :], done * _STRIDE):
-            if place % _STRIDE == 0:
-                beam.checkpoints.append(_Checkpoint(states, proved, limit))
+        states: _States = {0: [(0, 0, 0.0, None)]}
+        proved = True
+        for value in self.sets.computed:
             states = self._decide(states, value, limit)
-            if len(states) > beam.width:
-                states, proved = self._narrow(states, beam.width), False
-        if not beam.checkpoints:
-            beam.checkpoints.append(_Checkpoint(states, proved, limit))
+            if len(states) > width:
+                states, proved = self._narrow(states, width), False
         best = min((each for found in states.values() for each in found), key=self._order, default=None)
         if best is None:
             return []
@@ -191,15 +133,6 @@ class PlanSearch:
         if all(pending for pending, _ in kept) and 0 in states:
             kept[-1] = 0, states[0]  # from which every value can still be made
         return dict(kept)
-
-
-def _within(states: _States, limit: int) -> _States:
-    """Leave out the partial plans beyond a limit, but for that without pending values: every value can be made from it."""
-    found = {
-        pending: partials if not pending else [each for each in partials if each[0] + each[1] <= limit]
-        for pending, partials in states.items()
-    }
-    return {pending: partials for pending, partials in found.items() if partials}
 
 
 def _keep_balanced(front: list[_Partial], made: _Partial) -> None:

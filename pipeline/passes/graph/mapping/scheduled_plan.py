@@ -81,13 +81,10 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
             return None  # its slow loops take longer than all kernels together: no memory is worth that
         return GroupCost(model.time, model.workspace, model.in_place)
 
-    search = PlanSearch(called.values, cost, by_peak=by_peak)
     by_rules = existing_by_rules(module, called)
-    for left in reversed(range(ROUNDS)):
-        if left == 0:
-            final = True
-            search = PlanSearch(called.values, cost, by_peak=by_peak)
-        plan = search.best([by_rules])
+    for turn in range(1, ROUNDS + 1):
+        final = turn == ROUNDS
+        plan = PlanSearch(called.values, cost, by_peak=by_peak).best([by_rules])
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
         doubtful = [group for group in found if group not in seen and _is_unusual(called, group)]
         seen.update(doubtful)
@@ -107,7 +104,6 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
             refused.update(new)
         if not new:
             break
-        search.forget(new)
     return plan
 
 

@@ -131,29 +131,3 @@ def test_the_bytes_and_time_of_the_search_are_those_of_its_groups(values: Values
         found.workspace,
         found.time,
     )
-
-
-@settings(max_examples=examples(150))
-@given(
-    graphs(),
-    costs(),
-    st.lists(st.sets(st.integers(0, 8), min_size=1, max_size=3), max_size=4),
-    st.booleans(),
-    st.sampled_from([2, 96]),
-)
-def test_a_search_that_forgets_costs_finds_the_plan_of_a_new_one(
-    values: Values, cost, culprits, by_peak: bool, width: int
-) -> None:
-    slow: list[frozenset[int]] = []
-
-    def slowed(group: frozenset[int]) -> GroupCost | None:
-        found = cost(group)
-        worse = sum(each <= group for each in slow)
-        return found and GroupCost(found.time + 30 * worse, found.workspace + worse, found.in_place)
-
-    search = PlanSearch(values, slowed, by_peak=by_peak, width=width)
-    assert search.best() == PlanSearch(values, cost, by_peak=by_peak, width=width).best()
-    for each in culprits:
-        slow.append(frozenset(each))
-        search.forget(slow[-1:])
-        assert search.best() == PlanSearch(values, slowed, by_peak=by_peak, width=width).best()
