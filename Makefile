@@ -92,6 +92,7 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/kernel_grid.py
 	$(BIN)/python benchmarks/code_size.py
+	$(BIN)/python benchmarks/tool_memory.py
 	$(BIN)/python benchmarks/by_architecture.py
 	$(BIN)/python benchmarks/rebench.py
 	$(BIN)/python benchmarks/backend_tests.py
