@@ -36,6 +36,7 @@ def gather_elements(reader: Reader) -> list[Open | None]:
         reader.refuse("its indices are fixed")
     if data is not None and data.axis != axis and (data.axis, data.length) != (places.axis, places.length):
         reader.refuse("its operands are open along axes that differ")
+    _refuse_more_than_there_are(reader, places, axis)
     reader.keep(_1=_indices(reader, data if data is not None and data.axis == axis else None))
     return [places.along(places.axis)]
 
@@ -71,6 +72,8 @@ def scatter(reader: Reader) -> list[Open | None]:
             reader.refuse("its operands are open along axes that differ")
         reader.keep(_1=_indices(reader, None))
         return [data.along(data.axis)]
+    if not by_row:
+        _refuse_more_than_there_are(reader, places, axis)
     build, size = reader.build, shape[axis]
     unit = _unit(reader.shape(1)[-1], 0) if by_row else np.ones(())
     length = build.integers(size) if data is None else data.length
@@ -89,6 +92,12 @@ def spread(reader: Reader) -> list[Open | None]:
         reader.refuse("the data decide its depth")
     reader.keep()
     return [extent.along(extent.axis + (int(reader.attributes.get("axis", -1)) % rank <= extent.axis))]
+
+
+def _refuse_more_than_there_are(reader: Reader, places: Open, axis: int) -> None:
+    """Refuse indices in open number along another axis than theirs, of which there may be more than elements."""
+    if places.axis != axis and places.bound > reader.shape(0)[places.axis]:
+        reader.refuse(f"there may be more indices than '{reader.node.input[0]}' has rows")
 
 
 def _unit(depth: int, coordinate: int) -> np.ndarray:

@@ -38,8 +38,8 @@ def loop(reader: Reader) -> list[Open | None]:
         reader.refuse("it is not the number of its iterations alone")
     if any(reader.opens[1:]):
         reader.refuse("a state is of open length")
-    _refuse_whole_rows(reader, body)
     trips, length = size.largest, graph.length_of(build, size)
+    _refuse_whole_rows(reader, body, trips)
     types = _types_of(reader, body, states, trips)
     limit = build.constant(np.asarray(trips))
     read = {name for name in (node.input[1], *states, *read_from_outside(body)) if name in graph.context.constants}
@@ -74,8 +74,8 @@ def _with_limit(node: onnx.NodeProto, limit: str) -> onnx.NodeProto:
     return counted
 
 
-def _refuse_whole_rows(reader: Reader, body: onnx.GraphProto) -> None:
-    """Refuse a body that reads more of a value of open length than the slice of the iteration."""
+def _refuse_whole_rows(reader: Reader, body: onnx.GraphProto, trips: int) -> None:
+    """Refuse a body that reads more of a value of open length than the slice of the iteration, of which there are so many."""
     numbers = {body.input[0].name}
     for node in body.node:
         if node.op_type in _PASSES and node.input[0] in numbers:
@@ -87,8 +87,8 @@ def _refuse_whole_rows(reader: Reader, body: onnx.GraphProto) -> None:
     ]
     for node in slices:
         extent, rank = reader.graph.extents[node.input[0]], len(reader.graph.context.shape(node.input[0]) or ())
-        if int(attributes_of(node).get("axis", 0)) % rank != extent.axis:
-            reader.refuse(f"its body takes more of '{node.input[0]}' than a row")
+        if int(attributes_of(node).get("axis", 0)) % rank != extent.axis or trips > extent.bound:
+            reader.refuse(f"its body takes more of '{node.input[0]}' than a row, or more rows than there are")
     for node in all_nodes(body):
         for name in node.input:
             if name in reader.graph.extents and node not in slices:

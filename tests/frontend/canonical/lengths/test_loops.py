@@ -23,7 +23,7 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 def walk(change: str = "", scale: int = 1, fill: int = 0) -> onnx.ModelProto:
     """Build a loop over the rows of open length: a running sum, its rows, and a number of each iteration.
 
-    `change` is empty, `sooner` (a condition ends it), `all` (a body that reads all rows), or `grows` (a state does); the loop
+    `change` is empty, `sooner` (a condition ends it), `all` (a body that reads all rows), `beyond` (one that reads rows by any number), or `grows` (a state does); the loop
     has `fill` more operators in its body.
     """
     b = NodeBuilder()
@@ -33,7 +33,7 @@ def walk(change: str = "", scale: int = 1, fill: int = 0) -> onnx.ModelProto:
         count = b.node("Mul", count, b.constant(np.array(scale)))
     body = [
         node("Unsqueeze", ["number", "zeroth"], ["place"]),
-        node("Gather", [v, "place"], ["row"], axis=0) if scale == 1 else node("Slice", ["table", "zeroth", "one", "zeroth"], ["row"]),
+        node("Gather", [v, "place"], ["row"], axis=0) if scale == 1 or change == "beyond" else node("Slice", ["table", "zeroth", "one", "zeroth"], ["row"]),
         node("Squeeze", ["row", "zeroth"], ["flat"]),
         node("Add", ["state", "flat"], ["sum"]),
         *(node("Sin", [f"s{n - 1}" if n else "flat"], [f"s{n}"]) for n in range(fill)),
@@ -80,10 +80,17 @@ def test_a_library_runs_it_as_often() -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("change", "why"), [("all", "takes more of"), ("grows", "its states change their shapes")])
-def test_a_refusal_says_what_its_body_does(change: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "scale", "why"),
+    [
+        ("all", 1, "takes more of"),
+        ("beyond", 2, "more rows than there are"),
+        ("grows", 1, "its states change their shapes"),
+    ],
+)
+def test_a_refusal_says_what_its_body_does(change: str, scale: int, why: str) -> None:
     with pytest.raises(ModelError, match=re.escape(why)):
-        imported(walk(change))
+        imported(walk(change, scale))
 
 
 def test_a_number_of_iterations_that_is_no_length_is_refused_as_before() -> None:
