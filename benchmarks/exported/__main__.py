@@ -60,7 +60,9 @@ def main() -> None:
                 write(file)
             except (Exception, SystemExit) as error:  # an exporter's refusal is a result
                 file.unlink(missing_ok=True)
-                reason = f"{type(error).__name__}: {error}".replace("\n", " ")[:_REASON]
+                while error.__cause__ is not None:  # PyTorch's own words say where it stopped, not why
+                    error = error.__cause__
+                reason = re.sub(r"\x1b\[\d*m", "", " ".join(f"{type(error).__name__}: {error}".split()))[:_REASON]
             print(json.dumps({"model": name, "reason": reason}), flush=True)
 
 

@@ -129,7 +129,7 @@ _MODELS = {
     "keras-exact-gelu": exact_gelu,
 }  # fmt: skip
 #: TensorFlow's converter crashes on quantised recurrence
-_QUANTISED = ("keras-separable", "keras-segmenter", "keras-attention", "keras-causal")
+_QUANTISED = ("keras-separable", "keras-segmenter", "keras-causal")
 WRITERS: dict[str, Callable[[Path], None]] = (
     {f"{name}.tf2onnx": partial(write_saved, build) for name, build in _MODELS.items()}
     | {f"{name}.tflite": partial(write_lite, build, False) for name, build in _MODELS.items()}

@@ -18,7 +18,6 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     HistGradientBoostingRegressor,
-    IsolationForest,
     StackingClassifier,
     VotingClassifier,
 )  # fmt: skip
@@ -81,7 +80,6 @@ _MODELS: dict[str, tuple[Callable[[], BaseEstimator], tuple[np.ndarray, np.ndarr
     "hist-boosting": (partial(HistGradientBoostingRegressor, max_iter=20, random_state=0), DIABETES),
     "ada-boost": (partial(AdaBoostClassifier, n_estimators=10, random_state=0), WINE),
     "extra-trees": (partial(ExtraTreesRegressor, 10, max_depth=6, random_state=0), DIABETES),
-    "isolation-forest": (partial(IsolationForest, n_estimators=10, random_state=0), WINE),
     "svc-rbf": (partial(SVC, probability=True, random_state=0), WINE),
     "svc-poly": (partial(SVC, kernel="poly", random_state=0), WINE),
     "svr": (SVR, DIABETES),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import onnx
 
 _RECALIBRATE = (
-    "its probabilities are found by iteration: export without them, by options={id(model): {'raw_scores': True}} of skl2onnx, "
-    "or calibrate by CalibratedClassifierCV instead of probability=True"
+    "its probabilities are found by iteration: train it without probability=True, which leaves decision values, "
+    "or calibrate it by CalibratedClassifierCV"
 )
 
 

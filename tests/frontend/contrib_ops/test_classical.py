@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from skl2onnx import to_onnx
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -110,7 +111,11 @@ def test_an_estimator_computes_the_same_in_onnx(tmp_path: Path, name: str) -> No
 @pytest.mark.parametrize(
     ("estimator", "target", "said"),
     [
-        (SVC(probability=True), Y, "its probabilities are found by iteration: .*raw_scores.*CalibratedClassifierCV"),
+        (
+            SVC(probability=True),
+            Y,
+            "its probabilities are found by iteration: train it without probability=True.*CalibratedClassifierCV",
+        ),
         (SVC(), Y.astype(str), r"its classes are texts"),
         (DecisionTreeClassifier(), Y.astype(str), r"its classes are texts \(0, …\)"),
         (LogisticRegression(), Y.astype(str), r"its classes are texts \(0, …\)"),
@@ -122,6 +127,12 @@ def test_others_are_refused_with_the_estimators_there_are(tmp_path: Path, estima
     with pytest.raises(ModelError, match=said) as refused:
         import_model(save(model, tmp_path), ImportOptions({"X": (1, 4)}))
     assert "trees and forests" in refused.value.hint and "numbers as categories and classes" in refused.value.hint
+
+
+@pytest.mark.parametrize("estimator", [SVC(), CalibratedClassifierCV(SVC(), ensemble=False)])
+def test_what_a_refused_machine_is_advised_to_be_compiles(tmp_path: Path, estimator) -> None:
+    model = to_onnx(estimator.fit(X, Y), X[:1], target_opset={"": 18, "ai.onnx.ml": 3})
+    same(model, tmp_path, X[40:60])
 
 
 @pytest.mark.parametrize(
