@@ -20,16 +20,12 @@ if TYPE_CHECKING:
 _CUBE, _TANH = 0.044715, math.sqrt(2 / math.pi)
 
 
-def _number(build: NodeBuilder, value: float, around: Surroundings, like: str) -> str:
-    return build.number(value, around.dtype(like))
-
-
 def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
     x, bias = inputs_of(node, 2)
     if bias:
         x = build.node("Add", x, bias)
-    half, one, root = (_number(build, each, around, node.input[0]) for each in (0.5, 1, math.sqrt(2)))
+    half, one, root = (build.number(each, around.dtype(node.input[0])) for each in (0.5, 1, math.sqrt(2)))
     grown = build.node("Add", build.node("Erf", build.node("Div", x, root)), one)
     build.node("Mul", build.node("Mul", x, half), grown, result=node.output[0])
 
@@ -39,7 +35,7 @@ def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surrounding
     x, bias = inputs_of(node, 2)
     if bias:
         x = build.node("Add", x, bias)
-    half, one, cube, step = (_number(build, each, around, node.input[0]) for each in (0.5, 1, _CUBE, _TANH))
+    half, one, cube, step = (build.number(each, around.dtype(node.input[0])) for each in (0.5, 1, _CUBE, _TANH))
     square = build.node("Add", build.node("Mul", build.node("Mul", x, x), cube), one)
     bent = build.node("Tanh", build.node("Mul", build.node("Mul", x, step), square))
     build.node("Mul", build.node("Mul", x, half), build.node("Add", bent, one), result=node.output[0])
@@ -47,7 +43,7 @@ def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surrounding
 
 def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     x = node.input[0]
-    steep = build.node("Mul", x, _number(build, attributes.get("alpha", 1.702), around, x))
+    steep = build.node("Mul", x, build.number(attributes.get("alpha", 1.702), around.dtype(x)))
     build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
 
 

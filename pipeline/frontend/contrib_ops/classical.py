@@ -28,11 +28,6 @@ def as_floats(name: str, around: Surroundings, build: NodeBuilder) -> tuple[str,
     return as_dtype(name, dtype, around, build), np.dtype(dtype)
 
 
-def to_float(value: str, result: str, build: NodeBuilder) -> None:
-    """Build the result of an operator, which is float32."""
-    build.cast(value, np.float32, result)
-
-
 def transform(scores: str, how: str, result: str, build: NodeBuilder) -> None:
     """Build the `post_transform` of scores."""
     operators = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
@@ -65,7 +60,7 @@ def chosen_class(index: str, labels: Sequence[int], result: str, build: NodeBuil
 def _scaler(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     value, dtype = as_floats(node.input[0], around, build)
     offset, scale = (build.number(attributes[name], dtype) for name in ("offset", "scale"))
-    to_float(build.node("Mul", build.node("Sub", value, offset), scale), node.output[0], build)
+    build.cast(build.node("Mul", build.node("Sub", value, offset), scale), np.float32, node.output[0])
 
 
 def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
@@ -76,7 +71,7 @@ def _normalizer(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
     norm = build.node(operators[how], value, build.integers(-1), keepdims=1)
     zero, one = (build.number(each, dtype) for each in (0, 1))
     divisor = build.node("Where", build.node("Equal", norm, zero), one, norm)
-    to_float(build.node("Div", value, divisor), node.output[0], build)
+    build.cast(build.node("Div", value, divisor), np.float32, node.output[0])
 
 
 def _linear(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder, rows: int) -> str:

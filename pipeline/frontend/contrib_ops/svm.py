@@ -13,7 +13,7 @@ import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
-from .classical import as_dtype, chosen_class, class_labels, to_float, transform
+from .classical import as_dtype, chosen_class, class_labels, transform
 from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surrounding
         zero, one, other = (build.number(each, np.float32) for each in (0, 1, -1))
         build.node("Where", build.node("Greater", score, zero), one, other, result=node.output[0])
     else:
-        to_float(score, node.output[0], build)
+        build.cast(score, np.float32, node.output[0])
 
 
 def _pair_weights(coefficients: np.ndarray, sizes: list[int]) -> np.ndarray:

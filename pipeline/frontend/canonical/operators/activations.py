@@ -33,7 +33,7 @@ def softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
 
     log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
     """
-    x, dtype, wrap = _widen(node, context, build)
+    x, dtype, wrap = widen(node, context, build)
     small = build.node("Exp", x)
     half = build.node("Mul", small, build.number(0.5, dtype))
     series = build.node("Sub", small, build.node("Mul", small, half))
@@ -45,20 +45,20 @@ def gelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bui
     """Replace a Gelu by the tangent: x / 2 · (1 + tanh u) is x · sigmoid 2u, which is 0 where tanh is nearly -1."""
     if attributes.get("approximate", "none") != "tanh":
         return
-    x, dtype, wrap = _widen(node, context, build)
+    x, dtype, wrap = widen(node, context, build)
     slope, bend = (build.number(np.sqrt(8 / np.pi) * each, dtype) for each in (1, 0.044715))
     inner = build.node("Add", build.node("Mul", build.node("Mul", x, x), bend), slope)
     wrap("Mul", x, build.node("Sigmoid", build.node("Mul", x, inner)))
 
 
-def _widen(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
+def widen(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> tuple[str, np.dtype, Callable[..., str]]:
     """Widen an operand of float16 to float32; return it, its dtype, and the builder of the last node."""
     x, dtype = node.input[0], context.dtype(node.input[0])
     if dtype != np.float16:
         return x, dtype, partial(build.node, result=node.output[0])
 
-    def narrow(op: str, *inputs: str) -> str:
-        return build.cast(build.node(op, *inputs), np.float16, node.output[0])
+    def narrow(op: str, *inputs: str, **attributes: Any) -> str:
+        return build.cast(build.node(op, *inputs, **attributes), np.float16, node.output[0])
 
     return build.cast(x, np.float32), np.dtype(np.float32), narrow
 

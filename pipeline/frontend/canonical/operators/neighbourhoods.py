@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..node_builder import NodeBuilder
+from .activations import widen
 from .auto_pad import SAME, same_pads
 
 if TYPE_CHECKING:
@@ -49,11 +50,12 @@ def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, 
     shape, result = context.shape(node.input[0]), context.shape(node.output[0])
     automatic = attributes.get("auto_pad", "NOTSET")
     sizes = list(attributes["kernel_shape"])
-    half = context.dtype(node.input[0]) == np.float16
     if shape is None or result is None:
         return
     pads = same_pads(attributes, shape) if automatic in SAME else list(attributes.get("pads", [0] * 2 * len(sizes)))
-    if not (half or any(pads) or attributes.get("ceil_mode") or automatic in SAME):
+    if not (
+        context.dtype(node.input[0]) == np.float16 or any(pads) or attributes.get("ceil_mode") or automatic in SAME
+    ):
         return
     ones = [1] * len(sizes)
     strides, dilations = (list(attributes.get(name, ones)) for name in ("strides", "dilations"))
@@ -62,12 +64,10 @@ def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, 
         reaches = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations)]
         wholes = [(count - 1) * stride + reach for count, stride, reach in zip(result[2:], strides, reaches)]
         afters = [whole - size - before for whole, size, before in zip(wholes, shape[2:], befores)]
-    x = build.cast(node.input[0], np.float32) if half else node.input[0]
+    x, _, wrap = widen(node, context, build)
     padded = build.node("Pad", x, build.integers(0, 0, *befores, 0, 0, *afters))
     kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "pads", "ceil_mode")}
-    pooled = build.node("LpPool", padded, result="" if half else node.output[0], **kept)
-    if half:
-        build.cast(pooled, np.float16, node.output[0])
+    wrap("LpPool", padded, **kept)
 
 
 def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
