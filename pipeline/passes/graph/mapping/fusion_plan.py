@@ -22,6 +22,9 @@ from .value_sets import Values, value_sets
 
 #: states kept after each value
 WIDTH = 96
+#: states kept by the search for a limit
+NARROW = 8
+
 
 #: decisions up to a value: peak, workspace and time so far, and the values that exist, as a linked list
 _Partial = tuple[int, int, float, "tuple | None"]
@@ -34,7 +37,8 @@ _Cost = tuple[float, int, int]
 class PlanSearch:
     """Search the best plan of a graph by the costs of its groups.
 
-    Sets of values are the bits of integers. By peak, no partial plan beyond a plan known before is kept.
+    Sets of values are the bits of integers. By peak, a narrow search finds a limit first: no partial plan beyond it is
+    kept. Those are the last of all, so the wide search finds the same plan without them.
     """
 
     def __init__(self, values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH):
@@ -44,7 +48,7 @@ class PlanSearch:
         self._given = cost
         #: by pending values: the time of the groups that no pending value reads
         self._owed: dict[int, float] = {}
-        self._width = width
+        self._widths = ([NARROW] if by_peak and width > NARROW else []) + [width]
 
     def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
         """Return the existing values of least (ram, time), or of least (time, ram) unless by peak.
@@ -54,8 +58,10 @@ class PlanSearch:
         """
         everything = frozenset(self.sets.computed)
         found = [plan for exist in (everything, *others) if (plan := evaluate_plan(self.values, self._given, exist))]
-        limit = min((plan.peak + plan.workspace for plan in found if self.by_peak), default=sys.maxsize)
-        return min([*self._search(limit), *found], key=lambda plan: plan.order(self.by_peak))
+        for width in self._widths:
+            limit = min((plan.peak + plan.workspace for plan in found if self.by_peak), default=sys.maxsize)
+            found = [*self._search(width, limit), *found]
+        return min(found, key=lambda plan: plan.order(self.by_peak))
 
     def _cost(self, group: int) -> _Cost | None:
         if group not in self._known:
@@ -64,14 +70,14 @@ class PlanSearch:
             self._known[group] = None if found is None else (found.time, found.workspace, in_place)
         return self._known[group]
 
-    def _search(self, limit: int) -> list[Plan]:
+    def _search(self, width: int, limit: int) -> list[Plan]:
         """Return the best plan within a limit of peak and workspace, or none."""
         states: _States = {0: [(0, 0, 0.0, None)]}
         proved = True
         for value in self.sets.computed:
             states = self._decide(states, value, limit)
-            if len(states) > self._width:
-                states, proved = self._narrow(states), False
+            if len(states) > width:
+                states, proved = self._narrow(states, width), False
         best = min((each for found in states.values() for each in found), key=self._order, default=None)
         if best is None:
             return []
@@ -115,7 +121,7 @@ class PlanSearch:
                     following[undone] = kept.copy()
         return {pending: found for pending, found in following.items() if found}
 
-    def _narrow(self, states: _States) -> _States:
+    def _narrow(self, states: _States, width: int) -> _States:
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
             ram, time = min((peak + workspace if self.by_peak else 0, time) for peak, workspace, time, _ in found)
@@ -123,7 +129,7 @@ class PlanSearch:
                 self._owed[pending] = sum(cost[0] for group in self.sets.ends(pending) if (cost := self._cost(group)))
             return ram, time + self._owed[pending], pending
 
-        kept = sorted(states.items(), key=promise)[: self._width]
+        kept = sorted(states.items(), key=promise)[:width]
         if all(pending for pending, _ in kept) and 0 in states:
             kept[-1] = 0, states[0]  # from which every value can still be made
         return dict(kept)

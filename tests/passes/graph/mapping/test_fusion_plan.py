@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from passfit.passes.graph.mapping import fusion_plan
 from passfit.passes.graph.mapping.fusion_plan import PlanSearch
 from passfit.passes.graph.mapping.plan_account import GroupCost, evaluate_plan, group_of
 from passfit.passes.graph.mapping.value_sets import Values, value_sets
@@ -83,6 +85,16 @@ def test_a_narrow_search_is_no_worse_than_no_fusion_or_another_plan(values: Valu
     assert unfused is not None
     assert all(_order(found, by_peak) <= _order(each, by_peak) for each in (unfused, *others))
     assert found == PlanSearch(values, cost, by_peak=by_peak, width=width).best([each.exist for each in others])
+
+
+@settings(max_examples=examples(150))
+@given(values=graphs(), cost=costs(), width=st.integers(2, 4))
+def test_a_limit_found_by_a_narrower_search_costs_nothing(values: Values, cost, width: int) -> None:
+    with patch.object(fusion_plan, "NARROW", width):
+        without = PlanSearch(values, cost, by_peak=True, width=width).best()
+    with patch.object(fusion_plan, "NARROW", 1):
+        found = PlanSearch(values, cost, by_peak=True, width=width).best()
+    assert _order(found, True) <= _order(without, True)
 
 
 @settings(max_examples=examples(80))
