@@ -217,7 +217,7 @@ def page(begun, models: int, targets: tuple[str, ...], alone: list[float], sizes
         [
             "# Many models and targets in one repo\n",
             *begun.lines(".venv/bin/python benchmarks/scale.py"),
-            f"\n{models} small networks of 5 to 16 nodes, {len(targets)} targets ({', '.join(targets)}); the default search, `executor: local`. "
+            f"\n{models} small networks of 7 to 20 nodes, {len(targets)} targets ({', '.join(targets)}); the default search, `executor: local`. "
             "The repo grows: each row is measured by the cells that it adds, imports included. Nothing to do: `dvc repro` of all "
             "stages once more; for it `profile`, `track` and `report` were committed with empty results.\n",
             f"A cell by itself, in a repo and a store of its own: {mean:.1f} s (mean of {len(alone)}: "

@@ -15,6 +15,7 @@ from passfit.artifacts.failures import record_failure, why_failed
 from passfit.artifacts.places import cell_record, kept_footprint
 from passfit.errors import PassfitError
 from passfit.params.params import Params, load_params
+from passfit.stages import _processes
 from passfit.stages import cells as stage
 from passfit.stages._common import write_json
 from passfit.stages.cell import is_stale, steps
@@ -114,6 +115,34 @@ def test_results_of_cells_that_are_declared_no_more_are_removed(params: Params, 
     for folder in ("out/optimize", "out/compile", "out/cells"):
         assert [path.name for path in Path(folder).iterdir() if any(path.iterdir())] == ["a"]
     assert not kept_footprint("b", "rpi4").exists() and kept_footprint("a", "rpi4").exists()
+
+
+def test_a_worker_elsewhere_has_the_files_that_cells_read_and_returns_those_that_they_write(tmp_path, monkeypatch):
+    """A repo in a subfolder has models, and their licence, beside it."""
+    (repo := tmp_path / "repo").mkdir()
+    monkeypatch.chdir(repo)
+    Path("params.yaml").write_text(PARAMS.replace("a.onnx", "../models/a.onnx") + "search: {knowledge: k.json}\n")
+    read = {
+        "../models/LICENSE", "params.yaml", "k.json", "out/toolchain.json", "out/models/a/model.onnx", "out/models/a/origin.json",
+        "out/settings/a/rpi4/search.json", "out/settings/a/rpi4/compile.json",
+    }  # fmt: skip
+    for name in (*read, "../models/a.onnx", "out/models/b/model.onnx", "out/settings/a/x86-64/search.json"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        if name != "params.yaml":
+            Path(name).write_text(name)
+    files = _processes._read(Path(), _processes._needed(load_params(Path("params.yaml")), [("a", "rpi4")]))
+    assert files == {name: Path(name).read_bytes() for name in read}
+
+    def here(cells: object, folder: Path, stdout: int) -> subprocess.CompletedProcess[str]:
+        assert {name: (folder / name).read_bytes() for name in files} == files
+        write_json(folder / "out/compile/a/rpi4/manifest.json", {})
+        write_json(folder / "out/cells/a/rpi4.json", {})
+        write_json(folder / "other.json", {})
+        return subprocess.CompletedProcess([], 0, "", "")
+
+    monkeypatch.setattr(_processes, "here", here)
+    _, found = _processes._elsewhere(files, [("a", "rpi4")])
+    assert found.keys() == {"out/compile/a/rpi4/manifest.json", "out/cells/a/rpi4.json"}
 
 
 @given(
