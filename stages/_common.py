@@ -106,10 +106,13 @@ def target_of(params: Params, model: str, name: str, catalogue: Mapping[str, Tar
 
 
 def write_json(path: Path, data: dict) -> None:
-    """Write `data` as JSON with sorted keys, atomically."""
+    """Write `data` as JSON with sorted keys, atomically; a file that holds it already stays, so that DVC need not read it."""
+    text = sorted_json(data)
+    if path.is_file() and path.read_bytes() == text.encode():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
-    new.write_text(sorted_json(data), encoding="utf-8")
+    new.write_text(text, encoding="utf-8")
     os.replace(new, path)
 
 

@@ -1,4 +1,4 @@
-"""Run cells of a model in a process of their own, in this folder or in one of a Dask worker's.
+"""Run cells in a process of their own, in this folder or in one of a Dask worker's.
 
 A worker gets the files that the steps read, and returns those that they wrote, as bytes; its store is its own.
 """
@@ -22,15 +22,17 @@ from passfit.stages._common import OUT
 from passfit.support import children
 from passfit.support.temporary_folder import scratch_folder
 
-#: runs cells of a model, one after another
-Run = Callable[[str, Sequence[str]], "subprocess.CompletedProcess[str]"]
+#: a model on a target
+Cell = tuple[str, str]
+#: runs cells one after another
+Run = Callable[[Sequence[Cell]], "subprocess.CompletedProcess[str]"]
 Files = dict[str, bytes]
 
 
-def here(model: str, targets: Sequence[str], folder: Path = Path()) -> subprocess.CompletedProcess[str]:
-    """Compute cells in a new process, below `folder`."""
-    command = [sys.executable, "-m", "passfit.stages.cell", model, *targets]
-    return children.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def here(cells: Sequence[Cell], folder: Path = Path(), stdout: int | None = None) -> subprocess.CompletedProcess[str]:
+    """Compute cells in a new process, below `folder`. Its lines of results come as they are, but for another `stdout`."""
+    command = [sys.executable, "-u", "-m", "passfit.stages.cell", *map("@".join, cells)]
+    return children.run(command, cwd=folder, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
 @contextmanager
@@ -45,13 +47,13 @@ def on_cluster(address: str) -> Iterator[tuple[Run, int]]:
     client, count = connect(address)
     with client:
 
-        def run(model: str, targets: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        def run(cells: Sequence[Cell]) -> subprocess.CompletedProcess[str]:
             from distributed import KilledWorker
 
-            written = [place for target in targets for place in _written(model, target)]
-            files = _read(Path(), [*_needed(params, model, targets), *written])
+            written = [place for cell in cells for place in _written(*cell)]
+            files = _read(Path(), [*_needed(params, cells), *written])
             try:
-                ended, files = client.submit(_elsewhere, files, model, list(targets), pure=False).result()
+                ended, files = client.submit(_elsewhere, files, list(cells), pure=False).result()
             except KilledWorker:
                 return subprocess.CompletedProcess(
                     [], -signal.SIGKILL, "", "passfit: Dask lost every worker of a cell.\n"
@@ -65,28 +67,25 @@ def on_cluster(address: str) -> Iterator[tuple[Run, int]]:
         yield run, count + sum(client.nthreads().values())
 
 
-def _elsewhere(files: Files, model: str, targets: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], Files]:
+def _elsewhere(files: Files, cells: Sequence[Cell]) -> tuple[subprocess.CompletedProcess[str], Files]:
     """Compute cells from files; return the files written too."""
     above = max(name.split("/").count("..") for name in files)
     with scratch_folder() as scratch:
         (folder := scratch.joinpath(*["repo"] * (above + 1))).mkdir(parents=True)
         _write(folder, files)
-        ended = here(model, targets, folder)
-        return ended, _read(folder, [place for target in targets for place in _written(model, target)])
+        ended = here(cells, folder, subprocess.PIPE)
+        return ended, _read(folder, [place for cell in cells for place in _written(*cell)])
 
 
-def _needed(params: Params, model: str, targets: Sequence[str]) -> list[Path]:
-    """List the files and folders that the cells of a model read."""
-    knowledge, source = params.search.knowledge, params.models[model].source
-    licence = None if is_package(source) else licence_beside(Path(source))
-    return [
-        *map(Path, ("params.yaml", "pyproject.toml")),
-        *([Path(knowledge)] if knowledge else []),
-        *([licence] if licence else []),
-        OUT / "toolchain.json",
-        canonical_model(model).parent,
-        *(Path(settings_file(model, "compile", target)).parent for target in targets),
-    ]
+def _needed(params: Params, cells: Sequence[Cell]) -> list[Path]:
+    """List the files and folders that cells read."""
+    knowledge, found = params.search.knowledge, [OUT / "toolchain.json", *map(Path, ("params.yaml", "pyproject.toml"))]
+    for model, target in cells:
+        source = params.models[model].source
+        licence = None if is_package(source) else licence_beside(Path(source))
+        settings = Path(settings_file(model, "compile", target)).parent
+        found += [canonical_model(model).parent, settings, *([licence] if licence else [])]
+    return [*found, *([Path(knowledge)] if knowledge else [])]
 
 
 def _written(model: str, target: str) -> list[Path]:

@@ -1,6 +1,6 @@
-"""Compute cells of one model, for a target each, in this process: the steps of those that are stale.
+"""Compute cells in this process, one after another: the steps of those that are stale.
 
-    python -m passfit.stages.cell MODEL TARGET…
+    python -m passfit.stages.cell MODEL@TARGET…
 
 out/cells/MODEL/TARGET.json records what each step read and wrote, as dvc.lock does for a stage.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -60,12 +60,8 @@ def is_stale(model: str, target: str) -> bool:
     return any(recorded.get(step.name) != step.state() for step in steps(model, target))
 
 
-def compute(model: str, targets: Sequence[str]) -> int:
-    """Run the stale steps of some cells, in one process of a search each; return the largest exit code."""
-    return max((_compute(model, target) for target in targets), default=0)
-
-
-def _compute(model: str, target: str) -> int:
+def compute(model: str, target: str) -> int:
+    """Run the stale steps of a cell; return the exit code of the last one."""
     for step in steps(model, target):
         recorded = _recorded(model, target)
         if recorded.get(step.name) == step.state():
@@ -98,5 +94,5 @@ if __name__ == "__main__":
     prepare()
     progress.EVERY = math.inf  # of several cells at once, only results are shown
     with interruptible():
-        code = compute(sys.argv[1], sys.argv[2:])
-    raise SystemExit(code)
+        codes = [compute(*cell.split("@")) for cell in sys.argv[1:]]
+    raise SystemExit(max(codes, default=0))

@@ -1,6 +1,6 @@
 """Stage `cells`: compute all cells, a model on a target each, on all cores or a cluster, if params.yaml has an executor.
 
-    models ─► groups of cells of one model ─► a process each ─► out/optimize, out/compile, out/cells ─► footprints
+    cells that changed ─► groups, a process each ─► out/optimize, out/compile, out/cells ─► footprints
 
 It stands for the stages `optimize`, `compile` and `footprint`, of which DVC would run one at a time, each in a new process.
 Only stale cells are computed: a run that ends half-way keeps those that are done.
@@ -22,14 +22,14 @@ from passfit.artifacts.places import CELLS, cell_record, compile_dir, kept_footp
 from passfit.errors import PassfitError
 from passfit.params.params import Params, declared
 from passfit.stages._common import attempt, run_stage
-from passfit.stages._processes import Run, here, on_cluster
+from passfit.stages._processes import Cell, Run, here, on_cluster
 from passfit.stages.cell import is_stale
 from passfit.stages.footprint import footprint
 from passfit.support.children import describe_end
 from passfit.targets.catalogue import load_catalogue
 
-#: groups for each process, so that none waits long for the last one
-_GROUPS = 2
+#: most cells of a process: memory that one of them leaves is free again after so many
+_TOGETHER = 24
 #: names of a cell's steps, as failures are kept by
 _STEPS = ("optimize", "compile_library")
 _LISTED = 5
@@ -40,11 +40,10 @@ def cells(params: Params) -> str:
     declared_cells = declared(params)
     _drop_others(declared_cells)
     stale = [cell for cell in declared_cells if is_stale(*cell)]
-    with _processes(params.executor or "local") as (run, count, parts), ThreadPoolExecutor(count) as pool:
-        tasks = [pool.submit(_complete, run, *group) for group in group_cells(stale, parts)]
-        for task in as_completed(tasks):
+    with _processes(params.executor or "local") as (run, count, most), ThreadPoolExecutor(count) as pool:
+        for task in as_completed([pool.submit(_complete, run, group) for group in group_cells(stale, count, most)]):
             task.result()
-    failed = [cell for cell in declared_cells if is_stale(*cell)]
+    failed = [cell for cell in stale if is_stale(*cell)]
     judge = wraps(footprint)(partial(footprint, catalogue=load_catalogue(Path())))
     for model, target in declared_cells:
         if (model, target) not in failed and attempt(judge, {"model": model, "target": target}, params):
@@ -59,53 +58,51 @@ def cells(params: Params) -> str:
     return f"{len(stale)} of {len(declared_cells)} cells computed"
 
 
-def group_cells(cells: Sequence[tuple[str, str]], parts: int) -> list[tuple[str, list[str]]]:
-    """Group cells by model, the largest groups first; halve these until there are as many as `parts`, if possible."""
-    by_model: dict[str, list[str]] = {}
-    for model, target in cells:
-        by_model.setdefault(model, []).append(target)
-    groups = list(by_model.items())
-    while len(groups) < min(parts, len(cells)):
-        groups.sort(key=lambda group: -len(group[1]))
-        model, targets = groups.pop(0)
-        half = len(targets) // 2
-        groups += [(model, targets[:half]), (model, targets[half:])]
-    return sorted(groups, key=lambda group: -len(group[1]))
+def group_cells(cells: Sequence[Cell], processes: int, most: int = _TOGETHER) -> list[list[Cell]]:
+    """Divide cells into groups that keep their order: targets of a model share work in one process.
+
+    Groups get smaller to the end, so that no process waits long for the last one.
+    """
+    groups, begin = [], 0
+    while begin < len(cells):
+        size = max(1, min(most, (len(cells) - begin) // processes))
+        groups.append(list(cells[begin : begin + size]))
+        begin += size
+    return groups
 
 
 @contextmanager
 def _processes(executor: str) -> Iterator[tuple[Run, int, int]]:
-    """Yield how to run a group, how many run at once, and the number of groups wanted."""
+    """Yield how to run a group, how many run at once, and the most cells of a group."""
     if executor.startswith("dask://"):
         with on_cluster(executor) as (run, count):
-            yield run, count, sys.maxsize
+            yield run, count, 1
         return
     _, _, number = executor.partition(":")
-    count = int(number or len(os.sched_getaffinity(0)))
-    yield here, count, _GROUPS * count
+    yield here, int(number or len(os.sched_getaffinity(0))), _TOGETHER
 
 
-def _complete(run: Run, model: str, targets: Sequence[str]) -> None:
+def _complete(run: Run, cells: Sequence[Cell]) -> None:
     """Run a group of cells; a cell whose process dies is tried once more, then left out."""
-    for target in targets:
+    for cell in cells:
         for step in _STEPS:
-            record_failure(Path(), step, None, model, target)
-    left, died = list(targets), ""
+            record_failure(Path(), step, None, *cell)
+    left, died = list(cells), ("", "")
     while left:
-        ended = run(model, left)
-        sys.stdout.write(ended.stdout)
+        ended = run(left)
+        sys.stdout.write(ended.stdout or "")
         sys.stderr.write(ended.stderr)
-        left = [target for target in left if is_stale(model, target) and not why_failed(Path(), model, target)]
+        left = [cell for cell in left if is_stale(*cell) and not why_failed(Path(), *cell)]
         if ended.returncode >= 0 or not left:
             return
         if left[0] == died:
-            message = f"{model} @ {died}: {describe_end(ended.returncode)}, twice."
-            record_failure(Path(), _STEPS[0], message, model, left.pop(0))
+            message = f"{' @ '.join(died)}: {describe_end(ended.returncode)}, twice."
+            record_failure(Path(), _STEPS[0], message, *left.pop(0))
             sys.stderr.write(f"passfit: {message}\n")
-        died = left[0] if left else ""
+        died = left[0] if left else ("", "")
 
 
-def _drop_others(cells: Sequence[tuple[str, str]]) -> None:
+def _drop_others(cells: Sequence[Cell]) -> None:
     """Remove results of cells that params.yaml no longer declares."""
     for record in CELLS.glob("*/*.json"):
         model, target = record.parent.name, record.stem

@@ -65,9 +65,10 @@ def check_asked(params: Params, dvc_yaml: Path) -> None:
     if not isinstance(part(data, IMPORT), dict):
         return
     asked = asked_stages(params)
-    if {TUNE, CELLS} <= asked.keys():
+    timed = asked.get(TUNE) or ("search.max-latency" if params.search.max_latency else "")
+    if CELLS in asked and timed:
         raise ConfigError(
-            "params.yaml asks for an executor and for tune.seconds: cells side by side would disturb its measurements.",
+            f"params.yaml asks for an executor and for {timed}: cells side by side would disturb its measurements.",
             "Leave one of the two out.",
         )
     for stage, setting in asked.items():

@@ -115,7 +115,14 @@ def test_cells_replace_a_tuning_that_is_there_and_all_that_reads_it(made: Path, 
     assert unordered(stages) == unordered(parse_yaml(rendered, made / "dvc.yaml")["stages"])
 
 
-def test_cells_side_by_side_and_tuning_exclude_each_other(made: Path):
-    ask(made, [*ASKED["cells"], *ASKED["tune"]])
-    with pytest.raises(ConfigError, match="would disturb its measurements. Leave one of the two out."):
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (ASKED["tune"], "tune.seconds"),
+        ([("until: minimum,", "until: minimum, max-latency: 2x,")], "search.max-latency"),
+    ],
+)
+def test_cells_side_by_side_and_what_measures_exclude_each_other(made: Path, changes, named: str):
+    ask(made, [*ASKED["cells"], *changes])
+    with pytest.raises(ConfigError, match=f"for {named}: cells side by side would disturb its measurements"):
         check_asked(load_params(made / "params.yaml"), made / "dvc.yaml")

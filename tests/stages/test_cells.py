@@ -15,6 +15,7 @@ from passfit.artifacts.failures import record_failure, why_failed
 from passfit.artifacts.places import cell_record, kept_footprint
 from passfit.errors import PassfitError
 from passfit.params.params import Params, load_params
+from passfit.stages import _processes
 from passfit.stages import cells as stage
 from passfit.stages._common import write_json
 from passfit.stages.cell import is_stale, steps
@@ -29,13 +30,13 @@ class Processes:
     """Processes that write the results of cells, or fail or die at some of them."""
 
     def __init__(self, fail: Sequence[str] = (), die: Sequence[str] = ()):
-        self.runs: list[tuple[str, tuple[str, ...]]] = []
+        self.cells: list[tuple[str, str]] = []
         self._fail, self._die = fail, list(die)
 
-    def __call__(self, model: str, targets: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        self.runs.append((model, tuple(targets)))
+    def __call__(self, cells: Sequence[tuple[str, str]]) -> subprocess.CompletedProcess[str]:
         code = 0
-        for target in targets:
+        for model, target in cells:
+            self.cells.append((model, target))
             if f"{model}@{target}" in self._die:
                 self._die.remove(f"{model}@{target}")
                 return subprocess.CompletedProcess([], -signal.SIGKILL, "", "")
@@ -46,10 +47,7 @@ class Processes:
             for step in steps(model, target):
                 write_json(step.writes / "sequence.json", {"of": [model, target]})
             write_json(cell_record(model, target), {step.name: step.state() for step in steps(model, target)})
-        return subprocess.CompletedProcess([], code, f"{model} done\n", "")
-
-    def cells(self) -> list[tuple[str, str]]:
-        return sorted((model, target) for model, targets in self.runs for target in targets)
+        return subprocess.CompletedProcess([], code, None, "")
 
 
 @pytest.fixture
@@ -72,16 +70,16 @@ def ran(params: Params, processes: Processes, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_only_stale_cells_are_computed(params: Params, monkeypatch: pytest.MonkeyPatch):
-    assert ran(params, Processes(), monkeypatch).cells() == sorted(PAIRS)
-    assert ran(params, Processes(), monkeypatch).cells() == []
+    assert sorted(ran(params, Processes(), monkeypatch).cells) == sorted(PAIRS)
+    assert ran(params, Processes(), monkeypatch).cells == []
     write_json(Path("out/settings/a/rpi4/search.json"), {"seed": 1})
-    assert ran(params, Processes(), monkeypatch).cells() == [("a", "rpi4")]
+    assert ran(params, Processes(), monkeypatch).cells == [("a", "rpi4")]
     Path("out/compile/b/x86-64/sequence.json").write_text("{}")  # changed by hand
-    assert ran(params, Processes(), monkeypatch).cells() == [("b", "x86-64")]
+    assert ran(params, Processes(), monkeypatch).cells == [("b", "x86-64")]
     write_json(Path("out/models/b/origin.json"), {})
-    assert ran(params, Processes(), monkeypatch).cells() == [("b", "rpi4"), ("b", "x86-64")]
+    assert sorted(ran(params, Processes(), monkeypatch).cells) == [("b", "rpi4"), ("b", "x86-64")]
     write_json(Path("out/toolchain.json"), {})
-    assert ran(params, Processes(), monkeypatch).cells() == sorted(PAIRS)
+    assert sorted(ran(params, Processes(), monkeypatch).cells) == sorted(PAIRS)
 
 
 def test_a_cell_that_fails_is_named_and_the_others_are_kept(params: Params, monkeypatch: pytest.MonkeyPatch):
@@ -91,7 +89,7 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept(params: Params, monk
     assert [cell for cell in PAIRS if is_stale(*cell)] == [("a", "rpi4")]
     assert {cell for cell in PAIRS if kept_footprint(*cell).is_file()} == {*PAIRS} - {("a", "rpi4")}
     again = ran(params, Processes(), monkeypatch)
-    assert again.cells() == [("a", "rpi4")] and why_failed(Path(), "a", "rpi4") is None
+    assert again.cells == [("a", "rpi4")] and why_failed(Path(), "a", "rpi4") is None
 
 
 @pytest.mark.fault(
@@ -107,7 +105,7 @@ def test_a_process_that_dies_costs_its_cell_once_more(params: Params, monkeypatc
             ran(params, processes, monkeypatch)
         assert "SIGKILL" in str(why_failed(Path(), "a", "x86-64"))
     assert [cell for cell in PAIRS if is_stale(*cell)] == ([("a", "x86-64")] if times == 2 else [])
-    assert processes.cells().count(("a", "x86-64")) == 2
+    assert processes.cells.count(("a", "x86-64")) == 2
 
 
 def test_results_of_cells_that_are_declared_no_more_are_removed(params: Params, monkeypatch: pytest.MonkeyPatch):
@@ -119,12 +117,42 @@ def test_results_of_cells_that_are_declared_no_more_are_removed(params: Params, 
     assert not kept_footprint("b", "rpi4").exists() and kept_footprint("a", "rpi4").exists()
 
 
+def test_a_worker_elsewhere_has_the_files_that_cells_read_and_returns_those_that_they_write(tmp_path, monkeypatch):
+    """A repo in a subfolder has models, and their licence, beside it."""
+    (repo := tmp_path / "repo").mkdir()
+    monkeypatch.chdir(repo)
+    Path("params.yaml").write_text(PARAMS.replace("a.onnx", "../models/a.onnx") + "search: {knowledge: k.json}\n")
+    read = {
+        "../models/LICENSE", "params.yaml", "k.json", "out/toolchain.json", "out/models/a/model.onnx", "out/models/a/origin.json",
+        "out/settings/a/rpi4/search.json", "out/settings/a/rpi4/compile.json",
+    }  # fmt: skip
+    for name in (*read, "../models/a.onnx", "out/models/b/model.onnx", "out/settings/a/x86-64/search.json"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        if name != "params.yaml":
+            Path(name).write_text(name)
+    files = _processes._read(Path(), _processes._needed(load_params(Path("params.yaml")), [("a", "rpi4")]))
+    assert files == {name: Path(name).read_bytes() for name in read}
+
+    def here(cells: object, folder: Path, stdout: int) -> subprocess.CompletedProcess[str]:
+        assert {name: (folder / name).read_bytes() for name in files} == files
+        write_json(folder / "out/compile/a/rpi4/manifest.json", {})
+        write_json(folder / "out/cells/a/rpi4.json", {})
+        write_json(folder / "other.json", {})
+        return subprocess.CompletedProcess([], 0, "", "")
+
+    monkeypatch.setattr(_processes, "here", here)
+    _, found = _processes._elsewhere(files, [("a", "rpi4")])
+    assert found.keys() == {"out/compile/a/rpi4/manifest.json", "out/cells/a/rpi4.json"}
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("xyz")), unique=True),
-    st.integers(min_value=1, max_value=20),
+    st.integers(1, 9),
+    st.integers(1, 9),
 )
-def test_groups_hold_every_cell_once_and_enough_of_them(cells: list[tuple[str, str]], parts: int):
-    groups = group_cells(cells, parts)
-    assert sorted((model, target) for model, targets in groups for target in targets) == sorted(cells)
-    assert len(groups) == max(len({model for model, _ in cells}), min(parts, len(cells)))
-    assert [len(targets) for _, targets in groups] == sorted((len(targets) for _, targets in groups), reverse=True)
+def test_groups_hold_every_cell_once_in_order_and_get_smaller(cells: list[tuple[str, str]], processes: int, most: int):
+    groups = group_cells(cells, processes, most)
+    sizes = [len(group) for group in groups]
+    assert [cell for group in groups for cell in group] == cells
+    assert sizes == sorted(sizes, reverse=True) and max(sizes, default=1) <= most
+    assert len(groups) >= min(processes, len(cells))
