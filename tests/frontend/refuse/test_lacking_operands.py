@@ -1,0 +1,46 @@
+"""Refuse nodes that lack an operand, in the words of their operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+from passfit.errors import ModelError
+from passfit.frontend.canonicalise import import_model
+
+from ...models import model_of, save
+
+LEAF = {
+    "leaf_targetids": [0], "leaf_weights": numpy_helper.from_array(np.ones(1, np.float32)), "nodes_falseleafs": [1],
+    "nodes_falsenodeids": [0], "nodes_featureids": [0], "nodes_modes": numpy_helper.from_array(np.zeros(1, np.uint8)),
+    "nodes_splits": numpy_helper.from_array(np.zeros(1, np.float32)), "nodes_trueleafs": [1], "nodes_truenodeids": [0],
+    "tree_roots": [0],
+}  # fmt: skip
+#: node, and the operand it lacks; ONNX's inference ends the process at the first
+NODES = [
+    (helper.make_node("TreeEnsemble", [""], ["y"], "t", domain="ai.onnx.ml", **LEAF), "X"),
+    (helper.make_node("Scaler", [], ["y"], "s", domain="ai.onnx.ml", scale=[1.0], offset=[0.0]), "X"),
+    (helper.make_node("MatMul", ["x"], ["y"], "m"), "B"),
+    (helper.make_node("Clip", ["", "x"], ["y"], "c"), "input"),
+]
+
+
+@pytest.mark.parametrize(("node", "operand"), NODES)
+@pytest.mark.parametrize("inside", [False, True], ids=["graph", "function"])
+def test_a_node_that_lacks_an_operand_is_refused(tmp_path: Path, node, operand: str, inside: bool) -> None:
+    sets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 5)]
+    call = helper.make_node("Call", ["x"], ["y"], domain="own") if inside else node
+    model = model_of([call], {"x": [2, 2]}, ["y"], opset=18)
+    model.opset_import.extend([sets[1], helper.make_opsetid("own", 1)])
+    model.functions.extend([helper.make_function("own", "Call", ["x"], ["y"], [node], sets)] if inside else [])
+    with pytest.raises(ModelError, match=f"The {node.op_type} node '{node.name}' lacks its operand '{operand}'"):
+        import_model(save(model, tmp_path))
+
+
+def test_an_operand_that_may_be_left_out_may_lack(tmp_path: Path) -> None:
+    top = numpy_helper.from_array(np.float32(1.0), "top")
+    model = model_of([helper.make_node("Clip", ["x", "", "top"], ["y"])], {"x": [2, 2]}, ["y"], [top])
+    assert import_model(save(model, tmp_path)).graph.output
