@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,10 +14,11 @@ from onnx import helper, numpy_helper
 from skl2onnx import to_onnx
 from sklearn.ensemble import RandomForestRegressor
 
+from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
 from passfit.frontend.source.import_options import ImportOptions
 
-from ...models import model_of, save
+from ...models import model_of, run, save
 from ...profiles import examples
 from .same_results import same
 
@@ -148,6 +150,60 @@ def test_numbered_branches_and_leaves_are_the_same_trees(tmp_path_factory, seed,
     rows = np.random.default_rng(seed).integers(-2, 5, (20, 3)).astype(dtype)
     rows[::3, 1] = np.nan
     same(numbered(seed, dtype, targets), tmp_path_factory.mktemp("trees"), rows)
+
+
+def stumps(operator: str, columns: int, weights: list[dict[int, float]], **attributes: Any) -> onnx.ModelProto:
+    """Build trees of one branch each, whose leaves weigh columns, two after two."""
+    trees, kind = len(weights) // 2, "class" if operator.endswith("Classifier") else "target"
+    nodes = {
+        "modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * trees, "treeids": np.repeat(range(trees), 3), "nodeids": [0, 1, 2] * trees,
+        "featureids": [0] * 3 * trees, "values": [0.5] * 3 * trees, "truenodeids": [1, 0, 0] * trees, "falsenodeids": [2, 0, 0] * trees,
+    }  # fmt: skip
+    entries = [(leaf // 2, 1 + leaf % 2, *entry) for leaf, given in enumerate(weights) for entry in given.items()]
+    attributes |= {f"nodes_{key}": each for key, each in nodes.items()}
+    attributes |= {f"{kind}_{key}": each for key, each in zip(("treeids", "nodeids", "ids", "weights"), zip(*entries))}
+    attributes |= {"classlabels_int64s": range(columns)} if kind == "class" else {"n_targets": columns}
+    results = ["label", "y"] if kind == "class" else ["y"]
+    node = helper.make_node(operator, ["X"], results, domain="ai.onnx.ml", **attributes)
+    return model_of([node], {"X": [2, 1]}, results, dtypes={"label": 7}, domain="ai.onnx.ml", opset=18)
+
+
+CLASSIFIER, REGRESSOR = "TreeEnsembleClassifier", "TreeEnsembleRegressor"
+#: of three classes each tree weighs one; weights above 0 decide by themselves; base values weigh all
+WEIGHED = [
+    stumps(CLASSIFIER, 3, [{0: -3.0}, {0: -1.0}, {1: -2.0}, {1: -2.0}, {2: -4.0}, {2: -0.5}]),
+    stumps(CLASSIFIER, 3, [{1: 2.0}, {2: 1.0}]),
+    stumps(CLASSIFIER, 3, [{1: -2.0}, {2: -1.0}], base_values=[-1.0, -2.0, 0.5]),
+    stumps(CLASSIFIER, 2, [{0: -2.0}, {0: 1.0, 1: 3.0}, {1: 2.0}, {1: 1.0}]),
+    stumps(REGRESSOR, 2, [{0: -2.0}, {1: 1.0}]),
+    stumps(REGRESSOR, 2, [{0: -2.0}, {0: 1.0}, {1: 2.0}, {1: 1.0}], base_values=[1.0, 2.0]),
+]
+#: ONNX Runtime chooses among the classes that are weighed, and adds base values to these alone
+UNWEIGHED = [
+    (stumps(CLASSIFIER, 3, [{1: -2.0, 2: -1.0}, {0: 1.0, 1: 2.0, 2: 3.0}]), "a part of its classes"),
+    (stumps(CLASSIFIER, 3, [{0: -2.0, 1: -1.0}, {0: -1.0, 1: -2.0}]), "a part of its classes"),
+    (stumps(CLASSIFIER, 2, [{0: -2.0}, {0: 1.0, 1: 3.0}]), "a part of its two classes"),
+    (stumps(CLASSIFIER, 2, [{1: -2.0}, {0: 1.0, 1: 3.0}], base_values=[0.5]), "a part of its two classes"),
+    (stumps(REGRESSOR, 2, [{0: -2.0}, {1: 1.0}], base_values=[1.0, 2.0]), "a part of its targets"),
+    (stumps(REGRESSOR, 2, [{0: 1.0, 1: 1.0}] * 2, base_values=[1.0]), "1 base_values for 2 scores"),
+]
+
+
+@pytest.mark.parametrize("model", WEIGHED)
+def test_leaves_may_weigh_a_part_where_the_rest_is_0(tmp_path: Path, model: onnx.ModelProto) -> None:
+    same(model, tmp_path, np.float32([[0.0], [1.0]]))
+
+
+@pytest.mark.parametrize(("model", "said"), UNWEIGHED)
+def test_leaves_that_weigh_a_part_are_refused(tmp_path: Path, model: onnx.ModelProto, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        import_model(save(model, tmp_path))
+
+
+def test_scores_alone_need_no_weight_for_each_class(tmp_path: Path) -> None:
+    path, rows = save(UNWEIGHED[0][0], tmp_path), np.float32([[0.0], [1.0]])
+    (found,) = run(import_model(path, ImportOptions(outputs=["y"])), {"X": rows})
+    np.testing.assert_array_equal(found, run(onnx.load(path), {"X": rows})[1])
 
 
 def diamonds(count: int) -> onnx.ModelProto:
