@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes
 
 #: tests of a branch as ONNX's operators, in the order of their numbers in operator set 5
@@ -19,6 +20,7 @@ TESTS = {
 _OPPOSITE = "BRANCH_NEQ"
 #: modes of operator set 5 by number; a value is a member if it equals one of a list
 _MODES = (*TESTS, _OPPOSITE, "BRANCH_MEMBER")
+AGAIN = "Export the model again."
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ def tables(
     holds: Any,
     fails: Any,
     missing: Any,
-) -> Trees | str:
-    """Put siblings side by side, deep trees first; return the reason if there is no such form."""
+) -> Trees:
+    """Put siblings side by side, deep trees first. Raises UnsupportedForm if there is no such form."""
     kinds, itself = np.asarray(modes), np.arange(len(modes))
     opposite = kinds == _OPPOSITE  # NaN equals nothing: it goes where this test holds, whatever `missing` says
     kinds, missing = (
@@ -55,14 +57,12 @@ def tables(
     )
     holds, fails = np.where(opposite, fails, holds), np.where(opposite, holds, fails)
     if strange := sorted(set(kinds) - TESTS.keys() - {"LEAF"}):
-        return f"its branches are {', '.join(strange)}"
+        raise UnsupportedForm(f"its branches are {', '.join(strange)}", AGAIN)
     leaf = kinds == "LEAF"
     holds, fails = (np.where(leaf, itself, np.asarray(each, np.int64)) for each in (holds, fails))
     if roots is None:
         roots = np.setdiff1d(itself, np.concatenate([holds[~leaf], fails[~leaf]]))
     depth = _depths(leaf, holds, fails)
-    if depth is None:
-        return "its branches go round in a circle"
     heads = np.asarray(roots, np.int64)
     level = heads[np.argsort(-depth[heads], kind="stable")]
     depths, given, rows, following = depth[level], [level], len(level), np.zeros(len(modes), np.int64)
@@ -88,8 +88,8 @@ def tables(
     )
 
 
-def _depths(leaf: np.ndarray, holds: np.ndarray, fails: np.ndarray) -> np.ndarray | None:
-    """Count the branches on the longest way from each node to a leaf; None if a way has no end."""
+def _depths(leaf: np.ndarray, holds: np.ndarray, fails: np.ndarray) -> np.ndarray:
+    """Count the branches on the longest way from each node to a leaf. Raises UnsupportedForm for a way without end."""
     inner = np.flatnonzero(~leaf)
     below, above = np.concatenate([holds[inner], fails[inner]]), np.tile(inner, 2)
     above = above[np.argsort(below, kind="stable")]
@@ -104,7 +104,9 @@ def _depths(leaf: np.ndarray, holds: np.ndarray, fails: np.ndarray) -> np.ndarra
         parents = above[np.arange(many.sum()) + np.repeat(ends[ready] - np.cumsum(many), many)]
         np.subtract.at(waits, parents, 1)
         ready, _ = np.unique(parents[waits[parents] == 0], return_index=True)  # sorts, which takes less than hashes
-    return None if waits.any() else depth
+    if waits.any():
+        raise UnsupportedForm("its branches go round in a circle", AGAIN)
+    return depth
 
 
 def numbers_of(attributes: Attributes, name: str) -> np.ndarray | None:
@@ -116,8 +118,8 @@ def numbers_of(attributes: Attributes, name: str) -> np.ndarray | None:
     return np.asarray(attributes[name], np.float32) if attributes.get(name) else None
 
 
-def tables_by_tree(attributes: Attributes) -> tuple[Trees | str, dict[tuple[int, int], int]]:
-    """Read the tables of an ensemble, or the reason if it has no such form; and the rows of nodes by tree and number."""
+def tables_by_tree(attributes: Attributes) -> tuple[Trees, dict[tuple[int, int], int]]:
+    """Read the tables of an ensemble, and the rows of nodes by tree and number. Raises UnsupportedForm as `tables` does."""
     keys = list(zip(attributes["nodes_treeids"], attributes["nodes_nodeids"]))
     number = {key: index for index, key in enumerate(keys)}
     holds, fails = (

@@ -16,9 +16,9 @@ import numpy as np
 from ..canonical.control_flow.build_scan import KEPT, Value, build_scan
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
-from .classical import as_floats, chosen_class, class_labels, transform
+from .classical import as_floats, chosen_class, class_labels, refuse_transform, transform
 from .context import Attributes, Rule, Surroundings
-from .tree_tables import TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
+from .tree_tables import AGAIN, TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
 
 if TYPE_CHECKING:
     import onnx
@@ -119,7 +119,7 @@ def _aggregated(
     ONNX Runtime computes with doubles if the input is of doubles.
     """
     if base is not None and len(base) != weights.shape[1]:
-        raise UnsupportedForm(f"it has {len(base)} base_values for {weights.shape[1]} scores")
+        raise UnsupportedForm(f"it has {len(base)} base_values for {weights.shape[1]} scores", AGAIN)
     value, dtype = as_floats(given, around, build)
     at_leaves = build.node(
         "Gather", build.constant(weights[trees.given].astype(dtype)), _leaves(trees, value, dtype, build)
@@ -168,15 +168,20 @@ def _refuse_unweighed(kind: str, differs: bool) -> None:
     core/providers/cpu/ml/tree_ensemble_aggregator.h).
     """
     if differs:
-        raise UnsupportedForm(f"leaves of its trees weigh only a part of its {kind}")
+        raise UnsupportedForm(
+            f"leaves of its trees weigh only a part of its {kind}",
+            "Write a weight at each leaf for each of them, 0 where it has none.",
+        )
 
 
 def _refuse(how: str, targets: int) -> None:
     """Refuse weights that are combined in a way that is not built."""
-    if how not in _AGGREGATES:
-        raise UnsupportedForm(f"its aggregate_function is {how}")
-    if how in ("MIN", "MAX") and targets > 1:
-        raise UnsupportedForm(f"its aggregate_function is {how} of {targets} targets")
+    known = _AGGREGATES if targets == 1 else _AGGREGATES[:2]
+    if how not in known:
+        raise UnsupportedForm(
+            f"its aggregate_function is {how} of {targets} targets",
+            f"Choose another aggregate_function: {', '.join(known)}.",
+        )
 
 
 def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBuilder) -> None:
@@ -190,8 +195,6 @@ def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBu
 def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     trees, number = tables_by_tree(attributes)
     how, targets = attributes.get("aggregate_function", "SUM"), attributes.get("n_targets", 1)
-    if isinstance(trees, str):
-        raise UnsupportedForm(trees)
     _refuse(how, targets)
     weights, lacking = _weights("target", list(range(targets)), trees, number, attributes)
     base = numbers_of(attributes, "base_values")
@@ -209,8 +212,6 @@ def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     how, targets = _AGGREGATES[attributes.get("aggregate_function", 1)], attributes["n_targets"]
     rows = list(zip(*branches_then_leaves(attributes, len(weights_of))))
     trees = tables(attributes["tree_roots"], *rows)
-    if isinstance(trees, str):
-        raise UnsupportedForm(trees)
     _refuse(how, targets)
     modes = np.asarray(rows[0])
     weights = np.zeros((len(modes), targets), weights_of.dtype)
@@ -222,8 +223,6 @@ def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
 def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     (trees, number), how = tables_by_tree(attributes), attributes.get("post_transform", "NONE")
     labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_int64s")
-    if isinstance(trees, str):
-        raise UnsupportedForm(trees)
     used = sorted(set(attributes["class_ids"]))
     label, probabilities = node.output
     if len(labels) == 2:
@@ -264,9 +263,8 @@ def _two_classes(
     if positive and how == "NONE":
         build.node("Concat", build.node("Sub", one, score), score, axis=1, result=node.output[1])
         return
+    refuse_transform(how, ("NONE", "LOGISTIC"))
     both = build.node("Concat", build.node("Neg", score), score, axis=1)
-    if how == "SOFTMAX":
-        raise UnsupportedForm(f"its post_transform is {how}")
     transform(both, how, node.output[1], build)
 
 

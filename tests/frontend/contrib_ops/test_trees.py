@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,44 @@ def test_leaves_may_weigh_a_part_where_the_rest_is_0(tmp_path: Path, model: onnx
 
 @pytest.mark.parametrize(("model", "said"), UNWEIGHED)
 def test_leaves_that_weigh_a_part_are_refused(tmp_path: Path, model: onnx.ModelProto, said: str) -> None:
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=said) as refused:
         import_model(save(model, tmp_path))
+    assert refused.value.hint.startswith("Export" if "base_values" in said else "Write a weight at each leaf")
+
+
+def test_what_leaves_of_a_part_are_advised_to_weigh_compiles(tmp_path: Path) -> None:
+    model = stumps(CLASSIFIER, 3, [{0: 0.0, 1: -2.0, 2: -1.0}, {0: 1.0, 1: 2.0, 2: 3.0}])
+    same(model, tmp_path, np.float32([[0.0], [1.0]]))
+
+
+#: attribute, value, and a model that is refused for it
+WAYS = [
+    *[("post_transform", how, stumps(CLASSIFIER, 3, [{0: 1.0, 1: 2.0, 2: 3.0}] * 2)) for how in ("PROBIT", "SOFTMAX_ZERO")],
+    *[("post_transform", "PROBIT", stumps(CLASSIFIER, 2, [given] * 2)) for given in ({0: 1.0}, {1: 1.0}, {0: -1.0, 1: 1.0})],
+    ("post_transform", "SOFTMAX", stumps(CLASSIFIER, 2, [{0: -1.0}, {0: 1.0}])),
+    ("post_transform", "PROBIT", stumps(REGRESSOR, 1, [{0: 0.3}, {0: 0.5}])),
+    ("aggregate_function", "MAX", stumps(REGRESSOR, 2, [{0: 1.0, 1: 2.0}] * 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "refused", "model"), WAYS)
+def test_the_ways_that_a_refused_one_is_advised_to_be_compile(tmp_path: Path, name, refused, model) -> None:
+    for how in _advised(model, name, refused, tmp_path):
+        same(_change(model, name, how), tmp_path, np.float32([[0.0], [1.0]]))
+
+
+def _advised(model: onnx.ModelProto, name: str, refused: str, folder: Path) -> list[str]:
+    """Return the ways that the refusal of another names."""
+    with pytest.raises(ModelError, match=f"its {name} is {refused}") as said:
+        import_model(save(_change(model, name, refused), folder))
+    assert said.value.hint.startswith(f"Choose another {name}: ")
+    return said.value.hint.rstrip(".").split(": ")[1].split(", ")
+
+
+def _change(model: onnx.ModelProto, name: str, how: str) -> onnx.ModelProto:
+    changed = deepcopy(model)
+    changed.graph.node[0].attribute.append(helper.make_attribute(name, how))
+    return changed
 
 
 def test_scores_alone_need_no_weight_for_each_class(tmp_path: Path) -> None:
