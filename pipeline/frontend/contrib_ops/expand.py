@@ -121,6 +121,6 @@ def _expand(
                 why = _fault_of(node, around, sets)
                 if not why:
                     raise
-                refused.append((node, why, ""))
+                refused.append((node, why, "Export the model again."))
     splice(graph, made)
     return inside or bool(made)

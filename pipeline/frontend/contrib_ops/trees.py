@@ -149,7 +149,7 @@ def _weights(
     given = numbers_of(attributes, f"{kind}_weights")
     assert given is not None
     weights = np.zeros((len(number), len(columns)), given.dtype)
-    weighed = np.asarray(attributes["nodes_modes"])[:, None] != np.full(len(columns), "LEAF")
+    weighed = np.repeat(np.asarray(attributes["nodes_modes"])[:, None] != "LEAF", len(columns), axis=1)
     entries = zip(*(attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)
     for tree, leaf, column, weight in entries:
         row = number[tree, leaf], columns.index(column)

@@ -149,8 +149,9 @@ def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
 def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path, operator: str, attributes: dict) -> None:
     node = helper.make_node(operator, ["X"], ["y"], domain="ai.onnx.ml", **attributes)
     model = model_of([node], {"X": [2, 3]}, ["y"], domain="ai.onnx.ml")
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError) as refused:
         import_model(save(model, tmp_path))
+    assert refused.value.hint == ("Check the shapes given." if operator == "Imputer" else "Export the model again.")
 
 
 @pytest.mark.parametrize("fault", [IndexError, KeyError, StopIteration, ValueError])
