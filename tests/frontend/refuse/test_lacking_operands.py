@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +30,22 @@ NODES = [
 
 
 @pytest.mark.parametrize(("node", "operand"), NODES)
-@pytest.mark.parametrize("inside", [False, True], ids=["graph", "function"])
-def test_a_node_that_lacks_an_operand_is_refused(tmp_path: Path, node, operand: str, inside: bool) -> None:
-    sets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 5)]
-    call = helper.make_node("Call", ["x"], ["y"], domain="own") if inside else node
-    model = model_of([call], {"x": [2, 2]}, ["y"], opset=18)
-    model.opset_import.extend([sets[1], helper.make_opsetid("own", 1)])
-    model.functions.extend([helper.make_function("own", "Call", ["x"], ["y"], [node], sets)] if inside else [])
+@pytest.mark.parametrize("where", ["graph", "function", "call"])
+def test_a_node_that_lacks_an_operand_is_refused(tmp_path: Path, node, operand: str, where: str) -> None:
+    """Lack it in the graph, or in a function, or as what the call of a call leaves out."""
+    sets = [helper.make_opsetid(*each) for each in (("", 18), ("ai.onnx.ml", 5), ("own", 1))]
+    inner = deepcopy(node)
+    if where == "call":
+        inner.input[:] = [name or "b" for name in node.input] if "" in node.input else [*node.input, "b"]
+    outer = helper.make_node("Inner", ["x", "a"], ["y"], domain="own")
+    model = model_of(
+        [node if where == "graph" else helper.make_node("Outer", ["x"], ["y"], domain="own")], {"x": [2, 2]}, ["y"]
+    )
+    del model.opset_import[:]
+    model.opset_import.extend(sets)
+    if where != "graph":
+        model.functions.append(helper.make_function("own", "Inner", ["x", "b"], ["y"], [inner], sets))
+        model.functions.append(helper.make_function("own", "Outer", ["x", "a"], ["y"], [outer], sets))
     with pytest.raises(ModelError, match=f"The {node.op_type} node '{node.name}' lacks its operand '{operand}'"):
         import_model(save(model, tmp_path))
 
@@ -43,4 +53,12 @@ def test_a_node_that_lacks_an_operand_is_refused(tmp_path: Path, node, operand: 
 def test_an_operand_that_may_be_left_out_may_lack(tmp_path: Path) -> None:
     top = numpy_helper.from_array(np.float32(1.0), "top")
     model = model_of([helper.make_node("Clip", ["x", "", "top"], ["y"])], {"x": [2, 2]}, ["y"], [top])
+    assert import_model(save(model, tmp_path)).graph.output
+
+
+@pytest.mark.parametrize("version", [-(1 << 40), 1 << 40])
+def test_a_set_of_estimators_that_cannot_exist_ends_nothing(tmp_path: Path, version: int) -> None:
+    scaler = helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", scale=[1.0], offset=[0.0])
+    model = model_of([scaler], {"x": [2, 2]}, ["y"], domain="ai.onnx.ml")
+    model.opset_import[1].version = version
     assert import_model(save(model, tmp_path)).graph.output
