@@ -276,7 +276,7 @@ def sets_of_members(depth: int, members: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(
-    ("model", "rows", "levels"), [(diamonds(40), 82, 40), (sets_of_members(4, 50), 15 * 2 * 99 + 1, 4 * 7)]
+    ("model", "rows", "levels"), [(diamonds(16), 33, 16), (sets_of_members(3, 20), 7 * 2 * 39 + 1, 3 * 6)]
 )
 def test_a_branch_that_several_lead_to_is_stored_once(tmp_path: Path, model, rows: int, levels: int) -> None:
     features = model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
