@@ -56,6 +56,7 @@ from .quantised.keep_integers import keep_integers
 from .quantised.narrow_numbers import widen_numbers
 from .refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
 from .refuse.importer_limits import refuse_wrong_forms
+from .refuse.lacking_operands import refuse_lacking_operands
 from .refuse.operators import refuse_foreign_domains, refuse_unsupported
 from .refuse.wrong_attributes import refuse_wrong_attributes
 from .refuse.wrong_quantisation import refuse_wrong_quantisation
@@ -104,6 +105,7 @@ def _why_invalid(model: onnx.ModelProto) -> str:
 def _import_read(model: onnx.ModelProto, options: ImportOptions) -> onnx.ModelProto:
     declare_sets(model)
     refuse_wrong_attributes(model)
+    refuse_lacking_operands(model)
     name_unnamed(model)
     for said in bind_ports(model, options):
         logging.getLogger("passfit").warning("the %s.", said)

@@ -16,7 +16,11 @@ _LONGEST = 40
 
 
 class UnsupportedForm(Exception):
-    """Reason of ours why a node cannot be compiled, as the end of a sentence."""
+    """Reason of ours why a node cannot be compiled, as the end of a sentence, and the next step if it is this form's own."""
+
+    def __init__(self, why: str, step: str = "") -> None:
+        super().__init__(why)
+        self.step = step
 
 
 def form_of(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,10 @@ from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
+
+
+#: transforms of scores, as ONNX's operators
+_TRANSFORMS = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
 
 
 def as_dtype(name: str, dtype: type, around: Surroundings, build: NodeBuilder) -> str:
@@ -30,10 +34,14 @@ def as_floats(name: str, around: Surroundings, build: NodeBuilder) -> tuple[str,
 
 def transform(scores: str, how: str, result: str, build: NodeBuilder) -> None:
     """Build the `post_transform` of scores."""
-    operators = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
-    if how not in operators:
-        raise UnsupportedForm(f"its post_transform is {how}")
-    build.node(operators[how], scores, result=result, **({"axis": -1} if how == "SOFTMAX" else {}))
+    refuse_transform(how, _TRANSFORMS)
+    build.node(_TRANSFORMS[how], scores, result=result, **({"axis": -1} if how == "SOFTMAX" else {}))
+
+
+def refuse_transform(how: str, known: Iterable[str]) -> None:
+    """Refuse a `post_transform` that is not `known`."""
+    if how not in known:
+        raise UnsupportedForm(f"its post_transform is {how}", f"Choose another post_transform: {', '.join(known)}.")
 
 
 def class_labels(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, *names: str) -> list[int]:

@@ -58,15 +58,16 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     model = raise_opset(model, least)
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
-        refused: list[tuple[onnx.NodeProto, str]] = []
+        refused: list[tuple[onnx.NodeProto, str, str]] = []
         if not _expand(model.graph, Surroundings(types, {}), Names(model.graph), model.opset_import, refused):
             break
     foreign_still = (node for node in all_nodes(model.graph) if node.domain in RULES and not _known(node))
     if next(foreign_still, None) is not None:
         return model  # refused next, and the cause of what is not known behind it
-    for node, why in refused:
+    for node, why, step in refused:
         raise ModelError(
-            f"The {node_title(node)} cannot be compiled: {why}.", advice_on(node.domain, _others(model.graph, node))
+            f"The {node_title(node)} cannot be compiled: {why}.",
+            step or advice_on(node.domain, _others(model.graph, node)),
         )
     return model
 
@@ -95,11 +96,11 @@ def _fault_of(node: onnx.NodeProto, around: Surroundings, sets: Sequence[onnx.Op
 
 def _expand(
     graph: onnx.GraphProto, outside: Surroundings, names: Names, sets: Sequence[onnx.OperatorSetIdProto],
-    refused: list[tuple[onnx.NodeProto, str]],
+    refused: list[tuple[onnx.NodeProto, str, str]],
 ) -> bool:  # fmt: skip
     """Expand the nodes of a graph and its subgraphs, in place; tell whether there were any.
 
-    Others are added to `refused`, with reasons.
+    Others are added to `refused`, with reasons and next steps.
     """
     constants = {**outside.constants, **constant_tensors(graph)}
     read = frozenset(value.name for value in graph.output).union(*map(reads, graph.node))
@@ -115,11 +116,11 @@ def _expand(
                 RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
                 made[index] = build
             except UnsupportedForm as error:
-                refused.append((node, str(error)))
+                refused.append((node, str(error), error.step))
             except (ArithmeticError, LookupError, RuntimeError, StopIteration, TypeError, ValueError):
                 why = _fault_of(node, around, sets)
                 if not why:
                     raise
-                refused.append((node, why))
+                refused.append((node, why, "Export the model again."))
     splice(graph, made)
     return inside or bool(made)

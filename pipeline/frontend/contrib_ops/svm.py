@@ -13,7 +13,7 @@ import numpy as np
 
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
-from .classical import as_dtype, chosen_class, class_labels, transform
+from .classical import as_dtype, chosen_class, class_labels, refuse_transform, transform
 from .context import Attributes, Rule, Surroundings
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundin
         return
     if count > 2:
         transform(scores, how, result, build)
-    elif how != "NONE":
-        raise UnsupportedForm(f"its post_transform is {how}")
     else:
+        refuse_transform(how, ["NONE"])
         build.node("Concat", build.node("Neg", scores), scores, axis=1, result=result)
 
 

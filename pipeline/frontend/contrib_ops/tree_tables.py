@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..canonical.node_form import UnsupportedForm
 from .context import Attributes
 
 #: tests of a branch as ONNX's operators, in the order of their numbers in operator set 5
@@ -19,6 +20,7 @@ TESTS = {
 _OPPOSITE = "BRANCH_NEQ"
 #: modes of operator set 5 by number; a value is a member if it equals one of a list
 _MODES = (*TESTS, _OPPOSITE, "BRANCH_MEMBER")
+AGAIN = "Export the model again."
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ def tables(
     holds: Any,
     fails: Any,
     missing: Any,
-) -> Trees | str:
-    """Put siblings side by side, deep trees first; return the reason if there is no such form."""
+) -> Trees:
+    """Put siblings side by side, deep trees first. Raises UnsupportedForm if there is no such form."""
     kinds, itself = np.asarray(modes), np.arange(len(modes))
     opposite = kinds == _OPPOSITE  # NaN equals nothing: it goes where this test holds, whatever `missing` says
     kinds, missing = (
@@ -55,26 +57,22 @@ def tables(
     )
     holds, fails = np.where(opposite, fails, holds), np.where(opposite, holds, fails)
     if strange := sorted(set(kinds) - TESTS.keys() - {"LEAF"}):
-        return f"its branches are {', '.join(strange)}"
+        raise UnsupportedForm(f"its branches are {', '.join(strange)}", AGAIN)
     leaf = kinds == "LEAF"
     holds, fails = (np.where(leaf, itself, np.asarray(each, np.int64)) for each in (holds, fails))
     if roots is None:
         roots = np.setdiff1d(itself, np.concatenate([holds[~leaf], fails[~leaf]]))
-    depth = np.zeros(len(modes), np.int64)
-    for _ in range(len(modes) + 1):
-        depth, before = np.where(leaf, 0, 1 + np.maximum(depth[holds], depth[fails])), depth
-        if (depth == before).all():
-            break
-    else:
-        return "its branches go round in a circle"
+    depth = _depths(leaf, holds, fails)
     heads = np.asarray(roots, np.int64)
     level = heads[np.argsort(-depth[heads], kind="stable")]
-    depths, given, following, rows = depth[level], [level], [], len(level)
-    while len(level):
-        inner = ~leaf[level]
-        start = rows - len(level)
-        following.append(np.where(inner, rows + 2 * (np.cumsum(inner) - inner), start + np.arange(len(level)) - 1))
-        level = np.stack([holds[level[inner]], fails[level[inner]]], axis=1).reshape(-1)
+    depths, given, rows, following = depth[level], [level], len(level), np.zeros(len(modes), np.int64)
+    seen = leaf.copy()
+    while len(level):  # a node that branches from several lead to is laid out once
+        _, first = np.unique(level, return_index=True)
+        new = level[np.sort(first)]
+        new = new[~seen[new]]
+        seen[new], following[new] = True, rows + 2 * np.arange(len(new))
+        level = np.stack([holds[new], fails[new]], axis=1).reshape(-1)
         given.append(level)
         rows += len(level)
     of = np.concatenate(given)
@@ -83,11 +81,32 @@ def tables(
         modes=kinds[of],
         feature=np.where(leaf[of], 0, np.asarray(feature, np.int64)[of]),
         threshold=np.where(leaf[of], np.asarray(np.nan, numbers.dtype), numbers[of]),
-        holds=np.concatenate(following),
+        holds=np.where(leaf[of], np.arange(rows) - 1, following[of]),
         missing=missing[of] & ~leaf[of] if missing is not None else np.zeros(rows, bool),
         given=of,
         depths=depths,
     )
+
+
+def _depths(leaf: np.ndarray, holds: np.ndarray, fails: np.ndarray) -> np.ndarray:
+    """Count the branches on the longest way from each node to a leaf. Raises UnsupportedForm for a way without end."""
+    inner = np.flatnonzero(~leaf)
+    below, above = np.concatenate([holds[inner], fails[inner]]), np.tile(inner, 2)
+    above = above[np.argsort(below, kind="stable")]
+    count = np.zeros(len(leaf), np.int64)
+    np.add.at(count, below, 1)
+    ends = np.cumsum(count)
+    waits, depth = np.where(leaf, 0, 2), np.zeros(len(leaf), np.int64)
+    ready, level = np.flatnonzero(leaf), 0
+    while len(ready):
+        depth[ready], level = level, level + 1
+        many = count[ready]
+        parents = above[np.arange(many.sum()) + np.repeat(ends[ready] - np.cumsum(many), many)]
+        np.subtract.at(waits, parents, 1)
+        ready, _ = np.unique(parents[waits[parents] == 0], return_index=True)  # sorts, which takes less than hashes
+    if waits.any():
+        raise UnsupportedForm("its branches go round in a circle", AGAIN)
+    return depth
 
 
 def numbers_of(attributes: Attributes, name: str) -> np.ndarray | None:
@@ -99,8 +118,8 @@ def numbers_of(attributes: Attributes, name: str) -> np.ndarray | None:
     return np.asarray(attributes[name], np.float32) if attributes.get(name) else None
 
 
-def tables_by_tree(attributes: Attributes) -> tuple[Trees | str, dict[tuple[int, int], int]]:
-    """Read the tables of an ensemble, or the reason if it has no such form; and the rows of nodes by tree and number."""
+def tables_by_tree(attributes: Attributes) -> tuple[Trees, dict[tuple[int, int], int]]:
+    """Read the tables of an ensemble, and the rows of nodes by tree and number. Raises UnsupportedForm as `tables` does."""
     keys = list(zip(attributes["nodes_treeids"], attributes["nodes_nodeids"]))
     number = {key: index for index, key in enumerate(keys)}
     holds, fails = (
@@ -116,7 +135,7 @@ def tables_by_tree(attributes: Attributes) -> tuple[Trees | str, dict[tuple[int,
 def branches_then_leaves(attributes: Attributes, leaves: int) -> list[list[Any]]:
     """Return a row of `tables` for each branch and leaf of operator set 5, which numbers them apart.
 
-    A test for members of a set is a chain of tests for each member. The members of all sets are a list, with NaN after each.
+    A test for members of a set halves the set until one is left. The members of all sets are a list, with NaN after each.
     """
     from onnx import numpy_helper
 
@@ -140,11 +159,18 @@ def branches_then_leaves(attributes: Attributes, leaves: int) -> list[list[Any]]
     members = numpy_helper.to_array(attributes["membership_values"]) if "membership_values" in attributes else []
     ends = np.flatnonzero(np.isnan(members))
     sets = iter(np.split(members, ends))
-    for row in [row for row in rows if row[0] == "BRANCH_MEMBER"]:
-        values = [value for value in next(sets) if value == value] or [np.nan]
-        row[0], row[2] = "BRANCH_EQ", values[0]
-        for value in values[1:]:
-            further = [*row[:2], value, *row[3:]]
-            row[4], row = len(rows), further
-            rows.append(further)
+    halves = [
+        (row, sorted({value for value in next(sets) if value == value}) or [np.nan])
+        for row in rows
+        if row[0] == "BRANCH_MEMBER"
+    ]
+    for row, values in halves:  # which grow
+        low, high = values[: len(values) // 2], values[len(values) // 2 :]
+        if low:
+            parts = [[*row], [*row]]
+            row[:] = ["BRANCH_LEQ", row[1], low[-1], len(rows), len(rows) + 1, row[5]]
+            rows += parts
+            halves += zip(parts, (low, high))
+        else:
+            row[0], row[2] = "BRANCH_EQ", values[0]
     return rows

@@ -16,9 +16,9 @@ import numpy as np
 from ..canonical.control_flow.build_scan import KEPT, Value, build_scan
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
-from .classical import as_floats, chosen_class, class_labels, transform
+from .classical import as_floats, chosen_class, class_labels, refuse_transform, transform
 from .context import Attributes, Rule, Surroundings
-from .tree_tables import TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
+from .tree_tables import AGAIN, TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
 
 if TYPE_CHECKING:
     import onnx
@@ -118,6 +118,8 @@ def _aggregated(
 
     ONNX Runtime computes with doubles if the input is of doubles.
     """
+    if base is not None and len(base) != weights.shape[1]:
+        raise UnsupportedForm(f"it has {len(base)} base_values for {weights.shape[1]} scores", AGAIN)
     value, dtype = as_floats(given, around, build)
     at_leaves = build.node(
         "Gather", build.constant(weights[trees.given].astype(dtype)), _leaves(trees, value, dtype, build)
@@ -139,23 +141,47 @@ def _narrowed(scores: str, node: onnx.NodeProto, around: Surroundings, build: No
 
 def _weights(
     kind: str, columns: list[int], trees: Trees, number: dict[tuple[int, int], int], attributes: Attributes
-) -> np.ndarray:
-    """Return the weights of `kind` (class, target) by node; `columns` are the numbers they go to."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of `kind` (class, target) by node, and the columns that no tree weighs at each of its leaves.
+
+    `columns` are the numbers that weights go to.
+    """
     given = numbers_of(attributes, f"{kind}_weights")
     assert given is not None
     weights = np.zeros((len(number), len(columns)), given.dtype)
+    weighed = np.repeat(np.asarray(attributes["nodes_modes"])[:, None] != "LEAF", len(columns), axis=1)
     entries = zip(*(attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)
     for tree, leaf, column, weight in entries:
-        weights[number[tree, leaf], columns.index(column)] += weight
-    return weights
+        row = number[tree, leaf], columns.index(column)
+        weights[row] += weight
+        weighed[row] = True
+    names, of = np.unique([tree for tree, _ in number], return_inverse=True)
+    by_tree = np.ones((len(names), len(columns)), bool)
+    np.logical_and.at(by_tree, of, weighed)
+    return weights, ~by_tree.any(0)
+
+
+def _refuse_unweighed(kind: str, differs: bool) -> None:
+    """Refuse leaves without a weight for a column, if that is not the same as a weight of 0.
+
+    ONNX Runtime adds no base value then, and chooses among the other classes (`get_max_weight`, `FinalizeScores` in
+    core/providers/cpu/ml/tree_ensemble_aggregator.h).
+    """
+    if differs:
+        raise UnsupportedForm(
+            f"leaves of its trees weigh only a part of its {kind}",
+            "Write a weight at each leaf for each of them, 0 where it has none.",
+        )
 
 
 def _refuse(how: str, targets: int) -> None:
     """Refuse weights that are combined in a way that is not built."""
-    if how not in _AGGREGATES:
-        raise UnsupportedForm(f"its aggregate_function is {how}")
-    if how in ("MIN", "MAX") and targets > 1:
-        raise UnsupportedForm(f"its aggregate_function is {how} of {targets} targets")
+    known = _AGGREGATES if targets == 1 else _AGGREGATES[:2]
+    if how not in known:
+        raise UnsupportedForm(
+            f"its aggregate_function is {how} of {targets} targets",
+            f"Choose another aggregate_function: {', '.join(known)}.",
+        )
 
 
 def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBuilder) -> None:
@@ -169,11 +195,11 @@ def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBu
 def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     trees, number = tables_by_tree(attributes)
     how, targets = attributes.get("aggregate_function", "SUM"), attributes.get("n_targets", 1)
-    if isinstance(trees, str):
-        raise UnsupportedForm(trees)
     _refuse(how, targets)
-    weights = _weights("target", list(range(targets)), trees, number, attributes)
-    scores = _aggregated(weights, how, numbers_of(attributes, "base_values"), trees, node.input[0], around, build)
+    weights, lacking = _weights("target", list(range(targets)), trees, number, attributes)
+    base = numbers_of(attributes, "base_values")
+    _refuse_unweighed("targets", base is not None and lacking.any() and targets > 1)
+    scores = _aggregated(weights, how, base, trees, node.input[0], around, build)
     scores = _narrowed(scores, node, around, build)
     _transformed(scores, attributes.get("post_transform", "NONE"), targets, node.output[0], build)
 
@@ -186,8 +212,6 @@ def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
     how, targets = _AGGREGATES[attributes.get("aggregate_function", 1)], attributes["n_targets"]
     rows = list(zip(*branches_then_leaves(attributes, len(weights_of))))
     trees = tables(attributes["tree_roots"], *rows)
-    if isinstance(trees, str):
-        raise UnsupportedForm(trees)
     _refuse(how, targets)
     modes = np.asarray(rows[0])
     weights = np.zeros((len(modes), targets), weights_of.dtype)
@@ -199,17 +223,20 @@ def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings
 def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
     (trees, number), how = tables_by_tree(attributes), attributes.get("post_transform", "NONE")
     labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_int64s")
-    if isinstance(trees, str):
-        raise UnsupportedForm(trees)
     used = sorted(set(attributes["class_ids"]))
     label, probabilities = node.output
     if len(labels) == 2:
-        weights = _weights("class", [0, 1] if 1 in used else [0], trees, number, attributes)
+        weights, lacking = _weights("class", [0, 1] if 1 in used else [0], trees, number, attributes)
+        based = 0 in used and numbers_of(attributes, "base_values") is not None
+        _refuse_unweighed("two classes", (lacking[-1] and 1 in used) or (lacking[0] and based))
         rule = _weighed_second if 1 in used else _two_classes
         rule(labels, how, trees, weights, node, attributes, around, build)
         return
-    weights = _weights("class", list(range(len(labels))), trees, number, attributes)
+    weights, lacking = _weights("class", list(range(len(labels))), trees, number, attributes)
     base = numbers_of(attributes, "base_values")
+    given = numbers_of(attributes, "class_weights")
+    chosen = label in around.read and base is None and not (given is not None and given.min() > 0)
+    _refuse_unweighed("classes, and not all above 0", chosen and lacking.any())
     scores = _narrowed(_aggregated(weights, "SUM", base, trees, node.input[0], around, build), node, around, build)
     chosen_class(build.node("ArgMax", scores, axis=1, keepdims=0), labels, label, build)
     transform(scores, how, probabilities, build)
@@ -236,9 +263,8 @@ def _two_classes(
     if positive and how == "NONE":
         build.node("Concat", build.node("Sub", one, score), score, axis=1, result=node.output[1])
         return
+    refuse_transform(how, ("NONE", "LOGISTIC"))
     both = build.node("Concat", build.node("Neg", score), score, axis=1)
-    if how == "SOFTMAX":
-        raise UnsupportedForm(f"its post_transform is {how}")
     transform(both, how, node.output[1], build)
 
 

@@ -8,7 +8,8 @@ such a value works on its bound, and its rule (readers.py) says along which axis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 #: operators whose data decide the length of their result; TopK is one if its number is an input
 CHOOSES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 _LENGTH = "_length"
+#: elements at most of a constant that is compared with others
+_SMALL = 64
 
 
 def bound_lengths(
@@ -81,6 +84,9 @@ class _Walk:
         self.chosen: list[str] = []
         #: results of nodes that choose, by what they choose: exporters write x[mask], y[mask] with one NonZero each
         self._made: dict[tuple[object, ...], list[str]] = {}
+        #: results of nodes, by operator and operands; the first of equal values: exporters write x[mask] with a mask each
+        self._results: dict[tuple[object, ...], Sequence[str]] = {}
+        self._first: dict[str, str] = {}
 
     def add(self, node: onnx.NodeProto, index: int) -> None:
         """Add a node, or those in its place, and the types of its results."""
@@ -89,6 +95,9 @@ class _Walk:
         if _chooses(node, self.graph):
             self._choose(reader)
             return
+        attributes = sorted(each.SerializeToString(deterministic=True) for each in node.attribute)
+        key = (node.op_type, tuple(map(bool, node.output)), *map(self._value_of, node.input), *attributes)
+        self._first.update(zip(node.output, self._results.setdefault(key, node.output)))
         if any(reader.opens) or reader.has_open_shape:
             if node.op_type not in READERS:
                 reader.refuse("no rule says how it works on a bound")
@@ -104,6 +113,13 @@ class _Walk:
             elif node.op_type == "ReduceSum":
                 self.graph.add_count(node)
         self._emit(build, again=any(reader.opens))
+
+    def _value_of(self, name: str) -> object:
+        """Return the numbers of a small constant, else the first value that is equal."""
+        tensor = self.graph.context.constants.get(name)
+        if tensor is not None and math.prod(tensor.dims) <= _SMALL and tensor.HasField("raw_data"):
+            return tensor.data_type, tuple(tensor.dims), tensor.raw_data
+        return self._first.get(name, name)
 
     def _emit(self, build: NodeBuilder, typed: bool = False, again: bool = False) -> None:
         """Add what was built, and the types of its results, unless they are `typed`; `again` even if they were known."""
@@ -159,13 +175,14 @@ class _Walk:
                 reader.refuse(f"the shape of '{name}' is not known")
         key = (
             node.op_type,
-            *node.input,
+            *map(self._value_of, node.input),
             *sorted(reader.attributes.items()),
             tuple(map(bool, node.output)),
             self.bounds.get(result),
         )
         if key in self._made:
             self.chosen.append(result)
+            self._first.update(zip(node.output, self._made[key]))
             for name, twin in zip(node.output, self._made[key]):
                 if name and twin:
                     reader.build.node("Identity", twin, result=name)

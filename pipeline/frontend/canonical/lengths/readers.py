@@ -83,24 +83,23 @@ def _product(reader: Reader) -> list[Open | None]:
     one, other = reader.open(0), reader.open(1)
     rank, fixed = len(reader.shape(0)), len(reader.shape(1))
     most = max(rank, fixed)
-    if one is not None and other is not None and fixed > 1:
-        axes = one.axis - rank, other.axis - fixed
-        if one.length == other.length and axes == (-1, -2):
+    if one is not None and other is not None:
+        if one.length == other.length and (one.axis, other.axis) == (rank - 1, max(fixed - 2, 0)):
             reader.keep(_0=reader.masked(0, 0), _1=reader.masked(1, 0))
             return [None]
-        if one.length == other.length and axes[0] == axes[1] < -2:
+        if one.length == other.length and one.axis - rank == other.axis - fixed < -2:
             reader.keep()
-            return [one.along(most + axes[0])]
-    if one is None and other is not None and other.axis == fixed - 1 > 0 < rank - 1:
+            return [one.along(most + one.axis - rank)]
+    elif one is not None and one.axis < rank - 1:
+        own = one.axis - rank + fixed
+        if one.axis < rank - 2 and own >= 0 and reader.shape(1)[own] != 1:
+            reader.refuse("its second operand has a fixed number of matrices")
         reader.keep()
-        return [other.along(most - 1)]
-    if one is None or other is not None or one.axis == rank - 1 or fixed < 2:
-        reader.refuse("its operands are open along axes that the product does not keep apart")
-    own = one.axis - rank + fixed
-    if one.axis < rank - 2 and own >= 0 and reader.shape(1)[own] != 1:
-        reader.refuse("its second operand has a fixed number of matrices")
-    reader.keep()
-    return [one.along(most + one.axis - rank)]
+        return [one.along(most + one.axis - rank)]
+    elif other is not None and other.axis == fixed - 1 > 0:
+        reader.keep()
+        return [other.along(most - 1 - (rank == 1))]
+    reader.refuse("its operands are open along axes that the product does not keep apart")
 
 
 def _gemm(reader: Reader) -> list[Open | None]:

@@ -70,6 +70,27 @@ def test_each_of_two_equal_choices_has_a_bound_of_its_own() -> None:
         assert [sizes[name] for name in "ab"] == [bounds.get(name, 12) for name in "ab"]
 
 
+def places_above_0(b: NodeBuilder) -> str:
+    return b.node("NonZero", b.node("Greater", "x", b.constant(np.float32(0))))
+
+
+def test_choices_by_equal_masks_are_of_one_length() -> None:
+    """Assign x[mask] = exp(x[mask]) of which each x[mask] has a mask of its own."""
+    b = NodeBuilder()
+    index, of = (b.node("Transpose", places_above_0(b), perm=[1, 0]) for _ in range(2))
+    value = b.node("ScatterND", "x", index, b.node("Exp", b.node("GatherND", "x", of)))
+    check(b.model([3, 4], value), [{"x": np.eye(3, 4, dtype=np.float32) - share} for share in (0.5, 0, 2)])
+
+
+@pytest.mark.parametrize("bound", [2, 9])
+def test_what_is_chosen_by_equal_masks_up_to_other_bounds_differs(bound: int) -> None:
+    b = NodeBuilder()
+    one, other = places_above_0(b), places_above_0(b)
+    outputs = [b.node("ReduceSum", b.node("NonZero", each)) for each in (one, other)]
+    model = b.model([3, 4], *outputs, dtypes=dict.fromkeys(outputs, TensorProto.INT64))
+    check(model, [{"x": np.arange(12, dtype=np.float32).reshape(3, 4) - 4}], bounds={other: bound})
+
+
 @pytest.mark.parametrize("copied", ["Identity", "Cast"])
 def test_outputs_of_one_open_value_keep_their_names(copied: str) -> None:
     cast = {"to": TensorProto.INT64} if copied == "Cast" else {}

@@ -327,6 +327,7 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "elements of fewer rows": (lambda b, v: b.node("GatherElements", b.weight(5, 4), b.node("Unsqueeze", numbers(b, v, 1, 4), ints(b, 1)), axis=1), "more indices than"),
     "elements written in fewer rows": (lambda b, v: b.node("ScatterElements", b.weight(5, 4), b.node("Unsqueeze", numbers(b, v, 1, 4), ints(b, 1)), b.node("Slice", v, ints(b, 0), ints(b, 1), ints(b, 1)), axis=1), "more indices than"),
     "twice": (lambda b, v: b.node("Tile", v, ints(b, 2, 1)), "it repeats rows behind their length"),
+    "a mask of others": (lambda b, v: b.node("ScatterND", "x", b.node("Transpose", b.node("NonZero", b.node("Greater", "x", b.constant(np.float32(1)))), perm=[1, 0]), b.node("Reshape", v, ints(b, -1))), "not the same open length"),
     "a message each": (lambda b, v: b.node("ScatterND", v, b.constant(np.array([[1]])), b.weight(1, 4)), "not the same open length"),
     "split among rows": (lambda b, v: b.node("Reshape", b.node("Transpose", v), ints(b, -1)), "rows would not stay together"),
     "no rule": (lambda b, v: b.node("Einsum", v, equation="ij->i"), "no rule says how it works on a bound"),
