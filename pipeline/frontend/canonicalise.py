@@ -50,7 +50,7 @@ from .canonical.ports.apply import bind_ports, port_forms, write_forms
 from .canonical.read_onnx import node_title, operator_set, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
-from .canonical.shapes import check_nodes, infer_shapes, refuse_open_shapes, value_types
+from .canonical.shapes import check_nodes, infer_shapes, inference_failures, refuse_open_shapes, value_types
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
 from .quantised.narrow_numbers import widen_numbers
@@ -96,7 +96,7 @@ def _why_invalid(model: onnx.ModelProto) -> str:
     del model.graph.output[:]  # the checker wants their shapes, which ONNX Runtime does without
     try:
         onnx.checker.check_model(model, full_check=True)
-    except (onnx.checker.ValidationError, RuntimeError, TypeError) as error:
+    except (onnx.checker.ValidationError, TypeError, *inference_failures()) as error:
         return " ".join(str(error).split()).rstrip(".")[:_REASON] + "."
     return ""
 

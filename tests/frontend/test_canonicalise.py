@@ -109,9 +109,10 @@ def test_an_error_inside_is_the_files_fault_only_if_that_is_not_valid(tmp_path: 
         raise IndexError("tuple index out of range")
 
     monkeypatch.setattr("passfit.frontend.canonicalise.rewrite", fail)
-    made = node("Relu", ["x"], ["y"]) if valid else node("Concat", ["x"], ["y"], axis=0, later=1)
-    path = save(model_of([made], {"x": [4]}, ["y"]), tmp_path)
-    with pytest.raises(IndexError if valid else ModelError, match="index" if valid else "not valid ONNX: .*later"):
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y"])
+    model.ir_version = model.ir_version if valid else 99
+    path = save(model, tmp_path)
+    with pytest.raises(IndexError if valid else ModelError, match="index" if valid else "not valid ONNX: .*ir_version"):
         import_model(path)
 
 

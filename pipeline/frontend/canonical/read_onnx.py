@@ -64,11 +64,8 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
     load_side_files(model, path)
     _write_dense(model)
     _write_raw(model, path)
-    # Names that are not UTF-8 come as bytes.
-    if not all(
-        isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
-    ):
-        raise ModelError(f"The model '{path}' holds names that are not text.", _AGAIN)
+    for body in (model.graph, *model.functions):
+        _refuse_bytes(all_nodes(body))
     for function in model.functions:
         _refuse_twice(function.node, function.input)
     _refuse_dangling(model.graph, frozenset(), set())
@@ -153,6 +150,19 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
                 f"The model '{path}' holds a constant '{tensor.name}' whose numbers are not those of its shape {shape}.",
                 _AGAIN,
             ) from error
+
+
+def _refuse_bytes(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Refuse texts of attributes that are not UTF-8. Raises ModelError for the first."""
+    for node in nodes:
+        for attribute in node.attribute:
+            try:
+                for text in (attribute.s, *attribute.strings):
+                    text.decode()
+            except UnicodeDecodeError as error:
+                raise ModelError(
+                    f"The {node_title(node)} has the attribute '{attribute.name}', whose text is not UTF-8.", _AGAIN
+                ) from error
 
 
 def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:

@@ -158,3 +158,51 @@ def test_an_operator_that_only_takes_more_dtypes_in_a_set_after_the_newest_is_re
     new = model_of([helper.make_node("SwiGLU", ["x", "x"], ["y"], name="gate")], {"x": [4]}, {"y": [4]}, opset=28)
     with pytest.raises(ModelError, match="needs operator set 28; the newest that can be compiled is 26"):
         lower_opset(new)
+
+
+def test_texts_in_another_encoding_are_read_as_onnx_runtime_reads_them(tmp_path):
+    model = model_of(
+        [helper.make_node("MatMul", ["x", "w@@"], ["y"], name="n@@", doc_string="d@@")],
+        {"x": [2, 64]},
+        {"y": [2, 96]},
+        {"w@@": np.random.default_rng(0).normal(size=(64, 96)).astype(np.float32)},  # large: it is written back
+    )
+    model.graph.name, model.graph.doc_string, model.producer_name, model.graph.input[0].doc_string = (
+        "g@@",
+        "d@@",
+        "p@@",
+        "i@@",
+    )
+    helper.set_model_props(model, {"key@@": "value@@"})
+    content = model.SerializeToString().replace(b"@@", b"\xe9\xe8")
+    (tmp_path / "m.onnx").write_bytes(content)
+    x = {"x": np.ones((2, 64), np.float32)}
+    assert np.array_equal(ort.InferenceSession(content).run(None, x)[0], run(import_model(tmp_path / "m.onnx"), x)[0])
+
+
+@pytest.mark.parametrize(
+    "node, said",
+    [
+        (helper.make_node("Upsample", ["x", "s"], ["y"], mode="nearest@@"), r"the attribute 'mode', whose text is not UTF-8"),
+        (helper.make_node("Softmax", ["x"], ["y"], **{"axi@@": 1}), r"axi\\xe9\\xe8"),
+        (helper.make_node("Unsqueeze", ["x"], ["y"], **{"ax@@s": [0]}), r"ax\\xe9\\xe8s"),
+        (helper.make_node("Cast", ["x"], ["v"], to=99), "99|not valid ONNX|takes no"),
+    ],
+    ids=["of an attribute", "an attribute's name", "the name of one that is needed", "a dtype's number"],
+)  # fmt: skip
+def test_what_is_not_onnx_is_refused_in_a_sentence_whatever_its_bytes(tmp_path, node, said):
+    model = model_of([node], {"x": [2, 3]}, {node.output[0]: [2, 3]}, {"s": np.ones(2, np.float32)}, opset=9)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString().replace(b"@@", b"\xe9\xe8"))
+    with pytest.raises(ModelError, match=said):
+        import_model(tmp_path / "m.onnx")
+
+
+def test_an_attribute_that_onnx_does_not_define_is_refused_as_in_onnx_runtime(tmp_path):
+    for name in ("axsi", "__note"):
+        model = model_of([helper.make_node("Softmax", ["x"], ["y"], **{name: 1})], {"x": [2, 3]}, {"y": [2, 3]})
+        save(model, tmp_path / f"{name}.onnx")
+    with pytest.raises(
+        ModelError, match="Softmax node 'y' has an attribute 'axsi', which operator set 17 does not define"
+    ):
+        import_model(tmp_path / "axsi.onnx")
+    assert [each.op_type for each in import_model(tmp_path / "__note.onnx").graph.node] == ["Softmax"]
