@@ -177,12 +177,24 @@ def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:
             known.add(name)
 
 
+def _refuse_constants(constants: Iterable[onnx.TensorProto], outer: Iterable[str]) -> None:
+    """Refuse constants of one name that differ, or of a name from outside: raise ModelError for the first.
+
+    ONNX forbids both; ONNX Runtime takes either of two, by their size, and the outer value.
+    """
+    known: dict[str, onnx.TensorProto | None] = dict.fromkeys(outer)
+    for tensor in constants:
+        if known.setdefault(tensor.name, tensor) != tensor:
+            raise ModelError(f"The constant '{tensor.name}' has the name of another value.", _AGAIN)
+
+
 def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str], before: Set[str]) -> None:
     """Refuse reads of values nothing makes, and values of one name: raise ModelError for the first node or output.
 
     `outer` are the values visible from outside of a subgraph, `before` those of nodes before it.
     """
     _refuse_twice(graph.node, {*before, *(each.name for each in (*graph.input, *graph.initializer))})
+    _refuse_constants(graph.initializer, outer)
     made = outer.union(
         (value.name for value in graph.input),
         (tensor.name for tensor in graph.initializer),

@@ -197,12 +197,28 @@ def test_what_is_not_onnx_is_refused_in_a_sentence_whatever_its_bytes(tmp_path, 
         import_model(tmp_path / "m.onnx")
 
 
-def test_an_attribute_that_onnx_does_not_define_is_refused_as_in_onnx_runtime(tmp_path):
-    for name in ("axsi", "__note"):
-        model = model_of([helper.make_node("Softmax", ["x"], ["y"], **{name: 1})], {"x": [2, 3]}, {"y": [2, 3]})
-        save(model, tmp_path / f"{name}.onnx")
-    with pytest.raises(
-        ModelError, match="Softmax node 'y' has an attribute 'axsi', which operator set 17 does not define"
-    ):
-        import_model(tmp_path / "axsi.onnx")
-    assert [each.op_type for each in import_model(tmp_path / "__note.onnx").graph.node] == ["Softmax"]
+@pytest.mark.parametrize("size", [3, 96])
+@pytest.mark.parametrize("other", [1.0, 2.0])
+def test_constants_of_one_name_are_refused_unless_they_are_equal(tmp_path, size, other):
+    first, second = (numpy_helper.from_array(np.full((64, size), each, np.float32), "w") for each in (1.0, other))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    save(model_of(nodes, {"x": [2, 64]}, {"y": [2, size]}, [first, second]), tmp_path / "m.onnx")
+    if other == 1.0:
+        assert np.all(run(import_model(tmp_path / "m.onnx"), {"x": np.ones((2, 64), np.float32)})[0] == 64)
+        return
+    with pytest.raises(ModelError, match="constant 'w' has the name of another value"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("name", ["x", "w", "v", "own"])
+def test_a_constant_of_a_branch_with_a_name_from_outside_is_refused(tmp_path, name):
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> m (float[2] x, bool c) => (float[2] y) <float[2] w = {{1, 2}}> {{
+        v = Add(x, w)
+        y = If(c) <then_branch = t () => (float[2] k) <float[2] {name} = {{3, 4}}> {{ k = Neg({name}) }},
+                   else_branch = e () => (float[2] j) <float[2] own = {{5, 6}}> {{ j = Mul(v, own) }}> }}"""
+    save(parser.parse_model(text), tmp_path / "m.onnx")
+    if name == "own":  # as in the other branch, which sees neither
+        import_model(tmp_path / "m.onnx")
+        return
+    with pytest.raises(ModelError, match=f"constant '{name}' has the name of another value"):
+        import_model(tmp_path / "m.onnx")
