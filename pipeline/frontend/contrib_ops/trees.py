@@ -142,7 +142,8 @@ def _weights(
 ) -> np.ndarray:
     """Return the weights of `kind` (class, target) by node; `columns` are the numbers they go to."""
     given = numbers_of(attributes, f"{kind}_weights")
-    assert given is not None
+    if given is None:
+        raise UnsupportedForm(f"it has no {kind}_weights")
     weights = np.zeros((len(number), len(columns)), given.dtype)
     entries = zip(*(attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)
     for tree, leaf, column, weight in entries:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
-    """Check the names and types of all attributes against their operators, and numbers of groups. Raises ModelError for the first."""
+    """Check the names and types of all attributes against their operators, axes and numbers of groups. Raises ModelError for the first."""
     from onnx import AttributeProto, defs
 
     version, names = operator_set(model.opset_import), AttributeProto.AttributeType.Name
@@ -33,6 +33,13 @@ def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
                 raise ModelError(
                     f"The {node_title(node)} has the attribute '{attribute.name}' of type {names(attribute.type)}, "
                     f"not {names(wanted)}.",
+                    "Export the model again.",
+                )
+            if attribute.name in ("axis", "axes") and any(
+                each >> 31 not in (0, -1) for each in (attribute.i, *attribute.ints)
+            ):
+                raise ModelError(  # ONNX's inference takes their low bits
+                    f"The {node_title(node)} has {attribute.name}={attribute.i or [*attribute.ints]}, which no tensor has.",
                     "Export the model again.",
                 )
             if attribute.name == "group" and attribute.i < 1:
