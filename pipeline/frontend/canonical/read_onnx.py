@@ -114,7 +114,7 @@ def _dense(sparse: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
         if len(places) != len(numbers):
             raise ValueError("other numbers than places")
         dense[np.unravel_index(places, dense.shape) if places.ndim == 1 else tuple(places.T)] = numbers
-    except (IndexError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise ModelError(
             f"The numbers and places of the sparse constant '{name}' do not belong together.", _AGAIN
         ) from error
@@ -131,6 +131,11 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
     numeric = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProto.STRING}
     whole = {getattr(TensorProto, name.upper()): np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16")}
     for tensor in tensors_of(model):
+        if tensor.data_type not in TensorProto.DataType.values():
+            raise ModelError(
+                f"The model '{path}' holds a constant '{tensor.name}' of dtype number {tensor.data_type}, which ONNX does not define.",
+                _AGAIN,
+            )
         if tensor.data_type not in numeric:
             continue
         limits = whole.get(tensor.data_type)

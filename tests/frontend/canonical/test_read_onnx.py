@@ -78,6 +78,16 @@ def test_a_constant_of_another_size_than_its_shape_is_refused_by_name(tmp_path):
         import_model(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("operator", ["DequantizeLinear", "Mul"])
+def test_a_constant_of_a_dtype_that_onnx_does_not_define_is_refused_by_name(tmp_path, operator):
+    tensor = TensorProto(name="w", data_type=2**31 - 1, dims=[], raw_data=bytes(4))
+    save(
+        model_of([helper.make_node(operator, ["x", "w"], ["y"])], {"x": [3]}, {"y": [3]}, [tensor]), tmp_path / "m.onnx"
+    )
+    with pytest.raises(ModelError, match="constant 'w' of dtype number 2147483647, which ONNX does not define"):
+        import_model(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("version", [3, 4, 10])
 def test_a_constant_may_be_an_input_too(tmp_path, version):
     """Whose default value it is; files of version 3 list every one."""
@@ -117,6 +127,10 @@ def test_a_sparse_constant_of_wrong_places_or_vast_size_is_refused(tmp_path, dim
     )
     model = model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]})
     model.graph.sparse_initializer.append(sparse)
+    save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="sparse constant 'w'"):
+        import_model(tmp_path / "m.onnx")
+    sparse.indices.data_type = 2**31 - 1
     save(model, tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="sparse constant 'w'"):
         import_model(tmp_path / "m.onnx")
