@@ -176,6 +176,7 @@ def _canonical_nodes(
         if bounded is not model or any(node.op_type == "Loop" for node in model.graph.node):
             model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
+    refuse_large_tensors(model)  # of lengths now bounded
     for change in (widen_numbers, replace_sequences, keep_integers):
         model = refold(change(model), model)
     model = refold(rewrite(replace_empty_tensors(model)), None if raised else model)

@@ -44,13 +44,18 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _check_ranks(model: onnx.ModelProto) -> None:
     """Refuse the first operand of another rank than its operator takes, if inference passed it. Raises ModelError."""
-    nodes = [node for node in model.graph.node if node.op_type in _RANKS]
-    types = value_types(model.graph) if nodes else {}
-    for node in nodes:
-        for name, rank in zip(node.input, _RANKS[node.op_type]):
-            shape = static_shape(types[name]) if name in types else None
-            if shape is not None and rank not in (None, len(shape)):
+    ranks = [(node, _ranks_of(node)) for node in model.graph.node if node.op_type in (*_RANKS, "Transpose")]
+    types = value_types(model.graph) if ranks else {}
+    for node, expected in ranks:
+        for name, rank in zip(node.input, expected):
+            kind = types[name].tensor_type if name in types else None
+            if kind is not None and kind.HasField("shape") and rank not in (None, len(kind.shape.dim)):
                 raise _wrong_form(node, types)
+
+
+def _ranks_of(node: onnx.NodeProto) -> tuple[int | None, ...]:
+    order = [len(each.ints) for each in node.attribute if each.name == "perm"]
+    return _RANKS.get(node.op_type, tuple(order))
 
 
 def check_nodes(model: onnx.ModelProto) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper, save
+from onnx import TensorProto, helper, save
 
 from passfit.errors import ModelError
 from passfit.frontend.canonicalise import import_model
@@ -38,4 +38,18 @@ def test_flags_of_a_choice_are_a_row(tmp_path):
     ]
     save(model_of(nodes, {"x": [3, 4]}, ["y"], {"zero": np.float32(0)}), tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="Compress node 'choice' does not take float32 3x4 and bool scalar"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("before", ["Relu", "NonZero"])
+@pytest.mark.parametrize("order", [[0], [1, 0, 2]])
+def test_an_order_of_axes_has_each_of_them(tmp_path, before, order):
+    nodes = [
+        helper.make_node(before, ["x"], ["v"]),
+        helper.make_node("Transpose", ["v"], ["t"], name="turn", perm=order),
+        helper.make_node("Cast", ["t"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMax", ["f"], ["y"], keepdims=0),
+    ]
+    save(model_of(nodes, {"x": [3, 4]}, ["y"]), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="Transpose node 'turn' does not take"):
         import_model(tmp_path / "m.onnx")
