@@ -105,12 +105,14 @@ def _import_read(model: onnx.ModelProto, options: ImportOptions) -> onnx.ModelPr
     declare_sets(model)
     refuse_wrong_attributes(model)
     name_unnamed(model)
-    for said in bind_ports(model, options):
-        logging.getLogger("passfit").warning("the %s.", said)
+    assumed = bind_ports(model, options)
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(sort_nodes(model)))
     refuse_foreign_domains(model)
-    return canonicalize(model, options.bounds)
+    model = canonicalize(model, options.bounds)
+    for said in assumed:  # a refusal is one line
+        logging.getLogger("passfit").warning("the %s.", said)
+    return model
 
 
 def canonicalize(model: onnx.ModelProto, bounds: Mapping[str, int] = MappingProxyType({})) -> onnx.ModelProto:
