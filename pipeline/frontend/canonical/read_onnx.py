@@ -147,6 +147,8 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
             )
         try:
             numbers = numpy_helper.to_array(tensor)
+            if numbers.shape != (*tensor.dims,):  # numpy takes -1 for the rest
+                raise ValueError("a negative size")
             if not tensor.HasField("raw_data"):
                 tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
         except (TypeError, ValueError) as error:

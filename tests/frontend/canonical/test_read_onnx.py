@@ -69,12 +69,13 @@ def test_constants_are_equal_in_all_fields_and_files(tmp_path, name, size):
     assert found[0] == found[1] == found[2]
 
 
-def test_a_constant_of_another_size_than_its_shape_is_refused_by_name(tmp_path):
-    tensor = TensorProto(name="w", data_type=TensorProto.INT64, dims=[2, 3], int64_data=[1, 2, 3])
+@pytest.mark.parametrize("dims", [(2, 3), (-1, 3)])
+def test_a_constant_of_another_size_than_its_shape_is_refused_by_name(tmp_path, dims):
+    tensor = TensorProto(name="w", data_type=TensorProto.INT64, dims=dims, int64_data=[1, 2, 3])
     save(
         model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [3]}, {"y": [2, 3]}, [tensor]), tmp_path / "m.onnx"
     )
-    with pytest.raises(ModelError, match="'w' whose numbers are not those of its shape 2x3"):
+    with pytest.raises(ModelError, match=f"'w' whose numbers are not those of its shape {dims[0]}x3"):
         import_model(tmp_path / "m.onnx")
 
 
