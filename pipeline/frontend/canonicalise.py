@@ -50,7 +50,7 @@ from .canonical.ports.apply import bind_ports, port_forms, write_forms
 from .canonical.read_onnx import node_title, operator_set, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
-from .canonical.shapes import check_nodes, infer_shapes, refuse_open_shapes, value_types
+from .canonical.shapes import check_nodes, infer_shapes, inference_failures, refuse_open_shapes, value_types
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
 from .quantised.narrow_numbers import widen_numbers
@@ -97,7 +97,7 @@ def _why_invalid(model: onnx.ModelProto) -> str:
     del model.graph.output[:]  # the checker wants their shapes, which ONNX Runtime does without
     try:
         onnx.checker.check_model(model, full_check=True)
-    except (onnx.checker.ValidationError, RuntimeError, TypeError) as error:
+    except (onnx.checker.ValidationError, TypeError, *inference_failures()) as error:
         return " ".join(str(error).split()).rstrip(".")[:_REASON] + "."
     return ""
 
@@ -107,12 +107,14 @@ def _import_read(model: onnx.ModelProto, options: ImportOptions) -> onnx.ModelPr
     refuse_wrong_attributes(model)
     refuse_lacking_operands(model)
     name_unnamed(model)
-    for said in bind_ports(model, options):
-        logging.getLogger("passfit").warning("the %s.", said)
+    assumed = bind_ports(model, options)
     type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(sort_nodes(model)))
     refuse_foreign_domains(model)
-    return canonicalize(model, options.bounds)
+    model = canonicalize(model, options.bounds)
+    for said in assumed:  # a refusal is one line
+        logging.getLogger("passfit").warning("the %s.", said)
+    return model
 
 
 def canonicalize(model: onnx.ModelProto, bounds: Mapping[str, int] = MappingProxyType({})) -> onnx.ModelProto:
@@ -178,6 +180,7 @@ def _canonical_nodes(
         if bounded is not model or any(node.op_type == "Loop" for node in model.graph.node):
             model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
+    refuse_large_tensors(model)  # of lengths now bounded
     for change in (widen_numbers, replace_sequences, keep_integers):
         model = refold(change(model), model)
     model = refold(rewrite(replace_empty_tensors(model)), None if raised else model)

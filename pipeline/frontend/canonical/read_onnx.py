@@ -64,11 +64,8 @@ def read_model(path: Path, options: ImportOptions = ImportOptions()) -> onnx.Mod
     load_side_files(model, path)
     _write_dense(model)
     _write_raw(model, path)
-    # Names that are not UTF-8 come as bytes.
-    if not all(
-        isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
-    ):
-        raise ModelError(f"The model '{path}' holds names that are not text.", _AGAIN)
+    for body in (model.graph, *model.functions):
+        _refuse_bytes(all_nodes(body))
     for function in model.functions:
         _refuse_twice(function.node, function.input)
     _refuse_dangling(model.graph, frozenset(), set())
@@ -117,7 +114,7 @@ def _dense(sparse: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
         if len(places) != len(numbers):
             raise ValueError("other numbers than places")
         dense[np.unravel_index(places, dense.shape) if places.ndim == 1 else tuple(places.T)] = numbers
-    except (IndexError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise ModelError(
             f"The numbers and places of the sparse constant '{name}' do not belong together.", _AGAIN
         ) from error
@@ -134,6 +131,11 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
     numeric = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProto.STRING}
     whole = {getattr(TensorProto, name.upper()): np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16")}
     for tensor in tensors_of(model):
+        if tensor.data_type not in TensorProto.DataType.values():
+            raise ModelError(
+                f"The model '{path}' holds a constant '{tensor.name}' of dtype number {tensor.data_type}, which ONNX does not define.",
+                _AGAIN,
+            )
         if tensor.data_type not in numeric:
             continue
         limits = whole.get(tensor.data_type)
@@ -145,6 +147,8 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
             )
         try:
             numbers = numpy_helper.to_array(tensor)
+            if numbers.shape != (*tensor.dims,):  # numpy takes -1 for the rest
+                raise ValueError("a negative size")
             if not tensor.HasField("raw_data"):
                 tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
         except (TypeError, ValueError) as error:
@@ -153,6 +157,19 @@ def _write_raw(model: onnx.ModelProto, path: Path) -> None:
                 f"The model '{path}' holds a constant '{tensor.name}' whose numbers are not those of its shape {shape}.",
                 _AGAIN,
             ) from error
+
+
+def _refuse_bytes(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Refuse texts of attributes that are not UTF-8. Raises ModelError for the first."""
+    for node in nodes:
+        for attribute in node.attribute:
+            try:
+                for text in (attribute.s, *attribute.strings):
+                    text.decode()
+            except UnicodeDecodeError as error:
+                raise ModelError(
+                    f"The {node_title(node)} has the attribute '{attribute.name}', whose text is not UTF-8.", _AGAIN
+                ) from error
 
 
 def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:
@@ -167,12 +184,24 @@ def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:
             known.add(name)
 
 
+def _refuse_constants(constants: Iterable[onnx.TensorProto], outer: Iterable[str]) -> None:
+    """Refuse constants of one name that differ, or of a name from outside: raise ModelError for the first.
+
+    ONNX forbids both; ONNX Runtime takes either of two, by their size, and the outer value.
+    """
+    known: dict[str, onnx.TensorProto | None] = dict.fromkeys(outer)
+    for tensor in constants:
+        if known.setdefault(tensor.name, tensor) != tensor:
+            raise ModelError(f"The constant '{tensor.name}' has the name of another value.", _AGAIN)
+
+
 def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str], before: Set[str]) -> None:
     """Refuse reads of values nothing makes, and values of one name: raise ModelError for the first node or output.
 
     `outer` are the values visible from outside of a subgraph, `before` those of nodes before it.
     """
     _refuse_twice(graph.node, {*before, *(each.name for each in (*graph.input, *graph.initializer))})
+    _refuse_constants(graph.initializer, outer)
     made = outer.union(
         (value.name for value in graph.input),
         (tensor.name for tensor in graph.initializer),

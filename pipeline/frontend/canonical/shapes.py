@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 #: most elements of a float tensor that may determine another one's shape
 _SMALL = 1024
+#: ranks of operands that ONNX's inference leaves unchecked; None for any
+_RANKS: dict[str, tuple[int | None, ...]] = {
+    "Compress": (None, 1),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), (3, 3, 3, 2, 1, 3, 3, 2)),
+}
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -33,7 +38,24 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in found.graph.output:  # of two outputs of one name, ONNX types one
         if value.name in types:
             value.type.CopyFrom(types[value.name])
-    return _write_types(model, found)
+    _check_ranks(_write_types(model, found))
+    return model
+
+
+def _check_ranks(model: onnx.ModelProto) -> None:
+    """Refuse the first operand of another rank than its operator takes, if inference passed it. Raises ModelError."""
+    ranks = [(node, _ranks_of(node)) for node in model.graph.node if node.op_type in (*_RANKS, "Transpose")]
+    types = value_types(model.graph) if ranks else {}
+    for node, expected in ranks:
+        for name, rank in zip(node.input, expected):
+            kind = types[name].tensor_type if name in types else None
+            if kind is not None and kind.HasField("shape") and rank not in (None, len(kind.shape.dim)):
+                raise _wrong_form(node, types)
+
+
+def _ranks_of(node: onnx.NodeProto) -> tuple[int | None, ...]:
+    order = [len(each.ints) for each in node.attribute if each.name == "perm"]
+    return _RANKS.get(node.op_type, tuple(order))
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
@@ -84,7 +106,7 @@ def _disagreement(model: onnx.ModelProto) -> ModelError:
     """Name the node at which inference fails, with its form, or the dtype that its operator set has not."""
     from onnx import shape_inference
 
-    from .node_form import first_refused, foreign_dtype, form_of
+    from .node_form import first_refused, foreign_dtype
 
     node = first_refused(
         model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), inference_failures()
@@ -99,6 +121,12 @@ def _disagreement(model: onnx.ModelProto) -> ModelError:
     if found := foreign_dtype(node, types, opset):
         dtype, step = found
         return ModelError(f"The {node_title(node)} takes no {dtype} in operator set {opset}.", step)
+    return _wrong_form(node, types)
+
+
+def _wrong_form(node: onnx.NodeProto, types: dict[str, onnx.TypeProto]) -> ModelError:
+    from .node_form import form_of
+
     return _shapes_disagree(f"the {node_title(node)} does not take {form_of(node, types)}")
 
 

@@ -147,7 +147,8 @@ def _weights(
     `columns` are the numbers that weights go to.
     """
     given = numbers_of(attributes, f"{kind}_weights")
-    assert given is not None
+    if given is None:
+        raise UnsupportedForm(f"it has no {kind}_weights")
     weights = np.zeros((len(number), len(columns)), given.dtype)
     weighed = np.repeat(np.asarray(attributes["nodes_modes"])[:, None] != "LEAF", len(columns), axis=1)
     entries = zip(*(attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)

@@ -1,4 +1,4 @@
-"""Refuse attributes of another type than ONNX's, or no groups: whoever reads them would take a text for a number."""
+"""Refuse attributes that ONNX does not define, or of another type, or no groups: readers would take a text for a number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
-    """Check the types of all attributes against their operators, and numbers of groups. Raises ModelError for the first."""
+    """Check the names and types of all attributes against their operators, axes and numbers of groups. Raises ModelError for the first."""
     from onnx import AttributeProto, defs
 
     version, names = operator_set(model.opset_import), AttributeProto.AttributeType.Name
@@ -21,11 +21,25 @@ def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
             continue
         known = defs.get_schema(node.op_type, version).attributes
         for attribute in node.attribute:
-            wanted = int(known[attribute.name].type.value) if attribute.name in known else AttributeProto.UNDEFINED
+            if attribute.name.startswith("__"):  # internal symbols, which ONNX leaves unchecked
+                continue
+            if attribute.name not in known:
+                raise ModelError(
+                    f"The {node_title(node)} has an attribute '{attribute.name}', which operator set {version} does not define.",
+                    "Export the model again.",
+                )
+            wanted = int(known[attribute.name].type.value)
             if AttributeProto.UNDEFINED not in (attribute.type, wanted) and attribute.type != wanted:
                 raise ModelError(
                     f"The {node_title(node)} has the attribute '{attribute.name}' of type {names(attribute.type)}, "
                     f"not {names(wanted)}.",
+                    "Export the model again.",
+                )
+            if attribute.name in ("axis", "axes") and any(
+                each >> 31 not in (0, -1) for each in (attribute.i, *attribute.ints)
+            ):
+                raise ModelError(  # ONNX's inference takes their low bits
+                    f"The {node_title(node)} has {attribute.name}={attribute.i or [*attribute.ints]}, which no tensor has.",
                     "Export the model again.",
                 )
             if attribute.name == "group" and attribute.i < 1:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ...errors import ModelError
+
 if TYPE_CHECKING:
     import onnx
 
@@ -22,7 +24,10 @@ _MOST_BITS = 63
 
 
 def parse_file(path: Path) -> onnx.ModelProto:
-    """Read a model without its side files. Raises OSError, and DecodeError of protobuf."""
+    """Read a model without its side files; write bytes of texts that are not UTF-8 as escapes.
+
+    Raises OSError, DecodeError of protobuf, and ModelError for a port whose name holds such bytes.
+    """
     from onnx import ModelProto
 
     model, size = ModelProto(), path.stat().st_size
@@ -31,7 +36,32 @@ def parse_file(path: Path) -> onnx.ModelProto:
             _merge(model, opened, size, _FIELDS)
         except EOFError:  # not a message: protobuf says so
             model.ParseFromString(path.read_bytes())
+    for port in (*model.graph.input, *model.graph.output):
+        if isinstance(port.name, bytes):
+            raise ModelError(
+                f"The input or output '{_escape(port.name)}' of the model '{path}' has a name that is not UTF-8.",
+                "Export the model with other names.",
+            )
+    _escape_texts(model)
     return model
+
+
+def _escape_texts(message: Any) -> None:
+    """Escape texts in place, also of inner messages: protobuf reads any bytes as a text, and writes UTF-8 only."""
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in (value,) if hasattr(value, "ListFields") else value:
+                _escape_texts(inner)
+        elif isinstance(value, bytes) and field.type == field.TYPE_STRING:
+            setattr(message, field.name, _escape(value))
+        elif field.type == field.TYPE_STRING and not isinstance(value, str):
+            for place, text in enumerate(value):
+                if isinstance(text, bytes):
+                    value[place] = _escape(text)
+
+
+def _escape(text: bytes) -> str:
+    return text.decode(errors="backslashreplace")
 
 
 def _merge(message: Any, opened: IO[bytes], end: int, names: Sequence[Sequence[str]]) -> None:

@@ -69,12 +69,23 @@ def test_constants_are_equal_in_all_fields_and_files(tmp_path, name, size):
     assert found[0] == found[1] == found[2]
 
 
-def test_a_constant_of_another_size_than_its_shape_is_refused_by_name(tmp_path):
-    tensor = TensorProto(name="w", data_type=TensorProto.INT64, dims=[2, 3], int64_data=[1, 2, 3])
+@pytest.mark.parametrize("dims", [(2, 3), (-1, 3)])
+def test_a_constant_of_another_size_than_its_shape_is_refused_by_name(tmp_path, dims):
+    tensor = TensorProto(name="w", data_type=TensorProto.INT64, dims=dims, int64_data=[1, 2, 3])
     save(
         model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [3]}, {"y": [2, 3]}, [tensor]), tmp_path / "m.onnx"
     )
-    with pytest.raises(ModelError, match="'w' whose numbers are not those of its shape 2x3"):
+    with pytest.raises(ModelError, match=f"'w' whose numbers are not those of its shape {dims[0]}x3"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("operator", ["DequantizeLinear", "Mul"])
+def test_a_constant_of_a_dtype_that_onnx_does_not_define_is_refused_by_name(tmp_path, operator):
+    tensor = TensorProto(name="w", data_type=2**31 - 1, dims=[], raw_data=bytes(4))
+    save(
+        model_of([helper.make_node(operator, ["x", "w"], ["y"])], {"x": [3]}, {"y": [3]}, [tensor]), tmp_path / "m.onnx"
+    )
+    with pytest.raises(ModelError, match="constant 'w' of dtype number 2147483647, which ONNX does not define"):
         import_model(tmp_path / "m.onnx")
 
 
@@ -120,6 +131,10 @@ def test_a_sparse_constant_of_wrong_places_or_vast_size_is_refused(tmp_path, dim
     save(model, tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="sparse constant 'w'"):
         import_model(tmp_path / "m.onnx")
+    sparse.indices.data_type = 2**31 - 1
+    save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="sparse constant 'w'"):
+        import_model(tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize(
@@ -158,3 +173,67 @@ def test_an_operator_that_only_takes_more_dtypes_in_a_set_after_the_newest_is_re
     new = model_of([helper.make_node("SwiGLU", ["x", "x"], ["y"], name="gate")], {"x": [4]}, {"y": [4]}, opset=28)
     with pytest.raises(ModelError, match="needs operator set 28; the newest that can be compiled is 26"):
         lower_opset(new)
+
+
+def test_texts_in_another_encoding_are_read_as_onnx_runtime_reads_them(tmp_path):
+    model = model_of(
+        [helper.make_node("MatMul", ["x", "w@@"], ["y"], name="n@@", doc_string="d@@")],
+        {"x": [2, 64]},
+        {"y": [2, 96]},
+        {"w@@": np.random.default_rng(0).normal(size=(64, 96)).astype(np.float32)},  # large: it is written back
+    )
+    model.graph.name, model.graph.doc_string, model.producer_name, model.graph.input[0].doc_string = (
+        "g@@",
+        "d@@",
+        "p@@",
+        "i@@",
+    )
+    helper.set_model_props(model, {"key@@": "value@@"})
+    content = model.SerializeToString().replace(b"@@", b"\xe9\xe8")
+    (tmp_path / "m.onnx").write_bytes(content)
+    x = {"x": np.ones((2, 64), np.float32)}
+    assert np.array_equal(ort.InferenceSession(content).run(None, x)[0], run(import_model(tmp_path / "m.onnx"), x)[0])
+
+
+@pytest.mark.parametrize(
+    "node, said",
+    [
+        (helper.make_node("Upsample", ["x", "s"], ["y"], mode="nearest@@"), r"the attribute 'mode', whose text is not UTF-8"),
+        (helper.make_node("Softmax", ["x"], ["y"], **{"axi@@": 1}), r"axi\\xe9\\xe8"),
+        (helper.make_node("Unsqueeze", ["x"], ["y"], **{"ax@@s": [0]}), r"ax\\xe9\\xe8s"),
+        (helper.make_node("Cast", ["x"], ["v"], to=99), "99|not valid ONNX|takes no"),
+    ],
+    ids=["of an attribute", "an attribute's name", "the name of one that is needed", "a dtype's number"],
+)  # fmt: skip
+def test_what_is_not_onnx_is_refused_in_a_sentence_whatever_its_bytes(tmp_path, node, said):
+    model = model_of([node], {"x": [2, 3]}, {node.output[0]: [2, 3]}, {"s": np.ones(2, np.float32)}, opset=9)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString().replace(b"@@", b"\xe9\xe8"))
+    with pytest.raises(ModelError, match=said):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("size", [3, 96])
+@pytest.mark.parametrize("other", [1.0, 2.0])
+def test_constants_of_one_name_are_refused_unless_they_are_equal(tmp_path, size, other):
+    first, second = (numpy_helper.from_array(np.full((64, size), each, np.float32), "w") for each in (1.0, other))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    save(model_of(nodes, {"x": [2, 64]}, {"y": [2, size]}, [first, second]), tmp_path / "m.onnx")
+    if other == 1.0:
+        assert np.all(run(import_model(tmp_path / "m.onnx"), {"x": np.ones((2, 64), np.float32)})[0] == 64)
+        return
+    with pytest.raises(ModelError, match="constant 'w' has the name of another value"):
+        import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("name", ["x", "w", "v", "own"])
+def test_a_constant_of_a_branch_with_a_name_from_outside_is_refused(tmp_path, name):
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> m (float[2] x, bool c) => (float[2] y) <float[2] w = {{1, 2}}> {{
+        v = Add(x, w)
+        y = If(c) <then_branch = t () => (float[2] k) <float[2] {name} = {{3, 4}}> {{ k = Neg({name}) }},
+                   else_branch = e () => (float[2] j) <float[2] own = {{5, 6}}> {{ j = Mul(v, own) }}> }}"""
+    save(parser.parse_model(text), tmp_path / "m.onnx")
+    if name == "own":  # as in the other branch, which sees neither
+        import_model(tmp_path / "m.onnx")
+        return
+    with pytest.raises(ModelError, match=f"constant '{name}' has the name of another value"):
+        import_model(tmp_path / "m.onnx")

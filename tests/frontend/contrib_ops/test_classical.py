@@ -142,6 +142,7 @@ def test_probabilities_alone_need_no_texts(tmp_path: Path, estimator) -> None:
         ("SVMRegressor", {"n_supports": 3, "support_vectors": [1.0, 2.0], "coefficients": [1.0], "rho": [0.0]}),
         ("SVMRegressor", {"coefficients": [1.0, 1.0, 1.0], "kernel_type": "LINEAR"}),
         ("TreeEnsembleRegressor", {"nodes_modes": ["BRANCH_LEQ"], "nodes_treeids": [0], "nodes_nodeids": [0], "nodes_truenodeids": [7], "nodes_falsenodeids": [8]}),
+        ("TreeEnsembleRegressor", {"nodes_modes": ["LEAF"], "nodes_treeids": [0], "nodes_nodeids": [0], "nodes_featureids": [0], "nodes_values": [0.0], "nodes_truenodeids": [0], "nodes_falsenodeids": [0]}),
         ("OneHotEncoder", {}),
         ("Imputer", {"imputed_value_floats": [1.0, 2.0], "imputed_value_int64s": [1, 2]}),
     ],

@@ -95,3 +95,14 @@ def test_a_large_constant_is_refused_before_it_is_computed(tmp_path, form):
     weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     with pytest.raises(ModelError, match=r"GiB is the most|makes more than 1 GiB"):
         import_model(saved(tmp_path / "m.onnx", nodes, (2, 3), weights))
+
+
+def test_a_tensor_of_bounded_length_is_refused_before_a_rewrite_computes_with_it(tmp_path):
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("OneHot", ["places", "depth", "values"], ["hot"], axis=0),
+        helper.make_node("ReduceMax", ["hot"], ["y"], axes=[0], keepdims=0),
+    ]
+    weights = {"depth": np.int64(1 << 47), "values": np.float32([0, 1])}
+    with pytest.raises(ModelError, match="tensor 'hot' takes .* GiB"):
+        import_model(saved(tmp_path / "m.onnx", nodes, [4], weights))

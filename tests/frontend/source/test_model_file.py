@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from onnx import helper
 from onnx.helper import make_node as node
 
+from passfit.errors import ModelError
 from passfit.frontend.source import model_file
 from passfit.frontend.source.model_file import parse_file, serialise
 
@@ -56,3 +57,30 @@ def test_what_is_no_message_is_refused_as_by_protobuf(tmp_path: Path, monkeypatc
                 parse_file(file)
         else:
             assert parse_file(file) == expected
+
+
+@pytest.mark.parametrize("large", [1, 1 << 20])
+def test_bytes_that_are_not_utf8_become_escapes_in_every_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr(model_file, "_LARGE", large)
+    model = _model()
+    model.graph.node.append(helper.make_node("Relu", ["s"], ["tail@@"], name="n@@", doc_string="d@@", k=["a", "b"]))
+    model.graph.initializer[0].name = model.graph.node[-2].input[1] = "w@@"
+    model.doc_string, model.producer_version, model.domain, model.graph.name = "m@@", "v@@", "o@@", "g@@"
+    model.graph.input[0].doc_string = model.graph.input[0].type.tensor_type.shape.dim[0].denotation = "i@@"
+    model.metadata_props.add(key="k@@", value="v@@")
+    content = model.SerializeToString(deterministic=True)
+    (file := tmp_path / "m.onnx").write_bytes(content.replace(b"@@", b"\xe9\xe8"))
+    assert str(parse_file(file)) == str(model).replace("@@", r"\\xe9\\xe8")
+    assert b"".join(serialise(parse_file(file))) == parse_file(file).SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("port", ["x", "y"])
+def test_a_port_whose_name_is_not_utf8_is_refused(tmp_path: Path, port: str) -> None:
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"])
+    for value in (*model.graph.input, *model.graph.output):
+        value.name = "por@@" if value.name == port else value.name
+    (file := tmp_path / "m.onnx").write_bytes(model.SerializeToString().replace(b"por@@", b"por\xe9\xe8"))
+    with pytest.raises(ModelError, match=r"'por\\xe9\\xe8' of the model .* is not UTF-8"):
+        parse_file(file)

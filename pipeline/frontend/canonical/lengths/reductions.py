@@ -34,6 +34,8 @@ def reduce_by(fill: str) -> Rule:
                 return _mean(reader, sorted(axes), keepdims)
             if reader.attributes.get("select_last_index", 0):
                 reader.refuse("the last of equal ones may be behind the length")
+            if reader.node.op_type == "ReduceLogSumExp" and reader.dtype(0).kind != "f":
+                reader.refuse("it subtracts integers, and the lowest one leaves no room below it")
             reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
             return [None]
         reader.keep()

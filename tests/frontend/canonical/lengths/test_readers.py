@@ -320,6 +320,7 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "the last row": (lambda b, v: b.node("Gather", v, b.constant(np.array(-1)), axis=0), "it takes rows by their number"),
     "backwards": (lambda b, v: b.node("Slice", v, ints(b, -1), ints(b, -9), ints(b, 0), ints(b, -1)), "counts from the end"),
     "the last of the largest": (lambda b, v: b.node("ArgMax", v, axis=0, select_last_index=1), "may be behind the length"),
+    "the logarithm of integers": (lambda b, v: b.node("ReduceLogSumExp", b.node("Cast", v, to=7), axes=[0]), "it subtracts integers"),
     "a single row": (lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))), "removes that of a single row"),
     "normalised by its length": (lambda b, v: b.node("LayerNormalization", v, b.weight(7, 4), axis=0), "along the axis of the length"),
     "summed up from the end": (lambda b, v: b.node("CumSum", v, b.constant(np.array(0)), reverse=1), "it adds from the end"),
