@@ -82,9 +82,6 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     if any(found[key].size != 1 for key in ("xs", "xz", "ys", "yz")) or found["yz"].dtype.name not in EIGHT_BITS:
         return None
     attributes, w = attributes_of(node), found["w"]
-    groups = int(attributes.get("group", 1))
-    if len(w) % groups or (context.shape(node.input[0]) or (0, 0))[1] != groups * w.shape[1]:
-        return None  # refused by name
     padded = any(attributes.get("pads", ())) or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
     x_scale, w_scale, y_scale = (np.asarray(found[key], np.float32).reshape(-1) for key in ("xs", "ws", "ys"))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -95,7 +92,9 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     if not in_order or largest_sum(reach(found["xz"].dtype.name, zeros[:1]), filters, biases) >= LIMIT:
         return None
     weights = filters.astype(np.int16).reshape(len(w), w.shape[1], -1)  # -255 to 255: layers are held together
-    return Convolution(weights, biases, multiplier, *zeros, found["yz"].dtype.name, groups, padded)
+    return Convolution(
+        weights, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded
+    )
 
 
 def channel_ranges(model: onnx.ModelProto, forms: Sequence[Convolution | None], context: Context) -> dict[str, Ranges]:

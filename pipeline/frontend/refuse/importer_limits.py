@@ -84,15 +84,6 @@ def _batch_normalization(node: onnx.NodeProto, attributes: dict[str, Any], conte
     return "it is in training mode" if attributes.get("training_mode", 0) else None
 
 
-def _convolution(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    x, w = (context.shape(node.input[place]) or () for place in ((0, 3) if node.op_type == "QLinearConv" else (0, 1)))
-    groups = attributes.get("group", 1)
-    if len(x) < 2 or len(w) < 2 or (x[1] == w[1] * groups and w[0] % groups == 0):
-        return None
-    why = f"{w[0]} filters of {w[1]} channels in {groups} groups do not fit {x[1]} channels"
-    raise ModelError(f"The shapes of the {node_title(node)} do not agree: {why}.", "Export the model again.")
-
-
 def _dropout(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     training = context.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
     return "it is, or may be, in training mode" if training is None or training.any() else None
@@ -144,7 +135,6 @@ def _roi_align(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
 
 LIMITS: dict[str, Limit] = {
     "BatchNormalization": _batch_normalization,
-    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv"), _convolution),
     "Dropout": _dropout,
     "Gather": _gather,
     "GatherElements": _gather,
