@@ -195,12 +195,24 @@ def _refuse_constants(constants: Iterable[onnx.TensorProto], outer: Iterable[str
             raise ModelError(f"The constant '{tensor.name}' has the name of another value.", _AGAIN)
 
 
+def _refuse_dtypes(values: Iterable[onnx.ValueInfoProto]) -> None:
+    """Refuse values of dtypes that ONNX does not define. Raises ModelError for the first."""
+    from onnx import TensorProto
+
+    for value in values:
+        if (number := value.type.tensor_type.elem_type) not in TensorProto.DataType.values():
+            raise ModelError(
+                f"The value '{value.name}' has the dtype number {number}, which ONNX does not define.", _AGAIN
+            )
+
+
 def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str], before: Set[str]) -> None:
     """Refuse reads of values nothing makes, and values of one name: raise ModelError for the first node or output.
 
     `outer` are the values visible from outside of a subgraph, `before` those of nodes before it.
     """
     _refuse_twice(graph.node, {*before, *(each.name for each in (*graph.input, *graph.initializer))})
+    _refuse_dtypes((*graph.input, *graph.output, *graph.value_info))
     _refuse_constants(graph.initializer, outer)
     made = outer.union(
         (value.name for value in graph.input),

@@ -20,6 +20,8 @@ _RANKS: dict[str, tuple[int | None, ...]] = {
     "Compress": (None, 1),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), (3, 3, 3, 2, 1, 3, 3, 2)),
 }
+#: places of the weights of convolutions, whose groups inference leaves unchecked
+_FILTERS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -39,6 +41,7 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
         if value.name in types:
             value.type.CopyFrom(types[value.name])
     _check_ranks(_write_types(model, found))
+    _check_groups(model)
     return model
 
 
@@ -51,6 +54,18 @@ def _check_ranks(model: onnx.ModelProto) -> None:
             kind = types[name].tensor_type if name in types else None
             if kind is not None and kind.HasField("shape") and rank not in (None, len(kind.shape.dim)):
                 raise _wrong_form(node, types)
+
+
+def _check_groups(model: onnx.ModelProto) -> None:
+    """Refuse the first convolution whose groups do not have the channels of its weights. Raises ModelError."""
+    nodes = [node for node in model.graph.node if node.op_type in _FILTERS]
+    types = value_types(model.graph) if nodes else {}
+    for node in nodes:
+        groups = next((each.i for each in node.attribute if each.name == "group"), 1)
+        names = node.input[0], node.input[_FILTERS[node.op_type]]
+        x, w = (static_shape(types[name]) if name in types else None for name in names)
+        if x and w and len(x) == len(w) > 1 and x[1] != w[1] * groups:
+            raise _wrong_form(node, types)
 
 
 def _ranks_of(node: onnx.NodeProto) -> tuple[int | None, ...]:

@@ -89,6 +89,15 @@ def test_a_constant_of_a_dtype_that_onnx_does_not_define_is_refused_by_name(tmp_
         import_model(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("place", ["input", "output", "value_info"])
+def test_a_value_of_a_dtype_that_onnx_does_not_define_is_refused_by_name(tmp_path, place):
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [3]}, {"y": [3]})
+    getattr(model.graph, place).append(helper.make_tensor_value_info("u", 67, [3]))
+    save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="value 'u' has the dtype number 67, which ONNX does not define"):
+        import_model(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("version", [3, 4, 10])
 def test_a_constant_may_be_an_input_too(tmp_path, version):
     """Whose default value it is; files of version 3 list every one."""

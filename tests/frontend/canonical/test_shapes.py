@@ -53,3 +53,14 @@ def test_an_order_of_axes_has_each_of_them(tmp_path, before, order):
     save(model_of(nodes, {"x": [3, 4]}, ["y"]), tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="Transpose node 'turn' does not take"):
         import_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 8, (1 << 63) - 1])
+def test_groups_of_a_convolution_have_the_channels_of_its_weights(tmp_path, groups):
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="layer", group=groups)]
+    save(model_of(nodes, {"x": [1, 8, 5, 5]}, ["y"], {"w": np.ones((24, 4, 1, 1), np.float32)}), tmp_path / "m.onnx")
+    if groups == 2:
+        import_model(tmp_path / "m.onnx")
+        return
+    with pytest.raises(ModelError, match="Conv node 'layer' does not take"):
+        import_model(tmp_path / "m.onnx")
