@@ -64,7 +64,7 @@ def _check_groups(model: onnx.ModelProto) -> None:
         groups = next((each.i for each in node.attribute if each.name == "group"), 1)
         names = node.input[0], node.input[_FILTERS[node.op_type]]
         x, w = (static_shape(types[name]) if name in types else None for name in names)
-        if x and w and len(x) == len(w) > 1 and x[1] != w[1] * groups:
+        if x and w and len(x) == len(w) > 1 and (x[1] != w[1] * groups or w[0] % groups):
             raise _wrong_form(node, types)
 
 

@@ -55,11 +55,13 @@ def test_an_order_of_axes_has_each_of_them(tmp_path, before, order):
         import_model(tmp_path / "m.onnx")
 
 
-@pytest.mark.parametrize("groups", [1, 2, 3, 8, (1 << 63) - 1])
-def test_groups_of_a_convolution_have_the_channels_of_its_weights(tmp_path, groups):
+@pytest.mark.parametrize(("groups", "filters"), [(1, 24), (2, 24), (2, 23), (3, 24), (8, 24), ((1 << 63) - 1, 24)])
+def test_groups_of_a_convolution_have_the_channels_of_its_weights(tmp_path, groups, filters):
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="layer", group=groups)]
-    save(model_of(nodes, {"x": [1, 8, 5, 5]}, ["y"], {"w": np.ones((24, 4, 1, 1), np.float32)}), tmp_path / "m.onnx")
-    if groups == 2:
+    save(
+        model_of(nodes, {"x": [1, 8, 5, 5]}, ["y"], {"w": np.ones((filters, 4, 1, 1), np.float32)}), tmp_path / "m.onnx"
+    )
+    if (groups, filters) == (2, 24):
         import_model(tmp_path / "m.onnx")
         return
     with pytest.raises(ModelError, match="Conv node 'layer' does not take"):
