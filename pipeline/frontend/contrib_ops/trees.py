@@ -148,7 +148,7 @@ def _weights(
     """
     given = numbers_of(attributes, f"{kind}_weights")
     if given is None:
-        raise UnsupportedForm(f"it has no {kind}_weights")
+        raise UnsupportedForm(f"it has no {kind}_weights", AGAIN)
     weights = np.zeros((len(number), len(columns)), given.dtype)
     weighed = np.repeat(np.asarray(attributes["nodes_modes"])[:, None] != "LEAF", len(columns), axis=1)
     entries = zip(*(attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)
