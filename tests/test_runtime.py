@@ -148,7 +148,7 @@ def test_threads_share_sessions():
 def test_data_are_not_taken_for_constants_where_a_model_is_refused():
     nodes = [
         helper.make_node("Compress", ["x", "flags"], ["rows"], axis=0),
-        helper.make_node("ReduceMean", ["rows"], ["y"], keepdims=0),
+        helper.make_node("Einsum", ["rows"], ["y"], equation="ij->"),
     ]
     value = helper.make_tensor_value_info
     given = [value("x", TensorProto.FLOAT, (4, 2)), value("flags", TensorProto.BOOL, (4,))]
@@ -156,5 +156,5 @@ def test_data_are_not_taken_for_constants_where_a_model_is_refused():
     model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
     session = passfit.runtime.InferenceSession(model.SerializeToString())
     for flags in (np.ones(4, bool), np.eye(4, dtype=bool)[0]):
-        with pytest.raises(passfit.PassfitError, match="it reduces the axis of the length"):
+        with pytest.raises(passfit.PassfitError, match="no rule says how it works on a bound"):
             session.run(None, {"x": np.ones((4, 2), np.float32), "flags": flags})
