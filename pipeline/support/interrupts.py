@@ -50,6 +50,8 @@ def interruptible() -> Iterator[None]:
         if _watch is None:
             _watch = _Watch()
             restored.callback(_forget)
+            restored.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
+            sys.unraisablehook = _report_others
             restored.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(_watch.told, warn_on_full_buffer=False))
             for each in _SIGNALS:
                 before = signal.getsignal(each)
@@ -179,6 +181,12 @@ def _raise(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
+
+
+def _report_others(lost: sys.UnraisableHookArgs) -> None:
+    """Report what a callback of Python raised, unless it is the answer to a signal: the watch ends the process then."""
+    if _watch is None or not _watch.number:
+        sys.__unraisablehook__(lost)
 
 
 def _said(number: int) -> str:

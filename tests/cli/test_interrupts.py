@@ -24,6 +24,14 @@ _POOL = (
     "\n        from concurrent.futures import ThreadPoolExecutor"
     "\n        with ThreadPoolExecutor(1) as pool: pool.submit(hashlib.pbkdf2_hmac, 'sha256', b'', b'', 2**31 - 1).result()"
 )
+#: asleep in a callback, whose exceptions Python reports and forgets, as it does those of the import's own locks
+_CALLBACK = (
+    "\n        import weakref"
+    "\n        thing = type('Thing', (), {})()"
+    "\n        kept = weakref.ref(thing, lambda _: time.sleep(1000))"
+    "\n        del thing"
+    "\n        time.sleep(1000)"
+)
 _WORK = """
 import hashlib, subprocess, time
 from pathlib import Path
@@ -63,7 +71,7 @@ def _alive(process: int) -> bool:
     (signal.SIGTERM, 143, "passfit: ended by SIGTERM.\n"),
     (signal.SIGHUP, 129, "passfit: ended by SIGHUP.\n"),
 ])  # fmt: skip
-@pytest.mark.parametrize("work", [_STUCK, "time.sleep(1000)", _POOL])
+@pytest.mark.parametrize("work", [_STUCK, "time.sleep(1000)", _POOL, _CALLBACK])
 @pytest.mark.fault(
     "SIGKILL or Ctrl-C",
     "SIGINT, SIGTERM, SIGHUP in C++, in a pool, asleep",
