@@ -19,9 +19,10 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
-from ..node_builder import Names, NodeBuilder, replace_nodes
+from ..graph_context import Values
+from ..node_builder import Names, NodeBuilder, replace_nodes, splice
 from ..read_onnx import node_title, operator_set
-from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, static_shape, value_types
+from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -65,21 +66,19 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
             )
     if not pairs:
         return model
-    types = value_types(infer_what_is_open(model).graph)
+    values, made = Values(value_types(infer_what_is_open(model).graph), {}), {}
+    places = {node.output[0]: place for place, node in enumerate(model.graph.node) if node.output}
     for node, where in pairs:
-        _, then, other = where.input
-        shapes = [static_shape(types[name]) if name in types else None for name in (then, other)]
-        if None not in shapes and shapes[0] == shapes[1]:
+        one, other = map(values.shape, where.input[1:])
+        if one is not None and one == other:
             continue
-        build = NodeBuilder(where.name, names)
-        if not _choose_rows(build, where, *(types.get(name) for name in (then, other))):
+        build = made[places[where.output[0]]] = NodeBuilder(where.name, names)
+        if not _choose_rows(build, where, values):
             raise ModelError(
                 f"The branches of {node_title(node)} give different shapes, and its condition is not constant.",
                 "Freeze the input the condition depends on (--fix), or export the model without the branch.",
             )
-        place = list(model.graph.node).index(where)
-        replace_nodes(model.graph, [*model.graph.node[:place], *build.nodes, *model.graph.node[place + 1 :]])
-        model.graph.initializer.extend(build.initializers)
+    splice(model.graph, made)
     return infer_shapes(model)
 
 
@@ -117,10 +116,10 @@ def _select(
     return made
 
 
-def _choose_rows(build: NodeBuilder, where: onnx.NodeProto, *types: onnx.TypeProto | None) -> bool:
+def _choose_rows(build: NodeBuilder, where: onnx.NodeProto, values: Values) -> bool:
     """Build the rows of the branch taken, for results whose sizes differ along one axis; return whether they do."""
     condition, *results = where.input
-    sizes = [_sizes(each) for each in types]
+    sizes = [values.sizes(name) or () for name in results]
     axes = [axis for axis, pair in enumerate(zip(*sizes)) if pair[0] != pair[1]]
     if len(axes) != 1 or len(sizes[0]) != len(sizes[1]):
         return False
@@ -139,13 +138,6 @@ def _choose_rows(build: NodeBuilder, where: onnx.NodeProto, *types: onnx.TypePro
         rows, chosen = build.node("Concat", *results, axis=axis), build.node("Concat", *flags, axis=0)
     build.node("Compress", rows, chosen, result=where.output[0], axis=axis)
     return True
-
-
-def _sizes(type_: onnx.TypeProto | None) -> list[int | None]:
-    """Return the sizes of a tensor's axes, None for open ones; no sizes for an unknown rank."""
-    if type_ is None:
-        return []
-    return [dim.dim_value if dim.HasField("dim_value") else None for dim in type_.tensor_type.shape.dim]
 
 
 def _guarded(
