@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ _RANKS: dict[str, tuple[int | None, ...]] = {
 }
 #: places of the weights of convolutions, whose groups inference leaves unchecked
 _FILTERS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+_CHECKED = frozenset({*_RANKS, *_FILTERS, "Transpose"})
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -40,37 +42,36 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in found.graph.output:  # of two outputs of one name, ONNX types one
         if value.name in types:
             value.type.CopyFrom(types[value.name])
-    _check_ranks(_write_types(model, found))
-    _check_groups(model)
+    _check_operands(_write_types(model, found))
     return model
 
 
-def _check_ranks(model: onnx.ModelProto) -> None:
-    """Refuse the first operand of another rank than its operator takes, if inference passed it. Raises ModelError."""
-    ranks = [(node, _ranks_of(node)) for node in model.graph.node if node.op_type in (*_RANKS, "Transpose")]
-    types = value_types(model.graph) if ranks else {}
-    for node, expected in ranks:
-        for name, rank in zip(node.input, expected):
-            kind = types[name].tensor_type if name in types else None
-            if kind is not None and kind.HasField("shape") and rank not in (None, len(kind.shape.dim)):
-                raise _wrong_form(node, types)
-
-
-def _check_groups(model: onnx.ModelProto) -> None:
-    """Refuse the first convolution whose groups do not have the channels of its weights. Raises ModelError."""
-    nodes = [node for node in model.graph.node if node.op_type in _FILTERS]
+def _check_operands(model: onnx.ModelProto) -> None:
+    """Refuse the first node with operands of wrong ranks or channels, if inference passed them. Raises ModelError."""
+    nodes = [node for node in model.graph.node if node.op_type in _CHECKED]
     types = value_types(model.graph) if nodes else {}
     for node in nodes:
-        groups = next((each.i for each in node.attribute if each.name == "group"), 1)
-        names = node.input[0], node.input[_FILTERS[node.op_type]]
-        x, w = (static_shape(types[name]) if name in types else None for name in names)
-        if x and w and len(x) == len(w) > 1 and (x[1] != w[1] * groups or w[0] % groups):
+        fits = _groups_fit if node.op_type in _FILTERS else _ranks_fit
+        if not fits(node, types):
             raise _wrong_form(node, types)
 
 
-def _ranks_of(node: onnx.NodeProto) -> tuple[int | None, ...]:
+def _ranks_fit(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> bool:
+    """Return whether the operands have the ranks that their operator takes, as far as they are known."""
     order = [len(each.ints) for each in node.attribute if each.name == "perm"]
-    return _RANKS.get(node.op_type, tuple(order))
+    for name, rank in zip(node.input, _RANKS.get(node.op_type, order)):
+        kind = types[name].tensor_type if name in types else None
+        if kind is not None and kind.HasField("shape") and rank not in (None, len(kind.shape.dim)):
+            return False
+    return True
+
+
+def _groups_fit(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> bool:
+    """Return whether the groups of a convolution have the channels of its weights, as far as they are known."""
+    groups = next((each.i for each in node.attribute if each.name == "group"), 1)
+    names = node.input[0], node.input[_FILTERS[node.op_type]]
+    x, w = (static_shape(types[name]) if name in types else None for name in names)
+    return not (x and w and len(x) == len(w) > 1) or (x[1] == w[1] * groups and w[0] % groups == 0)
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
