@@ -46,7 +46,7 @@ from .canonical.node_form import first_refused, form_of
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import OLDEST, declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
-from .canonical.ports.apply import bind_ports, port_forms, write_forms
+from .canonical.ports.apply import bind_ports, length_forms, port_forms, write_forms
 from .canonical.read_onnx import node_title, operator_set, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
@@ -130,8 +130,9 @@ def canonicalize(model: onnx.ModelProto, bounds: Mapping[str, int] = MappingProx
         raise_for_sequences(model), partial(bound_lengths, bounds=bounds, forms=forms, ports=(inputs, outputs))
     )
     lower_opset(model)
-    lengths = (forms["outputs"][name]["length"] for name in outputs if "length" in forms["outputs"].get(name, {}))
-    restore_ports(model, inputs, [*outputs, *(each["output"] for each in lengths if each["output"] not in outputs)])
+    found = length_forms(forms)
+    lengths = (found[name]["output"] for name in outputs if name in found)
+    restore_ports(model, inputs, [*outputs, *(name for name in lengths if name not in outputs)])
     if any(forms.values()):
         write_forms(model, forms)
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..frontend.canonical.ports.apply import port_forms
+from ..frontend.canonical.ports.apply import length_forms, port_forms
 from .error_bounds import distances, output_range
 from .inputs import InputDraws
 from .reference import NoReference, Reference
@@ -32,7 +32,7 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
     own = {name for node in given.graph.node for name in node.output}
     outputs = {value.name for value in canonical.graph.output}
     common = [name for name in makers if name in own and name not in outputs]
-    bounded = any("length" in form for form in port_forms(canonical)["outputs"].values())
+    bounded = bool(length_forms(port_forms(canonical)))
     try:
         file, imported = (Reference(model, also=common) for model in (given, canonical))
         draws = InputDraws(given)

@@ -107,11 +107,9 @@ def build_and_run(
 
 def _without_rows(imported: ImportedModel, cases: Sequence[Case]) -> tuple[str, ...]:
     """Return the outputs of open length that no case gives a row."""
-    from ..frontend.canonical.ports.apply import port_forms
+    from ..frontend.canonical.ports.apply import length_forms, port_forms
 
-    lengths = {
-        name: form.get("length", {}).get("output") for name, form in port_forms(imported.onnx)["outputs"].items()
-    }
+    lengths = {name: length["output"] for name, length in length_forms(port_forms(imported.onnx)).items()}
     found = {
         name: [case.expected[length].item() for case in cases if length in case.expected]
         for name, length in lengths.items()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, ModelError
-from ..frontend.canonical.ports.apply import port_forms
+from ..frontend.canonical.ports.apply import length_forms, port_forms
 from ..memory.measured import NOT_VERIFIED
 from .compare import errors_of
 from .doubles.double_reference import DoubleReference, NoDouble
@@ -191,7 +191,7 @@ def _draw(
     failures: list[NoReference] = []
     units = _units_of(model)
     draws = InputDraws(source)
-    lengths = [form["length"]["output"] for form in port_forms(model)["outputs"].values() if "length" in form]
+    lengths = [length["output"] for length in length_forms(port_forms(model)).values()]
 
     def is_bare(case: Case) -> bool:
         """Return whether the data leave an output without rows, of which nothing is compared."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..node_builder import Names, NodeBuilder, attributes_of, replace_nodes
-from ..ports.apply import port_forms, write_forms
+from ..ports.apply import length_forms, port_forms, write_forms
 from ..ports.values import rename_result
 from ..read_onnx import operator_set
 from ..shapes import static_shape
@@ -58,7 +58,8 @@ def fix_outputs(given: onnx.ModelProto, canonical: onnx.ModelProto) -> onnx.Mode
     """Return `given` with the outputs of `canonical`, its import; `given` itself where the data decide no length."""
     forms = port_forms(canonical)
     outputs = {value.name: value for value in canonical.graph.output}
-    lengths = {name: forms["outputs"][name]["length"] for name in outputs if "length" in forms["outputs"].get(name, {})}
+    found = length_forms(forms)
+    lengths = {name: found[name] for name in outputs if name in found}
     present = {value.name for value in given.graph.output}
     if all(length["output"] in present for length in lengths.values()):
         return given

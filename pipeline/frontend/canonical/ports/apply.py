@@ -121,6 +121,11 @@ def port_forms(model: onnx.ModelProto) -> dict[str, Forms]:
     return json.loads(kept[_PORTS]) if _PORTS in kept else {"inputs": {}, "outputs": {}}
 
 
+def length_forms(forms: dict[str, Forms]) -> dict[str, dict[str, Any]]:
+    """Return the lengths of outputs that the data decide, by output: each with its own `output`, and its `axis`."""
+    return {name: form["length"] for name, form in forms["outputs"].items() if "length" in form}
+
+
 def file_form_model(model: onnx.ModelProto, name: str) -> onnx.ModelProto | None:
     """Return a model that converts the input `name` from the device's form to the file's; None where they are one."""
     from onnx import helper
