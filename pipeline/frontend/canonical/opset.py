@@ -81,7 +81,7 @@ def _add_bodies(model: onnx.ModelProto) -> bool:
     for graph in chain.from_iterable(map(inner_graphs, nodes)):
         types |= value_types(graph)
     for number, node in enumerate(filter(_is_expanded, nodes)):
-        version = next((each.version for each in model.opset_import if each.domain == node.domain), 1)
+        version = operator_set(model.opset_import, 1, domain=node.domain)
         if not defs.has(node.op_type, version, node.domain):
             continue  # refused by name
         schema = defs.get_schema(node.op_type, version, node.domain)

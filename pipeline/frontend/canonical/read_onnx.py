@@ -240,9 +240,10 @@ def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.Node
             yield from all_nodes(inner)
 
 
-def operator_set(imports: Iterable[onnx.OperatorSetIdProto], undeclared: int = NEWEST) -> int:
-    """Return the version of ONNX's own operators that `opset_import` declares: as for ONNX Runtime, its last one."""
-    return next((each.version for each in reversed([*imports]) if each.domain in ONNX_DOMAINS), undeclared)
+def operator_set(imports: Iterable[onnx.OperatorSetIdProto], undeclared: int = NEWEST, *, domain: str = "") -> int:
+    """Return the version of a domain, by default ONNX's own, that `opset_import` declares: as for ONNX Runtime, its last one."""
+    names = ONNX_DOMAINS if domain in ONNX_DOMAINS else {domain}
+    return next((each.version for each in reversed([*imports]) if each.domain in names), undeclared)
 
 
 def declare_set(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.read_onnx import CLASSICAL, NEWEST, ONNX_DOMAINS, all_nodes, node_title
+from ..canonical.read_onnx import CLASSICAL, NEWEST, ONNX_DOMAINS, all_nodes, node_title, operator_set
 
 if TYPE_CHECKING:
     import onnx
@@ -37,9 +37,7 @@ def _check(
     from onnx import defs
 
     single = defs.OpSchema.FormalParameterOption.Single
-    versions = {
-        "" if each.domain in ONNX_DOMAINS else each.domain: max(0, min(each.version, NEWEST)) for each in imports
-    }
+    versions = {domain: max(0, min(operator_set(imports, domain=domain), NEWEST)) for domain in ("", CLASSICAL)}
     for node in all_nodes(body):
         given = [bool(name) and name not in lacking for name in node.input]
         called = functions.get((node.domain, node.op_type, node.overload))
@@ -48,8 +46,8 @@ def _check(
             left_out[called.domain, called.name, called.overload].update(names)
             continue
         domain = "" if node.domain in ONNX_DOMAINS else node.domain
-        version = versions.get(domain, NEWEST)
-        if domain not in ("", CLASSICAL) or not defs.has(node.op_type, version, domain):
+        version = versions.get(domain)
+        if version is None or not defs.has(node.op_type, version, domain):
             continue
         for place, operand in enumerate(defs.get_schema(node.op_type, version, domain).inputs):
             if operand.option == single and not any(given[place : place + 1]):
