@@ -45,7 +45,7 @@ def _needed_by(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -
         )
         start, end, step = taken.get(0, (0, -1, 1))
         return end if start >= 0 and end > 0 and step == 1 else None
-    if node.op_type == "Compress" and _copied_flags(graph, context, node):
+    if node.op_type == "Compress" and _takes_all_or_none(graph, context, node):
         return needed_rows(graph, context, node.output[0])
     if node.op_type == "Shape" and _sizes_flags(graph, context, node):
         return 0
@@ -58,19 +58,21 @@ def _needed_by(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -
     return None if any(axis < 1 for axis in axes) else needed_rows(graph, context, node.output[0])
 
 
-def _copied_flags(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Return the Expand of one flag by which a Compress takes all rows or none, the first rows of all being the first."""
-    if attributes_of(node).get("axis") != 0:
-        return []
-    made = (each for each in graph.node if node.input[1] in each.output)
-    return [each for each in made if each.op_type == "Expand" and context.shape(each.input[0]) == (1,)]
+def _takes_all_or_none(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -> bool:
+    """Return whether the flags of a Compress of rows are copies of one flag."""
+    made = next((each for each in graph.node if node.input[1] in each.output), None)
+    copied = made is not None and made.op_type == "Expand" and context.shape(made.input[0]) == (1,)
+    return copied and attributes_of(node).get("axis") == 0
 
 
 def _sizes_flags(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -> bool:
     """Return whether a Shape only says how many copied flags there are for the rows of its operand."""
-    flags = [each for each in graph.node if node.output[0] in each.input]
-    readers = [each for flag in flags for each in graph.node if flag.output[0] in each.input]
+    flags = {each.output[0] for each in graph.node if node.output[0] in each.input}
+    readers = [each for each in graph.node if not flags.isdisjoint(each.input)]
     return bool(readers) and all(
-        each.op_type == "Compress" and each.input[0] == node.input[0] and _copied_flags(graph, context, each)[:1] in [[flag] for flag in flags]
+        each.op_type == "Compress"
+        and each.input[0] == node.input[0]
+        and each.input[1] in flags
+        and _takes_all_or_none(graph, context, each)
         for each in readers
-    )  # fmt: skip
+    )
