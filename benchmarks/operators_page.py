@@ -114,7 +114,7 @@ def _reasons(rule: Callable[..., object] | None) -> str:
 
 
 def _given(rule: Any, seen: set[Any]) -> Iterator[str]:
-    """Yield the texts of UnsupportedForm, and those returned, by a function or functions of the import it calls."""
+    """Yield the reasons that a function returns or raises, and the functions of the import it calls."""
     if not inspect.isfunction(rule) or rule in seen or not rule.__module__.startswith(_ROOMS):
         return
     seen.add(rule)

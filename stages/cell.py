@@ -1,4 +1,4 @@
-"""Compute cells in this process, one after another: the steps of those that are stale.
+"""Compute the stale steps of cells in this process, one cell after another.
 
     python -m passfit.stages.cell MODEL@TARGET…
 

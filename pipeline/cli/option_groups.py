@@ -118,7 +118,7 @@ def _fields(group: Any) -> Iterable[inspect.Parameter]:
 
 
 def _filled(group: Any, given: dict[str, Any]) -> Any:
-    """Take the options of a group, and of the groups in it, out of those given."""
+    """Take the options of a group, and of the groups in it, out of `given`."""
     kinds = {each.name: each.annotation for each in _fields(group)}
     return group(
         **{name: _filled(kind, given) if is_dataclass(kind) else given.pop(name) for name, kind in kinds.items()}
@@ -312,7 +312,7 @@ class QuantisationOptions:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Hold what every command takes that makes a result of a model for a device."""
+    """Hold the options of every command that makes a result of a model for a device."""
 
     model: Model
     device: DeviceOptions
@@ -324,7 +324,7 @@ class BuildOptions:
 
 @dataclass(frozen=True)
 class LibraryOptions:
-    """Hold how a library is made, and what is kept of it."""
+    """Hold the options of building a library, and of keeping its files."""
 
     sequence: SequenceFile = None
     package: Annotated[

@@ -165,7 +165,7 @@ def addresses_in_loop(loop: Loop, addresses: TensorAddresses, trip: str) -> Tens
 
 
 def stop_of(loop: Loop, addresses: TensorAddresses, trip: str) -> dict | None:
-    """Return the slice that says by 0 that a loop may end, and what is to be 0 then; None for one that does not stop."""
+    """Return the slice that ends a loop by 0, and the slices to clear then; None without one."""
     sliced = [each for each in loop.windows if each.stride and each.place >= len(loop.reads)]
     if not loop.stops or any(each.stride < 0 for each in sliced):
         return None

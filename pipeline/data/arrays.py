@@ -97,7 +97,7 @@ def read_arrays(path: Path, where: str) -> dict[str, np.ndarray]:
 
 
 def _check_sizes(archive: zipfile.ZipFile, where: str) -> None:
-    """Check what an .npz declares before anything is allocated. Raises ConfigError and ValueError."""
+    """Check the sizes that an .npz declares before anything is allocated. Raises ConfigError and ValueError."""
     size = sum(each.file_size for each in archive.infolist())
     if size > _LARGEST:
         raise ConfigError(

@@ -151,7 +151,7 @@ Read = tuple[Store, TensorLoad, tuple[Mask, ...]]
 
 
 def reads_of(found: Sequence[Store], source: Var | None = None) -> list[Read]:
-    """List the loads of the stores' values, or those of `source`, each with the masks it is evaluated under."""
+    """List the loads of the stores' values, or of `source` alone, each with its masks."""
     reads = ((store, *read) for store in found for read in masked_loads(store))
     return [read for read in reads if source is None or read[1].source.same_as(source)]
 

@@ -37,7 +37,7 @@ class ConstantFolder(FoldConstantsPass):
         self._left: Any = None
 
     def _do_inference(self, node: ir.Node) -> None:
-        """Infer the results of a node whose types are open: those of the others are known already."""
+        """Infer the results of a node whose types are open; inference of the graph found the others."""
         if not all(
             value.type is not None and value.shape is not None and value.shape.is_static() for value in node.outputs
         ):

@@ -74,7 +74,7 @@ def _is_sorted(graph: onnx.GraphProto | onnx.FunctionProto, outer: Set[str]) -> 
 
 
 def refold(changed: onnx.ModelProto, model: onnx.ModelProto | None) -> onnx.ModelProto:
-    """Infer and fold what `model` became; return it if it is `model` itself, which was folded and inferred."""
+    """Infer and fold a `changed` model; return `model`, which was folded and inferred, if nothing changed."""
     return model if changed is model else infer_shapes(fold(infer_shapes(changed)))
 
 

@@ -89,7 +89,7 @@ class _Walk:
         self._first: dict[str, str] = {}
 
     def add(self, node: onnx.NodeProto, index: int) -> None:
-        """Add a node, or those in its place, and the types of its results."""
+        """Add a node, or its replacements, and the types of its results."""
         build = NodeBuilder(stem_of(node, index), self.graph.context.names)
         reader = Reader(node, self.graph, build)
         if _chooses(node, self.graph):
@@ -122,7 +122,7 @@ class _Walk:
         return self._first.get(name, name)
 
     def _emit(self, build: NodeBuilder, typed: bool = False, again: bool = False) -> None:
-        """Add what was built, and the types of its results, unless they are `typed`; `again` even if they were known."""
+        """Add the nodes built, and the types of their results, unless they are `typed`; `again` even if they were known."""
         from onnx import helper
 
         self.model.graph.initializer.extend(build.initializers)

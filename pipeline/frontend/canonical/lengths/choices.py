@@ -1,4 +1,4 @@
-"""Say what each operator that chooses makes: results of a bound, with operators of static results."""
+"""Build the results of operators that choose, up to a bound, with operators of static results."""
 
 from __future__ import annotations
 

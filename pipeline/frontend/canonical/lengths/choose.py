@@ -1,4 +1,4 @@
-"""Build what NonZero and Compress choose, up to a bound, of operators with static results.
+"""Build the choices of NonZero and Compress, up to a bound, with operators of static results.
 
 flags   0 1 1 0 1        counted   0 1 2 2 3  ─► written at 0 … bound − 1, all others behind:  1 2 4 0 0, and 3 of them
 """
@@ -67,7 +67,7 @@ def coordinates(build: NodeBuilder, places: str, shape: tuple[int, ...]) -> list
 def at_places(
     build: NodeBuilder, places: str, length: str, shape: tuple[int, ...], bound: int, zero: bool = True
 ) -> Chosen:
-    """Build the indices of places in a tensor, int64 [rank, places]: what NonZero gives."""
+    """Build the indices of places in a tensor as NonZero gives them, int64 [rank, places]."""
     rows = [build.node("Unsqueeze", each, build.integers(0)) for each in coordinates(build, places, shape)]
     joined = build.node("Concat", *rows, axis=0) if len(rows) > 1 else rows[0]
     return Chosen(joined, 1, length, (len(shape), bound), zero=zero)

@@ -1,4 +1,4 @@
-"""Give results of a file the bounds that its library has, and outputs zeros behind their lengths, and these beside them.
+"""Give outputs of a file the bounds of its library, zeros behind their lengths, and the lengths.
 
 The file is the reference of every comparison. With this it returns what the library does, whatever compares the two.
 """

@@ -59,7 +59,7 @@ def gather_nd(reader: Reader) -> list[Open | None]:
 
 
 def scatter(reader: Reader) -> list[Open | None]:
-    """Write elements or slices in open number: those behind their length go to a row that is cut off."""
+    """Write elements or slices in open number; a row that is cut off takes the rest."""
     data, places, updates = (reader.open(place) for place in range(3))
     shape, by_row = reader.shape(0), reader.node.op_type == "ScatterND"
     axis = 0 if by_row else int(reader.attributes.get("axis", 0)) % len(shape)

@@ -75,7 +75,7 @@ def _with_limit(node: onnx.NodeProto, limit: str) -> onnx.NodeProto:
 
 
 def _refuse_whole_rows(reader: Reader, body: onnx.GraphProto, trips: int) -> None:
-    """Refuse a body that reads more of a value of open length than the slice of the iteration, of which there are so many."""
+    """Refuse a body that reads more of an open value than the slice of one of `trips` iterations."""
     numbers = {body.input[0].name}
     for node in body.node:
         if node.op_type in _PASSES and node.input[0] in numbers:

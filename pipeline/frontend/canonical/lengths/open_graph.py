@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Open:
-    """Open extent of a value along `axis`: that of a length, int64 [1], of at most `bound`.
+    """Open extent of a value along `axis`: a `length`, int64 [1], of at most `bound`.
 
     With `zero` the elements behind it are 0, and none is negative.
     """
@@ -274,5 +274,5 @@ def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtyp
 
 
 def opened(chosen: Chosen) -> Open:
-    """Return the open extent of what a choice makes."""
+    """Return the open extent of a choice's result."""
     return Open(chosen.axis, chosen.length, chosen.shape[chosen.axis], chosen.zero)

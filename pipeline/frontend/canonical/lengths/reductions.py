@@ -1,4 +1,4 @@
-"""Say how reductions work on values of open length: what lies behind it is filled with what changes nothing.
+"""Reduce values of open length: fill the rest with numbers that change nothing.
 
 ReduceMean(v) ──► ReduceSum(v, 0 behind its length) ÷ length
 """
@@ -71,7 +71,7 @@ def pool_all(reader: Reader) -> list[Open | None]:
 
 
 def normalise_all(reader: Reader) -> list[Open | None]:
-    """Normalise along another axis, or rows of open length: what is behind them has no share."""
+    """Normalise along another axis, or along rows of open length, without a share for the rest."""
     extent = reader.only
     along = int(reader.attributes.get("axis", -1)) % len(reader.shape(0)) == extent.axis
     reader.keep(**({"_0": reader.masked(0, -np.inf)} if along else {}))

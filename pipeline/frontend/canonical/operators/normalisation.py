@@ -28,7 +28,7 @@ _AXES_ARE_INPUTS = 18
 
 @dataclass(frozen=True)
 class Means:
-    """Means along `axes` of values of dtype `kind`, those of float16 in float32, in operator set `opset`."""
+    """Means along `axes` of values of dtype `kind`, float16 in float32, in operator set `opset`."""
 
     build: NodeBuilder
     axes: list[int]

@@ -119,7 +119,7 @@ class _Direct(Plane):
             raise NoMatch("all rows are padding")
 
     def _plan(self, machine: Machine) -> None:
-        """Choose `lanes`, `starts`, and what is summed at a time. Raises NoMatch where another rule does better."""
+        """Choose `lanes`, `starts`, and the block summed at once. Raises NoMatch where another rule does better."""
         if not machine.transposes or machine.compact:
             raise NoMatch("vectors are not moved")
         plain = self.padding is not None and isinstance(self.padding.body.value.args[1], TensorLoad)
