@@ -52,6 +52,8 @@ def _elementwise() -> list[NodeCase]:
         single("Celu", "Celu", [X]),
         single("LeakyRelu-of-infinity", "LeakyRelu", [X], alpha=np.inf),
         single("PRelu", "PRelu", [X, Y]),
+        *(single(f"Mul-by-{zero}", "Mul", [X], {1: np.float32(zero)}) for zero in (0.0, -0.0)),
+        single("Div-of-zero", "Div", [X], {0: np.float32(0)}),
     ]
 
 

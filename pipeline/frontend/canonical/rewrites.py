@@ -249,6 +249,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("ArgMax", "ArgMin"), last_extreme),
     **dict.fromkeys(("LogSoftmax", "Softmax"), softmax_of_one),
     **dict.fromkeys(("Squeeze", "Unsqueeze"), operand_forms.axes_in_a_line),
+    **dict.fromkeys(("Div", "Mul"), operand_forms.zero_in_a_line),
     **dict.fromkeys(("Celu", "Elu", "Selu"), activations.exponential_unit),
     **dict.fromkeys(REDUCTIONS, reduce),
 }

@@ -4,6 +4,7 @@ Squeeze, Unsqueeze    axes that are one scalar
 Pad                   a value that is computed; widths below 0 of a Pad that wraps around
 LayerNormalization    scales that do not have the shape of what is normalised
 Equal                 truth values
+Mul, Div              scalar zeros of floats
 CastLike, EyeLike     any dtypes
 ScatterND, ScatterElements of truth values
 """
@@ -74,6 +75,20 @@ def equal(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, bu
     """Replace Equal of truth values, for which LLVM has no comparison of TVM's kind."""
     if context.dtype(node.input[0]) == np.dtype(bool):
         build.node("Not", build.node("Xor", *node.input), result=node.output[0])
+
+
+def zero_in_a_line(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Make a line of a scalar zero: TVM folds x · 0 and 0 ÷ x to 0, which is NaN for infinities, NaN and 0 ÷ 0."""
+    values = [context.constant(name) for name in node.input]
+    if not any(context.shape(name) for name in node.input):
+        return
+    zeros = [value is not None and value.ndim == 0 and value.dtype.kind == "f" and not value for value in values]
+    if any(zeros):
+        operands = [
+            build.constant(value.reshape(1)) if zero and value is not None else name
+            for name, value, zero in zip(node.input, values, zeros)
+        ]
+        build.node(node.op_type, *operands, result=node.output[0])
 
 
 def cast_like(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
