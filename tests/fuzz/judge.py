@@ -37,7 +37,7 @@ _OPEN = {
         np.isnan,
         "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear ReduceMax ReduceMin RoiAlign ScatterElements ScatterND",
     ),
-    "an infinity": (np.isinf, "ConvTranspose DynamicQuantizeLinear GlobalMaxPool MaxPool RoiAlign"),
+    "an infinity": (np.isinf, "ConvTranspose DynamicQuantizeLinear GlobalMaxPool MaxPool QuantizeLinear RoiAlign"),
     "integers that floats round": (lambda values: np.abs(values) > 2**53, "ReduceL2 ReduceLogSumExp ReduceMean"),
 }
 #: signs of a refusal that shows its inside: build paths, dumps, assertions

@@ -96,7 +96,28 @@ def _cases() -> list[NodeCase]:
         for dtype, zero in (("int4", 1), ("uint4", 7))
         for axis, scale in ((1, np.float32(0.2)), (0, np.float32([0.1, 0.2, 0.3, 0.7])))
     ]
-    return [*map(_rounded, FLOATS), *limited, *whole, *between]
+    return [*map(_rounded, FLOATS), *limited, *whole, *between, *_divided()]
+
+
+def _divided() -> list[NodeCase]:
+    """Return quantisations by bfloat16 scales: the quotient is rounded to bfloat16 first, if `precision` does not say float32."""
+    from onnx.reference import ReferenceEvaluator
+
+    x, scale = RNG.standard_normal((4, 50)).astype(np.float32), np.float32([0.103, 0.0576, 0.0898, 0.0835])
+    cases = []
+    for precision in ({}, {"precision": TensorProto.FLOAT}):
+        nodes = [
+            node("Cast", ["x"], ["n"], to=TensorProto.BFLOAT16),
+            node("Cast", ["s"], ["m"], to=TensorProto.BFLOAT16),
+            node("QuantizeLinear", ["n", "m", "z"], ["q"], axis=0, **precision),
+            node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
+        ]
+        model = _model(nodes, x, {"s": scale, "z": np.uint8([224, 155, 148, 150])}, opset=23)
+        expected = tuple(ReferenceEvaluator(model).run(None, {"x": x}))
+        name = f"quantised by bfloat16 {precision}"
+        cases.append(NodeCase(name, name, model, {"x": x}, expected, 0, 0))
+    assert (cases[0].outputs[0] != cases[1].outputs[0]).any()
+    return cases
 
 
 @pytest.mark.parametrize("name", ["", *EMULATED])

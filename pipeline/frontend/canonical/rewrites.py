@@ -200,6 +200,12 @@ def _top_k(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
         build.many("TopK", node.input, node.output, **attributes)
 
 
+def _quantize_linear(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Drop the precision of the division, which TVM refuses: it is float32 here."""
+    if attributes.pop("precision", 0):
+        build.many("QuantizeLinear", node.input, node.output, **attributes)
+
+
 #: operators of float16 that TVM computes in float16, losing digits, or not at all
 _SINGLE = ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Einsum", "GlobalLpPool", "Mish", "Sinh")
 RULES: dict[str, Rule] = {
@@ -231,6 +237,7 @@ RULES: dict[str, Rule] = {
     "PRelu": activations.parametric_relu,
     "Pad": operand_forms.pad_with_computed,
     "Pow": power,
+    "QuantizeLinear": _quantize_linear,
     "RMSNormalization": normalise_by_means,
     "Resize": resize,
     "ReverseSequence": reverse_sequence,

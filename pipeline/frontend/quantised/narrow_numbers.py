@@ -70,7 +70,9 @@ class _Widening:
             )
         if node.op_type in ("Cast", "CastLike"):
             self._cast(node, attributes, build)
-        elif node.op_type == "QuantizeLinear" and self.is_narrow(node.output[0]):
+        elif node.op_type == "QuantizeLinear" and (
+            self.is_narrow(node.output[0]) or self._is_divided(node, attributes)
+        ):
             self._quantise(node, attributes, build)
         elif node.op_type == "DequantizeLinear" and self.is_narrow(node.input[0]):
             self._dequantise(node, attributes, build)
@@ -111,13 +113,25 @@ class _Widening:
         limits = {"saturate": attributes["saturate"]} if "saturate" in attributes else {}
         build.node("Cast", value, result=node.output[0], to=elem_type(made), **limits)
 
+    def _is_divided(self, node: onnx.NodeProto, attributes: dict[str, Any]) -> bool:
+        """Tell whether a QuantizeLinear divides in narrow numbers: those of its scale, by ONNX's set 23, without `precision`."""
+        return self.is_narrow(node.input[1]) and not attributes.get("precision")
+
     def _quantise(self, node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder) -> None:
         x, scale, zero = [*node.input, ""][:3]
         result, made = node.output[0], self._dtype(node.output[0])
         options = {name: value for name, value in attributes.items() if name in ("axis", "block_size")}
-        if NARROW[made] == "float32":
-            value, steps = (self._floats(name, build) for name in (x, scale))
+        value, steps = (self._floats(name, build) for name in (x, scale))
+        divided = self._is_divided(node, attributes)
+        if divided or NARROW[made] == "float32":
             value = build.node("Div", value, self._along(steps, x, scale, attributes, build))
+        if divided:
+            value = build.cast(build.cast(value, self._dtype(scale)), "float32")
+            steps = build.constant(np.ones(self._context.shape(scale) or (), np.float32))
+        if made not in NARROW:
+            build.node("QuantizeLinear", value, steps, *((zero,) if zero else ()), result=result, **attributes)
+            return
+        if NARROW[made] == "float32":
             if zero:
                 shift = self._along(self._widened(zero, build), x, zero, attributes, build)
                 value = build.node("Add", value, shift)
@@ -125,7 +139,7 @@ class _Widening:
             return
         nothing = np.zeros(self._context.shape(scale) or (), NARROW[made])
         offset = self._widened(zero, build) if zero else build.constant(nothing)
-        bytes_ = build.node("QuantizeLinear", self._floats(x, build), self._floats(scale, build), offset, **options)
+        bytes_ = build.node("QuantizeLinear", value, steps, offset, **options)
         limits = ml_dtypes.iinfo(getattr(ml_dtypes, made))
         least, most = (build.number(int(each), NARROW[made]) for each in (limits.min, limits.max))
         self._wide[result] = build.node("Clip", bytes_, least, most)

@@ -99,6 +99,10 @@ def _resize(form: _Form) -> str:
     return "with corners of fractional sizes" if any(not size.is_integer() for size in sizes) else ""
 
 
+def _norm(form: _Form) -> str:
+    return "with p = 1 by a sum of signed numbers" if form.attributes.get("p", 2) == 1 else ""
+
+
 #: operators by what is wrong with a form of theirs; "" for nothing
 _RULES: dict[str, Callable[[_Form], str]] = {
     **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _softmax),
@@ -106,6 +110,7 @@ _RULES: dict[str, Callable[[_Form], str]] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
     "GlobalMaxPool": _whole_maximum,
     "GridSample": _grid_sample,
+    "LpNormalization": _norm,
     "LpPool": _norm_pool,
     "Resize": _resize,
 }
