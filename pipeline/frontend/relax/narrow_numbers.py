@@ -150,7 +150,8 @@ def _encoded(number: Expr, form: _Format, limited: bool) -> Expr:
     hidden = tirx.Select(size >= _word(1 << _MANTISSA), _word(1 << _MANTISSA), _word(0))
     digits = (size & _word((1 << _MANTISSA) - 1)) | hidden
     least = _word(1 - form.bias + _BIAS)  # exponent of the least normal number
-    lost = _word(_MANTISSA - form.mantissa) + tirx.max(least, exponent) - exponent
+    # bounded by its operands alone, so that no kernel checks its shifts
+    lost = _word(_MANTISSA - form.mantissa) + (least - tirx.min(least, exponent))
     lost = tirx.min(lost, _word(_MANTISSA + 2))
     odd = (digits >> lost) & _word(1)
     kept = (digits + (_word(1) << (lost - _word(1))) - _word(1) + odd) >> lost
