@@ -41,7 +41,9 @@ from .canonical.control_flow.trip_count import complete_loops
 from .canonical.control_flow.unroll_loops import has_loops, unroll_loops
 from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, refold, sort_nodes
+from .canonical.graph_context import context_of
 from .canonical.lengths.bound_lengths import bound_lengths
+from .canonical.lengths.open_graph import deciding_number
 from .canonical.node_form import first_refused, form_of
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
@@ -190,7 +192,8 @@ def _canonical_nodes(
     refuse_unsupported(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
-    refuse_open_shapes(model)
+    context = context_of(model)
+    refuse_open_shapes(model, lambda node: deciding_number(node, context))
     refuse_wrong_forms(model)
     name_nodes(model)
     return model

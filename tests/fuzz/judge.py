@@ -135,7 +135,11 @@ def _open_question(case: Case) -> str:
     if len(case.model.graph.node) != 1:
         return ""
     operands = [*case.inputs.values(), *map(numpy_helper.to_array, case.model.graph.initializer)]
-    floats = [operand.astype(np.float64) for operand in operands if operand.dtype.kind in "fiu" or operand.dtype.name in NARROW]
+    floats = [
+        operand.astype(np.float64)
+        for operand in operands
+        if operand.dtype.kind in "fiu" or operand.dtype.name in NARROW
+    ]
     for word, (holds, operators) in _OPEN.items():
         if case.model.graph.node[0].op_type in operators.split() and any(holds(operand).any() for operand in floats):
             return f"its result for {word} is open"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -235,8 +235,11 @@ def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
     return tuple(dim.dim_value for dim in dims)
 
 
-def refuse_open_shapes(model: onnx.ModelProto) -> None:
-    """Refuse results without a static shape: raise ModelError for the first node, in order."""
+def refuse_open_shapes(model: onnx.ModelProto, number_of: Callable[[onnx.NodeProto], str]) -> None:
+    """Refuse results without a static shape: raise ModelError for the first node, in order.
+
+    `number_of` names the number that decides the shape of a node's result, which may be given a bound.
+    """
     types = value_types(model.graph)
     for node in model.graph.node:
         for name in node.output:
@@ -248,9 +251,15 @@ def refuse_open_shapes(model: onnx.ModelProto) -> None:
                     "Export the model with tensors only.",
                 )
             if name not in types or static_shape(types[name]) is None:
+                number = number_of(node)
+                bound = (
+                    f"Give '{number}', on which it depends, a bound (--bound {number}=N), freeze the input"
+                    if number
+                    else ""
+                )
                 raise ModelError(
                     f"The shape of '{name}', made by {node_title(node)}, is not known before the model runs.",
-                    "Freeze the input it depends on (--fix), or cut the model before this node.",
+                    f"{bound or 'Freeze the input it depends on'} (--fix), or cut the model before this node.",
                 )
             if 0 in (static_shape(types[name]) or ()) and node.op_type != "Identity":  # empty_tensors.py keeps outputs
                 raise ModelError(

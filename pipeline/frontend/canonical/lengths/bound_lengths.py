@@ -24,6 +24,7 @@ from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title
 from ..shapes import static_shape
 from .choices import CHOICES
+from .extent import Extent
 from .needed_rows import needed_rows
 from .open_graph import OpenGraph, Reader, mask, opened
 from .readers import READERS
@@ -43,11 +44,12 @@ def bound_lengths(
 ) -> onnx.ModelProto:
     """Bound data-dependent lengths in `model` (with inferred shapes); return `model` itself without any.
 
-    `bounds` lowers the bound of results by name; `ports` are the names of inputs and outputs in the file. Outputs of such a length get another output beside them, int64 [1], called
-    NAME_length, and `forms` of the ports say so. Raises ModelError for a node that cannot work on a bound.
+    `bounds` lowers the bound of results by name, and gives one to numbers that decide lengths; `ports` are the names of inputs
+    and outputs in the file. Outputs of such a length get another output beside them, int64 [1], called NAME_length, and `forms`
+    of the ports say so. Raises ModelError for a node that cannot work on a bound.
     """
     graph = OpenGraph(context_of(model))
-    if not any(_chooses(node, graph) for node in model.graph.node):
+    if not any(_chooses(node, graph) or not bounds.keys().isdisjoint(node.output) for node in model.graph.node):
         _refuse_unknown(bounds, [])
         return model
     result = deepcopy(model)
@@ -113,6 +115,22 @@ class _Walk:
             elif node.op_type == "ReduceSum":
                 self.graph.add_count(node)
         self._emit(build, again=any(reader.opens))
+        for name in node.output:
+            self._bound_number(name)
+
+    def _bound_number(self, name: str) -> None:
+        """Take a number that the data compute for a length, if it has a bound: below 0 it is 0."""
+        shape = self.graph.context.shape(name)
+        if name not in self.bounds or name in self.graph.sizes or shape is None or math.prod(shape) != 1:
+            return
+        if self.graph.context.dtype(name) != np.int64:
+            return
+        build, bound = NodeBuilder(f"{name}{_LENGTH}", self.graph.context.names), self.bounds[name]
+        number = build.node("Reshape", name, build.integers(1))
+        length = build.node("Max", build.node("Min", number, build.integers(bound)), build.integers(0))
+        self.graph.sizes[name] = np.full(shape, Extent(length, bound), dtype=object)
+        self.chosen.append(name)
+        self._emit(build)
 
     def _value_of(self, name: str) -> object:
         """Return the numbers of a small constant, else the first value that is equal."""

@@ -28,7 +28,7 @@ _OF_ROWS = {"TopK": (0, 1), "Unique": (0, 1, 3)}
 
 
 def bound_results(model: onnx.ModelProto, bounds: Mapping[str, int]) -> None:
-    """Cut the results of nodes that choose to their bounds by name, in place: whatever reads them gets what is left."""
+    """Cut the results of nodes that choose, and numbers, to their bounds by name, in place: what reads them gets what is left."""
     if not bounds:
         return
     build = NodeBuilder("bound", Names(model.graph))
@@ -37,12 +37,17 @@ def bound_results(model: onnx.ModelProto, bounds: Mapping[str, int]) -> None:
         axis = _AXES.get(node.op_type, 0)
         if node.op_type in ("Compress", "TopK"):
             axis = int(attributes_of(node).get("axis", axis))
-        shared = 0 if node.op_type == "Loop" else bounds.get(node.output[0], 0)
-        for place, name in enumerate(node.output if node.op_type in _AXES else ()):
-            bound = shared if place in _OF_ROWS.get(node.op_type, (0,)) else 0
-            if bound := bounds.get(name, bound):
-                node.output[place] = whole = build.names.new(f"{name}/whole")
+        shared = bounds.get(node.output[0], 0) if node.op_type in _OF_ROWS else 0
+        for place, name in enumerate(node.output):
+            bound = bounds.get(name, shared if place in _OF_ROWS.get(node.op_type, (0,)) else 0)
+            if not bound:
+                continue
+            node.output[place] = whole = build.names.new(f"{name}/whole")
+            if node.op_type in _AXES:
                 _slice(build, whole, bound, axis, operator_set(model.opset_import), name)
+            else:
+                most = build.number(bound, np.int64)
+                build.node("Where", build.node("Less", whole, most), whole, most, result=name)
     replace_nodes(model.graph, build.nodes)
     model.graph.initializer.extend(build.initializers)
 

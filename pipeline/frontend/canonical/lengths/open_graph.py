@@ -264,6 +264,27 @@ SHAPED = {
 }  # fmt: skip
 
 
+#: operators that leave one number as it is
+_KEEP = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
+def deciding_number(node: onnx.NodeProto, context: Context) -> str:
+    """Return the int64 number that the data compute for a shape which a node reads; "" for none."""
+    operands = (node.input[place] for place in SHAPED.get(node.op_type, ()) if place < len(node.input))
+    return next(filter(None, (_number_behind(name, context) for name in operands)), "")
+
+
+def _number_behind(name: str, context: Context) -> str:
+    node = context.producers.get(name)
+    if node is None or context.constant(name) is not None:
+        return ""
+    if context.shape(name) not in ((), (1,)):
+        parts = node.input if node.op_type == "Concat" else ()
+        return next(filter(None, (_number_behind(part, context) for part in parts)), "")
+    moved = _number_behind(node.input[0], context) if node.op_type in _KEEP else ""
+    return moved or (name if context.dtype(name) == np.int64 else "")
+
+
 def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float | np.ndarray = 0) -> str:
     """Build a value with `fill` behind its length."""
     rows = np.arange(extent.bound, dtype=np.int64).reshape(-1, *[1] * (rank - 1 - extent.axis))
