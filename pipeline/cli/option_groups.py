@@ -34,7 +34,10 @@ ShapeOption = Annotated[
 ]
 BoundOption = Annotated[
     list[str] | None,
-    typer.Option("--bound", help="lower the most rows of a result whose number the data decide: NAME=300; repeatable"),
+    typer.Option(
+        "--bound",
+        help="set the most rows of a result whose number the data decide, or the most of a number that decides it: NAME=300; repeatable",
+    ),
 ]
 OutputOption = Annotated[
     list[str] | None,
