@@ -110,21 +110,30 @@ def _resize(node: NodeView) -> str | None:
     return None
 
 
-def _scales_by_fractions(node: NodeView) -> bool:
-    return not all(float(node.get(name, 1.0)).is_integer() for name in ("alpha", "beta"))
+def _batch_normalization(node: NodeView) -> str | None:
+    return "it is in training mode" if node.get("training_mode", 0) else None
+
+
+def _gemm(node: NodeView) -> str | None:
+    whole = all(float(node.get(name, 1.0)).is_integer() for name in ("alpha", "beta"))
+    return None if whole or node.dtype(0).kind == "f" else "it scales integers by a fraction"
+
+
+def _grid_sample(node: NodeView) -> str | None:
+    return None if node.dtype(0).kind == "f" else "it samples other numbers than floats, which ONNX Runtime does not"
+
+
+def _roi_align(node: NodeView) -> str | None:
+    return "it takes the largest value (mode 'max')" if node.get("mode") == "max" else None
 
 
 LIMITS: dict[str, Limit] = {
-    "BatchNormalization": lambda node: "it is in training mode" if node.get("training_mode", 0) else None,
+    "BatchNormalization": _batch_normalization,
     "Dropout": _dropout,
     "Gather": _gather,
     "GatherElements": _gather,
-    "Gemm": lambda node: (
-        "it scales integers by a fraction" if node.dtype(0).kind != "f" and _scales_by_fractions(node) else None
-    ),
-    "GridSample": lambda node: (
-        None if node.dtype(0).kind == "f" else "it samples other numbers than floats, which ONNX Runtime does not"
-    ),
+    "Gemm": _gemm,
+    "GridSample": _grid_sample,
     "Resize": _resize,
-    "RoiAlign": lambda node: "it takes the largest value (mode 'max')" if node.get("mode") == "max" else None,
+    "RoiAlign": _roi_align,
 }
