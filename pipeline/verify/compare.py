@@ -51,20 +51,13 @@ class Difference:
 
 def farthest(differences: Sequence[Difference]) -> Difference:
     """Return the largest of all differences, each for itself."""
-    worst = differences[0]
-    for each in differences[1:]:
-        to_double, own = (
-            None if one is None or other is None else max(one, other)
-            for one, other in (
-                (worst.library_to_double, each.library_to_double),
-                (worst.onnxruntime_to_double, each.onnxruntime_to_double),
-            )
-        )
-        reordered = worst.reordered or each.reordered
-        worst = Difference(
-            max(worst.absolute, each.absolute), max(worst.relative, each.relative), to_double, own, reordered
-        )
-    return worst
+    ours, theirs = (
+        None if any(each is None for each in found) else max(found)
+        for found in zip(*((each.library_to_double, each.onnxruntime_to_double) for each in differences))
+    )
+    reordered = next((each.reordered for each in differences if each.reordered), None)
+    absolute, relative = (max(found) for found in zip(*((each.absolute, each.relative) for each in differences)))
+    return Difference(absolute, relative, ours, theirs, reordered)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .extent import Extent, Sizes, at_bound
+from .extent import Extent, Sizes, at_bound, is_open
 from .open_graph import Open, Reader
 
 
@@ -184,57 +184,57 @@ def expand(reader: Reader) -> list[Open | None]:
     """Repeat a value along other axes, or a fixed value as often as a length says."""
     sizes, before = reader.held(1), reader.shape(0)
     rank = max(len(sizes), len(before))
-    places = [rank - len(sizes) + place for place, size in enumerate(sizes) if isinstance(size, Extent)]
     extent = reader.open(0)
-    if len(places) > 1:
-        reader.refuse("two of its axes are of open length")
-    if extent is not None:
-        axis = extent.axis + rank - len(before)
-        own = axis - rank + len(sizes)
-        wanted = sizes[own] if own >= 0 else 1
-        follows = isinstance(wanted, Extent) and wanted.length == extent.length and wanted.is_length
-        if (places and places != [axis]) or not (follows or (not isinstance(wanted, Extent) and wanted == 1)):
+    if extent is None:
+        place, size = _one_open(reader, sizes)
+        axis = rank - len(sizes) + place
+        own = axis - rank + len(before)
+        if own >= 0 and before[own] != 1:
             reader.refuse("its shape does not follow the length")
-        reader.keep()
-        return [extent.along(axis)]
-    size = sizes[places[0] - rank + len(sizes)]
-    own = places[0] - rank + len(before)
-    if size.scale < 1 or (own >= 0 and before[own] != 1):
+        return _repeat(reader, axis, size)
+    places = [rank - len(sizes) + place for place, size in enumerate(sizes) if isinstance(size, Extent)]
+    axis = extent.axis + rank - len(before)
+    own = axis - rank + len(sizes)
+    wanted = sizes[own] if own >= 0 else 1
+    follows = isinstance(wanted, Extent) and wanted.length == extent.length and wanted.is_length
+    if (places and places != [axis]) or not (follows or (not isinstance(wanted, Extent) and wanted == 1)):
         reader.refuse("its shape does not follow the length")
-    length = reader.graph.length_of(reader.build, size)
     reader.keep()
-    return [Open(places[0], length, size.largest)]
+    return [extent.along(axis)]
 
 
 def tile(reader: Reader) -> list[Open | None]:
     """Repeat along other axes, or a fixed value as often as a length says."""
     extent, repeats = reader.open(0), reader.held(1)
-    places = [place for place, size in enumerate(repeats) if isinstance(size, Extent)]
-    if extent is not None:
-        if places or repeats[extent.axis] != 1:
-            reader.refuse("it repeats rows behind their length")
-        reader.keep()
-        return [extent.along(extent.axis, extent.zero)]
-    if len(places) != 1 or repeats[places[0]].scale < 1:
-        reader.refuse("two of its axes are of open length")
-    (axis,), size = places, reader.shape(0)[places[0]]
-    length = reader.graph.length_of(reader.build, repeats[axis])
-    if size > 1:
-        length = reader.graph.length(reader.build, "times", length, size)
+    if extent is None:
+        axis, times = _one_open(reader, repeats)
+        return _repeat(reader, axis, times, reader.shape(0)[axis])
+    if is_open(repeats) or repeats[extent.axis] != 1:
+        reader.refuse("it repeats rows behind their length")
     reader.keep()
-    return [Open(axis, length, repeats[axis].largest * size)]
+    return [extent.along(extent.axis, extent.zero)]
 
 
 def constant_of_shape(reader: Reader) -> list[Open | None]:
     """Fill a shape of which a length is one size."""
-    sizes = reader.held(0)
-    places = [place for place, size in enumerate(sizes) if isinstance(size, Extent)]
-    if len(places) != 1 or sizes[places[0]].scale < 1:
+    return _repeat(reader, *_one_open(reader, reader.held(0)))
+
+
+def _one_open(reader: Reader, sizes: Sizes) -> tuple[int, Extent]:
+    """Return the place and extent of the one length among sizes."""
+    opens = [(place, size) for place, size in enumerate(sizes) if isinstance(size, Extent)]
+    if len(opens) != 1 or opens[0][1].scale < 1:
         reader.refuse("two of its axes are of open length")
-    size = sizes[places[0]]
-    length = reader.graph.length_of(reader.build, size)
+    return opens[0]
+
+
+def _repeat(reader: Reader, axis: int, times: Extent, rows: int = 1) -> list[Open | None]:
+    """Keep a node that repeats `rows` along an axis as often as a length says."""
+    length = reader.graph.length_of(reader.build, times)
+    if rows > 1:
+        length = reader.graph.length(reader.build, "times", length, rows)
     reader.keep()
-    return [Open(places[0], length, size.largest)]
+    return [Open(axis, length, times.largest * rows)]
 
 
 def span(reader: Reader) -> list[Open | None]:
@@ -242,9 +242,7 @@ def span(reader: Reader) -> list[Open | None]:
     start, end, step = (reader.held(place).item() for place in range(3))
     if not isinstance(end, Extent) or end.scale < 1 or (start, step) != (0, 1):
         reader.refuse("only a count from 0 by 1 may have an open end")
-    length = reader.graph.length_of(reader.build, end)
-    reader.keep()
-    return [Open(0, length, end.largest)]
+    return _repeat(reader, 0, end)
 
 
 def pad(reader: Reader) -> list[Open | None]:

@@ -60,13 +60,19 @@ def _prelu(form: OldForm) -> None:
     form.keep(x, slope)
 
 
-def _axes(since: int) -> Rule:
-    """Make an input of the attribute `axes`, which is one since set `since`."""
+def _as_inputs(since: int, *names: str) -> Rule:
+    """Make inputs of attributes, which they are since set `since`: numbers are of the operand's dtype, lists integers."""
 
     def rule(form: OldForm) -> None:
-        axes = form.attributes.pop("axes", None)
-        if form.crosses(since) and axes is not None:
-            form.keep(form.input[0], form.build.integers(*axes), **form.attributes)
+        values = [form.attributes.pop(name, None) for name in names]
+        if not form.crosses(since) or all(value is None for value in values):
+            return
+        dtype = form.dtype(0) if any(isinstance(value, float) for value in values) else np.dtype(np.int64)
+        inputs = [
+            "" if value is None else form.build.number(value if isinstance(value, float) else np.ravel(value), dtype)
+            for value in values
+        ]
+        form.keep(form.input[0], *inputs, **form.attributes)
 
     return rule
 
@@ -76,16 +82,6 @@ def _cast(form: OldForm) -> None:
 
     if form.crosses(6) and isinstance(form.attributes["to"], str):
         form.keep(form.input[0], to=TensorProto.DataType.Value(form.attributes["to"].upper()))
-
-
-def _clip(form: OldForm) -> None:
-    """Make inputs of the bounds: those left out are the largest numbers, infinities are cut."""
-    dtype = form.dtype(0)
-    bounds = [form.get(name) for name in ("min", "max")]
-    form.keep(
-        form.input[0],
-        *("" if bound is None else form.build.number(bound, dtype) for bound in bounds),
-    )
 
 
 def _concat(form: OldForm) -> None:
@@ -101,17 +97,6 @@ def _pad(form: OldForm) -> None:
     amount = form.build.integers(*pads)
     filling = form.build.number(value, form.dtype(0)) if value else ""
     form.keep(form.input[0], amount, filling, **form.attributes)
-
-
-def _reshape(form: OldForm) -> None:
-    if form.crosses(5) and "shape" in form.attributes:
-        form.keep(form.input[0], form.build.integers(*form.attributes["shape"]))
-
-
-def _slice(form: OldForm) -> None:
-    axes = form.get("axes")
-    places = [form.build.integers(*form.attributes[name]) for name in ("starts", "ends")]
-    form.keep(form.input[0], *places, form.build.integers(*axes) if axes else "")
 
 
 def _split(form: OldForm) -> None:
@@ -134,12 +119,6 @@ def _tile(form: OldForm) -> None:
     repeats = [1] * rank
     repeats[int(axis.item())] = int(times.item())
     form.keep(form.name(0), form.build.integers(*repeats))
-
-
-def _top_k(form: OldForm) -> None:
-    if form.crosses(10):
-        count = form.build.integers(form.attributes.pop("k"))
-        form.keep(form.input[0], count, **form.attributes)
 
 
 def _scatter(form: OldForm) -> None:
@@ -186,9 +165,9 @@ def _fourier(form: OldForm) -> None:
 
 OPERANDS: dict[str, Rule] = {
     **dict.fromkeys(_BINARY, raise_at(7, _binary)),
-    **dict.fromkeys(_REDUCTIONS, _axes(18)),
+    **dict.fromkeys(_REDUCTIONS, _as_inputs(18, "axes")),
     "Cast": _cast,
-    "Clip": raise_at(11, _clip),
+    "Clip": _as_inputs(11, "min", "max"),
     "Concat": _concat,
     "DFT": _fourier,
     "GRU": _gru,
@@ -198,15 +177,15 @@ OPERANDS: dict[str, Rule] = {
     "LpPool": _whole_norm,
     "PRelu": raise_at(7, _prelu),
     "Pad": raise_at(11, _pad),
-    "ReduceSum": _axes(13),
-    "Reshape": _reshape,
+    "ReduceSum": _as_inputs(13, "axes"),
+    "Reshape": _as_inputs(5, "shape"),
     "RoiAlign": _default(16, coordinate_transformation_mode="output_half_pixel"),
     "Scatter": _scatter,
     "Selu": _default(6, alpha=1.6732, gamma=1.0507),
-    "Slice": raise_at(10, _slice),
+    "Slice": _as_inputs(10, "starts", "ends", "axes"),
     "Split": _split,
-    "Squeeze": _axes(13),
+    "Squeeze": _as_inputs(13, "axes"),
     "Tile": _tile,
-    "TopK": _top_k,
-    "Unsqueeze": _axes(13),
+    "TopK": _as_inputs(10, "k"),
+    "Unsqueeze": _as_inputs(13, "axes"),
 }
