@@ -53,8 +53,8 @@ from passfit.passes.sequence.replay import lower_by_sequence, schedule_sequence
 from passfit.passes.sequence.sequence import Sequence, read_sequence
 from passfit.targets import Target, get_target, host_libc, zig_cc
 from passfit.tir.row_window import tensors_of
-from passfit.verify.cases import Case, add_plain_sums
-from passfit.verify.compare import compare
+from passfit.verify.cases import add_plain_sums
+from passfit.verify.compare import Case, compare
 from passfit.verify.runner import numpy_dtype
 from passfit.verify.settings import VerifySettings
 from passfit.verify.stored_cases import stored_cases

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..data.samples import Samples
 from ..errors import NumericError
-from ..verify.cases import Case, add_plain_sums, choose_cases
-from ..verify.compare import compare
+from ..verify.cases import add_plain_sums, choose_cases
+from ..verify.compare import Case, compare
 from ..verify.error_bounds import distances, largest_magnitude
 from .run_samples import Tensors
 

@@ -23,7 +23,7 @@ from .settings import VerifySettings
 if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
     from ..memory import ArenaPlan
-    from .cases import Case
+    from .compare import Case
 
 
 def build_and_run(

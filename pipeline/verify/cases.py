@@ -11,7 +11,7 @@ Runtime with and without its optimisations agrees far better than the library ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,13 +21,13 @@ import numpy as np
 from ..errors import ConfigError, ModelError
 from ..frontend.canonical.ports.apply import length_forms, port_forms
 from ..memory.measured import NOT_VERIFIED
-from .compare import errors_of
+from .compare import ONNX_RUNTIME, Case, Tensors, errors_of, is_nan
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
 from .draws.draw_values import GENTLE
-from .error_bounds import Distance, believable, largest_difference, output_range
+from .error_bounds import Distance, believable, largest_difference
 from .inputs import InputDraws, make_input
-from .integers.choices import Choice, find_choices
+from .integers.choices import find_choices
 from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
 from .integers.given_outputs import unit_of
 from .integers.perturbed_rounding import moved_outputs, perturbed_outputs
@@ -40,57 +40,8 @@ if TYPE_CHECKING:
 _MARGIN = 0.1
 #: draws per case; as many gentle ones follow where all of these lead to NaN
 _TRIES = 8
-#: names of references
-ONNX_RUNTIME, ONNX = "onnxruntime", "onnx"
-
-Tensors = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Case:
-    """Inputs and outputs by name: the reference's, plain and optimised, and in double precision.
-
-    `reference` names the evaluator. `double` is None if that evaluation is impossible; `no_double` says why. On demand,
-    `plain` is the evaluation in the model's precision with sequential sums, or of a quantised model with noise, and
-    `witnesses` are the reference's outputs for inputs moved by rounding, `choices` the scores behind outputs of indices. `units` is the largest difference of an
-    integer output: 1 if a quantised model rounds numbers that implementations compute differently. `scales` are the values
-    of a unit of outputs that are dequantised integers. `name` is that of the user's sample; empty for a seeded draw.
-    """
-
-    inputs: Tensors
-    expected: Tensors
-    optimized: Tensors
-    double: Tensors | None = None
-    no_double: str = ""
-    plain: Tensors | None = None
-    units: int = 0
-    scales: Mapping[str, float] = field(default_factory=dict)
-    witnesses: tuple[Tensors, ...] = ()
-    choices: Mapping[str, Choice] = field(default_factory=dict)
-    reference: str = ONNX_RUNTIME
-    name: str = ""
-
-    @property
-    def uncertainty(self) -> float:
-        """Return the largest difference between plain and optimised ONNX Runtime, relative to the output's range."""
-        found = (
-            largest_difference(self.optimized[name], value) / output_range([value])
-            for name, value in self.expected.items()
-        )
-        return max(found, default=0.0)
-
-    @property
-    def blank(self) -> bool:
-        """Return whether an output is NaN throughout."""
-        return any(_is_nan(value) for value in self.expected.values())
-
-    @property
-    def has_nan(self) -> bool:
-        """Return whether an output has a NaN: a sum of squares that lost its digits, of a reference that is right elsewhere."""
-        return any(
-            value.dtype.kind not in "iub" and np.isnan(value.astype(np.float64)).any()
-            for value in self.expected.values()
-        )
+#: name of ONNX's own evaluator as a reference
+ONNX = "onnx"
 
 
 def choose_cases(
@@ -330,12 +281,8 @@ def _counts_anyway(reference: Distance, scale: float, tolerance: float) -> bool:
 def _refuse_nan(cases: list[Case]) -> None:
     """Raise ModelError for an output that is NaN throughout: maxima and the like may propagate NaN or not."""
     for name in cases[0].expected:
-        if all(_is_nan(case.expected[name]) for case in cases):
+        if all(is_nan(case.expected[name]) for case in cases):
             raise ModelError(
                 f"ONNX Runtime computes nothing but NaN for the output '{name}', so the library cannot be verified.",
                 "Fix an input to a useful value with --fix, or export the model again with finite weights.",
             )
-
-
-def _is_nan(value: np.ndarray) -> bool:
-    return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())

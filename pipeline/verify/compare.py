@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Protocol
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -25,8 +24,13 @@ from .integers.matched_rows import match_rows
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
+#: name of a reference
+ONNX_RUNTIME = "onnxruntime"
 #: rounding of a difference of two dequantised integers, relative to it
 _ROUNDED = 1e-4
+
+
+Tensors = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -47,47 +51,65 @@ class Difference:
 
 def farthest(differences: Sequence[Difference]) -> Difference:
     """Return the largest of all differences, each for itself."""
-    worst = differences[0]
-    for each in differences[1:]:
-        to_double, own = (
-            None if one is None or other is None else max(one, other)
-            for one, other in (
-                (worst.library_to_double, each.library_to_double),
-                (worst.onnxruntime_to_double, each.onnxruntime_to_double),
-            )
-        )
-        reordered = worst.reordered or each.reordered
-        worst = Difference(
-            max(worst.absolute, each.absolute), max(worst.relative, each.relative), to_double, own, reordered
-        )
-    return worst
+    ours, theirs = (
+        None if any(each is None for each in found) else max(found)
+        for found in zip(*((each.library_to_double, each.onnxruntime_to_double) for each in differences))
+    )
+    reordered = next((each.reordered for each in differences if each.reordered), None)
+    absolute, relative = (max(found) for found in zip(*((each.absolute, each.relative) for each in differences)))
+    return Difference(absolute, relative, ours, theirs, reordered)
 
 
-class Expected(Protocol):
-    """Outputs of one case by name: the reference's, plain and optimised.
+@dataclass(frozen=True)
+class Case:
+    """Inputs and outputs by name: the reference's, plain and optimised, and in double precision.
 
-    If known, also those in double precision and those with sequential sums; `witnesses` are the reference's on inputs
-    moved by rounding, for integers, and `choices` the scores behind outputs of indices.
+    `reference` names the evaluator. `double` is None if that evaluation is impossible; `no_double` says why. On demand,
+    `plain` is the evaluation in the model's precision with sequential sums, or of a quantised model with noise, and
+    `witnesses` are the reference's outputs for inputs moved by rounding, `choices` the scores behind outputs of indices. `units` is the largest difference of an
+    integer output: 1 if a quantised model rounds numbers that implementations compute differently. `scales` are the values
+    of a unit of outputs that are dequantised integers. `name` is that of the user's sample; empty for a seeded draw.
     """
 
+    inputs: Tensors
+    expected: Tensors
+    optimized: Tensors
+    double: Tensors | None = None
+    no_double: str = ""
+    plain: Tensors | None = None
+    units: int = 0
+    scales: Mapping[str, float] = field(default_factory=dict)
+    witnesses: tuple[Tensors, ...] = ()
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    reference: str = ONNX_RUNTIME
+    name: str = ""
+
     @property
-    def expected(self) -> dict[str, np.ndarray]: ...
+    def uncertainty(self) -> float:
+        """Return the largest difference between plain and optimised ONNX Runtime, relative to the output's range."""
+        found = (
+            largest_difference(self.optimized[name], value) / output_range([value])
+            for name, value in self.expected.items()
+        )
+        return max(found, default=0.0)
+
     @property
-    def optimized(self) -> dict[str, np.ndarray]: ...
+    def blank(self) -> bool:
+        """Return whether an output is NaN throughout."""
+        return any(is_nan(value) for value in self.expected.values())
+
     @property
-    def double(self) -> dict[str, np.ndarray] | None: ...
-    @property
-    def plain(self) -> dict[str, np.ndarray] | None: ...
-    @property
-    def witnesses(self) -> Sequence[dict[str, np.ndarray]]: ...
-    @property
-    def choices(self) -> Mapping[str, Choice]: ...
-    @property
-    def units(self) -> int: ...
-    @property
-    def scales(self) -> Mapping[str, float]: ...
-    @property
-    def name(self) -> str: ...
+    def has_nan(self) -> bool:
+        """Return whether an output has a NaN: a sum of squares that lost its digits, of a reference that is right elsewhere."""
+        return any(
+            value.dtype.kind not in "iub" and np.isnan(value.astype(np.float64)).any()
+            for value in self.expected.values()
+        )
+
+
+def is_nan(value: np.ndarray) -> bool:
+    """Return whether a value is of floats, and NaN throughout."""
+    return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())
 
 
 @dataclass(frozen=True)
@@ -112,7 +134,7 @@ class OutputErrors:
         return self.library.rms <= self.allowed.rms
 
 
-def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float) -> Difference:
+def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Case], tolerance: float) -> Difference:
     """Compare all outputs of all cases; return the largest differences.
 
     An output's range is taken over all cases. The truth is the evaluation in double precision, or else ONNX Runtime's.
@@ -179,12 +201,12 @@ def _row_scale(tolerance: float, scale: float, magnitude: float, value: np.ndarr
     return max(allowed, (1 + _ROUNDED) * unit) / tolerance
 
 
-def _title(case: Expected, number: int) -> str:
+def _title(case: Case, number: int) -> str:
     return f"sample {case.name}" if case.name else f"case {number}"
 
 
 def errors_of(
-    name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float
+    name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Case], tolerance: float
 ) -> OutputErrors:
     """Measure the errors of one float output over all cases, without infinite and NaN elements.
 
@@ -214,7 +236,7 @@ def _apart(value: np.ndarray, witness: np.ndarray, units: int) -> np.ndarray:
     return np.abs(value.astype(np.int64) - witness.astype(np.int64)) > units
 
 
-def _truth(case: Expected, name: str) -> np.ndarray:
+def _truth(case: Case, name: str) -> np.ndarray:
     """Return the output in double precision; non-finite elements are ONNX Runtime's.
 
     Doubles have a larger range, so they can be finite if the model's dtype overflows.
@@ -230,7 +252,7 @@ def _distance(values: Sequence[np.ndarray], truths: Sequence[np.ndarray]) -> Dis
     return Distance.of(np.concatenate([np.zeros(0), *map(differences, values, truths)]))
 
 
-def _direct(name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected]) -> float:
+def _direct(name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Case]) -> float:
     return max(largest_difference(result[name], case.expected[name]) for result, case in zip(results, cases))
 
 

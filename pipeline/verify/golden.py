@@ -16,7 +16,7 @@ import numpy as np
 
 from ..program import Program
 from ..support.text_files import json_lines, write_text
-from .cases import Case, Tensors
+from .compare import Case, Tensors
 from .error_bounds import eps_of, is_float, largest_magnitude, output_range
 
 INPUTS, OUTPUTS, GOLDEN = "inputs.bin", "outputs.bin", "golden.json"

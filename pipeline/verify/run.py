@@ -17,8 +17,7 @@ from ..program import Program
 from ..support.strictness import spare
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
-from .cases import Case, Tensors
-from .compare import Difference, compare, farthest
+from .compare import Case, Difference, Tensors, compare, farthest
 from .golden import keep_golden
 from .integers.given_outputs import GivenOutputs
 from .linked.program import LibraryFailure

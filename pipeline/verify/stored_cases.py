@@ -17,7 +17,8 @@ import numpy as np
 
 from ..frontend.source.model_file import serialise
 from ..support.result_store import kept_bytes
-from .cases import Case, Tensors, choose_cases
+from .cases import choose_cases
+from .compare import Case, Tensors
 
 if TYPE_CHECKING:
     import onnx

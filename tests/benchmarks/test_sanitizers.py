@@ -10,7 +10,7 @@ import pytest
 from passfit.kernels.lower.lower import Lowered
 from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.targets import get_target, how_to_run
-from passfit.verify.cases import Case
+from passfit.verify.compare import Case
 from passfit.verify.runner import numpy_dtype
 
 HOST = get_target("x86-64")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from passfit.errors import NumericError
-from passfit.verify.cases import Case
-from passfit.verify.compare import Difference, compare
+from passfit.verify.compare import Case, Difference, compare
 
 
 def compare_output(where: str, result: np.ndarray, expected: np.ndarray, tolerance: float) -> Difference:

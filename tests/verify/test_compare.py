@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from passfit.errors import NumericError
-from passfit.verify.cases import Case
-from passfit.verify.compare import compare
+from passfit.verify.compare import Case, compare
 from passfit.verify.error_bounds import SLACK, output_range
 
 from .one_output import compare_output

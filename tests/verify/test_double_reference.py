@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from passfit.errors import ModelError, NumericError
 from passfit.frontend.canonicalise import import_model
 from passfit.verify import cases as cases_module
-from passfit.verify.cases import Case, add_doubles, add_plain_sums, choose_cases
-from passfit.verify.compare import compare
+from passfit.verify.cases import add_doubles, add_plain_sums, choose_cases
+from passfit.verify.compare import Case, compare
 from passfit.verify.doubles.double_reference import DoubleReference, NoDouble
 from passfit.verify.doubles.evaluate_cases import evaluate_cases
 from passfit.verify.reference import Reference

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
+from passfit.frontend.canonical.graph_context import NodeView
 from passfit.verify.draws.arithmetic_rows import multiply
 from passfit.verify.draws.constraint import Constraint, Strength, domain, index, meet, telling
 from passfit.verify.draws.draw_values import GENTLE
 from passfit.verify.draws.input_constraints import input_constraints
-from passfit.verify.draws.node_view import ModelView, NodeView
+from passfit.verify.draws.known_values import known_values
 from passfit.verify.inputs import InputDraws, make_input
 from passfit.verify.reference import Reference
 
@@ -226,7 +227,7 @@ def _body(name, nodes, inputs, outputs):
 def test_a_product_of_two_inputs_is_in_the_interval(sides):
     low, high = sorted(sides)
     model = graph([node("Mul", ["x", "z"], ["y"])], {"x": (F, []), "z": (F, [])})
-    product, wanted = NodeView(model.graph.node[0], ModelView(model)), Constraint(low, high, Strength.UNDEFINED)
+    product, wanted = NodeView(model.graph.node[0], known_values(model)[1]), Constraint(low, high, Strength.UNDEFINED)
     x, z = (multiply(product, wanted, number) for number in (0, 1))
     corners = [a * b for a in np.clip([x.low, x.high], -1e9, 1e9) for b in np.clip([z.low, z.high], -1e9, 1e9)]
     assert low - 1e-9 <= min(corners) and max(corners) <= high + 1e-9

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.verify.cases import Case
-from passfit.verify.compare import errors_of
+from passfit.verify.compare import Case, errors_of
 from passfit.verify.error_bounds import SLACK, Distance, allowed_error, believable
 
 sizes = st.floats(0, 1e6)

@@ -14,8 +14,8 @@ from passfit.data.samples import InputForm, read_samples
 from passfit.errors import NumericError
 from passfit.evaluate.bound import outside_bound
 from passfit.memory.measured import ReorderedRows
-from passfit.verify.cases import Case, add_plain_sums, choose_cases
-from passfit.verify.compare import Difference, compare
+from passfit.verify.cases import add_plain_sums, choose_cases
+from passfit.verify.compare import Case, Difference, compare
 
 from ..models import model_of
 

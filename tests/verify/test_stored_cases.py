@@ -12,7 +12,8 @@ from onnx import helper
 from passfit.errors import ModelError
 from passfit.support import result_store
 from passfit.verify import stored_cases as stored
-from passfit.verify.cases import Case, choose_cases
+from passfit.verify.cases import choose_cases
+from passfit.verify.compare import Case
 
 from ..models import model_of
 

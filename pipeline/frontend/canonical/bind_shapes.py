@@ -94,15 +94,10 @@ def _set_shape(value: onnx.ValueInfoProto, shape: Sequence[int]) -> None:
 
 
 def _write(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> None:
-    proto = value.type.tensor_type.shape
-    proto.ClearField("dim")
-    proto.SetInParent()
-    for size in shape:
-        dim = proto.dim.add()
-        if isinstance(size, int):
-            dim.dim_value = size
-        elif size:
-            dim.dim_param = size
+    from onnx import helper
+
+    sizes = [None if size == "" else size for size in shape]
+    value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, sizes))
 
 
 def _spread_names(values: Collection[onnx.ValueInfoProto], declared: Mapping[str, list[int | str] | None]) -> None:

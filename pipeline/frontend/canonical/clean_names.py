@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ..source.keep_outputs import drop_unneeded
 from .node_builder import Names, replace_nodes
 from .read_onnx import all_nodes
+from .shapes import constant_tensors
 
 if TYPE_CHECKING:
     import onnx
@@ -95,22 +94,7 @@ def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str])
         item.name = new.get(item.name, item.name)
     for value, name in zip(graph.output, outputs, strict=True):
         value.name = name
-    _drop_unread(graph)
-
-
-def _drop_unread(graph: onnx.GraphProto) -> None:
-    """Remove nodes and initializers with values neither read nor handed out."""
-    read = {value.name for value in graph.output}
-    kept = []
-    for node in reversed(graph.node):
-        if read.intersection(node.output):
-            kept.append(node)
-            read.update(node.input)
-    kept = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
-    replace_nodes(graph, kept)
-    for index in reversed(range(len(graph.initializer))):
-        if graph.initializer[index].name not in read:
-            del graph.initializer[index]
+    drop_unneeded(graph)
 
 
 def detach_outputs(model: onnx.ModelProto) -> None:
@@ -120,12 +104,11 @@ def detach_outputs(model: onnx.ModelProto) -> None:
     """
     from onnx import helper
 
-    graph, nodes = model.graph, []
-    for node in graph.node:
-        if node.op_type == "Constant":
-            graph.initializer.append(_tensor(node))
-        else:
-            nodes.append(node)
+    graph, constants = model.graph, constant_tensors(model.graph)
+    nodes = [node for node in graph.node if node.op_type != "Constant"]
+    for name in (node.output[0] for node in graph.node if node.op_type == "Constant"):
+        graph.initializer.append(constants[name])
+        graph.initializer[-1].name = name
     outputs = {value.name for value in graph.output}
     others, names = {tensor.name: tensor for tensor in graph.initializer}, Names(graph)
     for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
@@ -148,16 +131,3 @@ def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
 
     alike = one.data_type == other.data_type and list(one.dims) == list(other.dims)
     return alike and numpy_helper.to_array(one).tobytes() == numpy_helper.to_array(other).tobytes()
-
-
-def _tensor(constant: onnx.NodeProto) -> onnx.TensorProto:
-    """Return the value of a Constant node, under the name of its result."""
-    from onnx import AttributeProto, helper, numpy_helper
-
-    attribute = constant.attribute[0]
-    if attribute.type == AttributeProto.TENSOR:
-        tensor = deepcopy(attribute.t)
-        tensor.name = constant.output[0]
-        return tensor
-    dtype = np.float32 if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) else np.int64
-    return numpy_helper.from_array(np.asarray(helper.get_attribute_value(attribute), dtype), constant.output[0])

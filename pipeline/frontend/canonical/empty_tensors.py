@@ -10,23 +10,19 @@ by ONNX Runtime if it reads constants alone; else a rule replaces it by nodes wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import ModelError
 from .folding.evaluate import evaluate
-from .graph_context import Context, context_of
-from .node_builder import NodeBuilder, attributes_of, stem_of
-from .read_onnx import node_title
+from .graph_context import Context, NodeView, Rule, context_of
+from .node_builder import NodeBuilder, stem_of
+from .read_onnx import refuse
 
 if TYPE_CHECKING:
     import onnx
-
-#: builds the nodes that replace a node, or none
-Rule = Callable[["onnx.NodeProto", Context, NodeBuilder], None]
 
 
 def replace_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -68,7 +64,7 @@ def _replace(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, ind
         return []
     build = NodeBuilder(stem_of(node, index), context.names)
     if any(_is_empty(context, name) for name in (*node.input, *results)) and node.op_type in _RULES:
-        _RULES[node.op_type](node, context, build)
+        _RULES[node.op_type](NodeView(node, context), build)
         for tensor in build.initializers:
             _add(graph, context, tensor)
         if build.nodes:
@@ -81,17 +77,15 @@ def _replace(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, ind
     if any(name and name not in context.constants for name in node.input) or any(
         a.HasField("g") for a in node.attribute
     ):
-        raise ModelError(
-            f"The {node_title(node)} reads '{node.input[0]}', which has no elements, and cannot be compiled.",
-            "Give the inputs of the model larger shapes, or remove the node before exporting.",
-        )
+        what = f"reads '{node.input[0]}', which has no elements, and cannot be compiled"
+        refuse(node, what, "Give the inputs of the model larger shapes, or remove the node before exporting.")
     for tensor in _compute(node, context):
         _add(graph, context, tensor)
     return []
 
 
-def _is_empty(context: Context, name: str) -> bool:
-    return 0 in (context.shape(name) or ())
+def _is_empty(graph: Context | NodeView, name: str) -> bool:
+    return 0 in (graph.shape(name) or ())
 
 
 def _empty(graph: onnx.GraphProto, context: Context, name: str, called: str) -> str:
@@ -122,29 +116,27 @@ def _compute(node: onnx.NodeProto, context: Context) -> list[onnx.TensorProto]:
     names = [name for name in node.output if name]
     values = evaluate(node, [context.constants[name] for name in dict.fromkeys(node.input) if name], context.opset)
     if isinstance(values, str):
-        raise ModelError(
-            f"The {node_title(node)} has no result, since its operand has no elements: {values}.",
-            "Give the inputs of the model larger shapes, or remove the node before exporting.",
-        )
+        what = f"has no result, since its operand has no elements: {values}"
+        refuse(node, what, "Give the inputs of the model larger shapes, or remove the node before exporting.")
     return [numpy_helper.from_array(value, name) for name, value in zip(names, values, strict=True)]
 
 
-def _concat(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+def _concat(node: NodeView, build: NodeBuilder) -> None:
     """Concatenate the operands that have elements."""
-    kept = [name for name in node.input if not _is_empty(context, name)]
+    kept = [name for name in node.input if not _is_empty(node, name)]
     if len(kept) > 1:
-        build.node("Concat", *kept, result=node.output[0], **attributes_of(node))
+        build.node("Concat", *kept, result=node.result, **node.attributes)
     else:
-        build.node("Identity", *kept, result=node.output[0])
+        build.node("Identity", *kept, result=node.result)
 
 
-def _split(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+def _split(node: NodeView, build: NodeBuilder) -> None:
     """Split into the parts that have elements."""
-    shapes = {name: shape for name in node.output if name and (shape := context.shape(name)) is not None}
+    shapes = {name: shape for name in node.output if name and (shape := node.shape(name)) is not None}
     if len(shapes) < len(node.output):
         return
-    axis = int(attributes_of(node).get("axis", 0))
-    kept = [name for name in node.output if not _is_empty(context, name)]
+    axis = int(node.get("axis", 0))
+    kept = [name for name in node.output if not _is_empty(node, name)]
     if len(kept) == 1:
         build.node("Identity", node.input[0], result=kept[0])
         return
@@ -152,23 +144,23 @@ def _split(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     build.many("Split", [node.input[0], build.integers(*sizes)], kept, axis=axis)
 
 
-def _product(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+def _product(node: NodeView, build: NodeBuilder) -> None:
     """Replace a sum of no products by 0; Gemm adds a multiple of its third operand."""
-    shape, dtype = context.shape(node.output[0]), context.dtype(node.output[0])
+    shape, dtype = node.shape(node.result), node.dtype(node.result)
     if shape is None:
         return
     zeros = build.constant(np.zeros(shape, dtype))
-    if node.op_type == "Gemm" and len(node.input) > 2 and node.input[2]:
-        beta = build.number(attributes_of(node).get("beta", 1.0), dtype)
-        build.node("Add", zeros, build.node("Mul", node.input[2], beta), result=node.output[0])
+    if node.op_type == "Gemm" and node.name(2):
+        beta = build.number(node.get("beta", 1.0), dtype)
+        build.node("Add", zeros, build.node("Mul", node.input[2], beta), result=node.result)
     else:
-        build.node("Identity", zeros, result=node.output[0])
+        build.node("Identity", zeros, result=node.result)
 
 
-def _scatter(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+def _scatter(node: NodeView, build: NodeBuilder) -> None:
     """Return the data unchanged if there are no updates."""
-    if _is_empty(context, node.input[2]):
-        build.node("Identity", node.input[0], result=node.output[0])
+    if _is_empty(node, node.input[2]):
+        build.node("Identity", node.input[0], result=node.result)
 
 
 _RULES: dict[str, Rule] = {

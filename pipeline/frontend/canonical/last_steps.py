@@ -10,23 +10,19 @@ read at the last step are a whole forward one, and one step of a reverse one.
 from __future__ import annotations
 
 from collections import Counter
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..moves import follow_axis
-from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
+from .graph_context import context_of
+from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import direction_activations
 from .read_onnx import all_nodes
 from .recurrent_step import RECURRENT
-from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
-
-#: most elements of a constant that is read: indices
-_MOST = 64
 
 
 def read_last_steps(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -47,12 +43,10 @@ class _Reader(NamedTuple):
 
 
 class _Graph:
-    """Readers, shapes and constants of a model."""
+    """Readers and values of a model."""
 
     def __init__(self, model: onnx.ModelProto):
-        from onnx import numpy_helper
-
-        self.nodes, self.names = list(model.graph.node), Names(model.graph)
+        self.nodes, self.context = list(model.graph.node), context_of(model)
         self.readers: dict[str, list[int]] = {}
         for index, node in enumerate(self.nodes):
             for name in {*node.input}:
@@ -61,16 +55,13 @@ class _Graph:
         read.subtract(name for node in self.nodes for name in node.input)
         #: values that are outputs, or read in a subgraph
         self.kept = {name for name, inside in read.items() if inside} | {each.name for each in model.graph.output}
-        self.shapes = {name: static_shape(each) for name, each in value_types(model.graph).items()}
-        small = (each for each in model.graph.initializer if prod(each.dims) <= _MOST)
-        self.constants = {each.name: numpy_helper.to_array(each) for each in small}
 
     def replacements(self, node: onnx.NodeProto, index: int) -> dict[int, NodeBuilder]:
         """Return the new nodes by place in the graph: none unless every reader takes the last step."""
         attributes = attributes_of(node)
         direction, axis = attributes.get("direction", "forward"), int(attributes.get("layout", 0))
-        states, lengths = node.output[0] if node.output else "", node.input[4] if len(node.input) > 4 else ""
-        shape = self.shapes.get(states)
+        states, lengths = node.output[0] if node.output else "", any(node.input[4:5])
+        shape = self.context.shape(states)
         if lengths or not states or shape is None or shape[axis] < 2:
             return {}
         both = direction == "bidirectional"
@@ -79,7 +70,7 @@ class _Graph:
         readers = self._passing(states, axis, 0 if direction == "reverse" else shape[axis] - 1)
         if not readers:
             return {}
-        build = NodeBuilder(stem_of(node, index), self.names)
+        build = NodeBuilder(stem_of(node, index), self.context.names)
         if both:
             _both_ends(node, attributes, build, shape[axis])
         else:
@@ -110,50 +101,44 @@ class _Graph:
 
     def _move(self, node: onnx.NodeProto, axis: int) -> int | None:
         """Return the axis of the steps behind a node that moves elements; None behind any other."""
-        before, after = self.shapes.get(node.input[0]), self.shapes.get(node.output[0])
+        before, after = self.context.shape(node.input[0]), self.context.shape(node.output[0])
         if node.op_type not in ("Squeeze", "Unsqueeze", "Reshape", "Transpose"):
             return None
         return follow_axis(node.op_type, axis, before, after, attributes_of(node).get("perm"))
 
     def _takes(self, node: onnx.NodeProto, name: str, axis: int, step: int) -> bool:
         """Return whether a node takes the one step of a value along an axis, and nothing else."""
-        shape = self.shapes.get(name)
+        shape = self.context.shape(name)
         if shape is None or node.input[0] != name:
             return False
         if node.op_type == "Gather":
-            indices = self.constants.get(node.input[1])
+            indices = self.context.constant(node.input[1])
             own = int(attributes_of(node).get("axis", 0)) % len(shape)
-            return (
-                own == axis and indices is not None and indices.size == 1 and int(indices.item()) % shape[axis] == step
-            )
+            single = indices is not None and indices.size == 1
+            return own == axis and indices is not None and single and int(indices.item()) % shape[axis] == step
         if node.op_type == "Slice":
-            given = [self.constants.get(each) if each else None for each in node.input[1:]]
-            after = self.shapes.get(node.output[0])
-            if (
-                given[0] is None
-                or len(given) < 3
-                or given[2] is None
-                or after != (*shape[:axis], 1, *shape[axis + 1 :])
-            ):
+            given = [*map(self.context.constant, node.input[1:])]
+            after = self.context.shape(node.output[0])
+            takes_one = after == (*shape[:axis], 1, *shape[axis + 1 :])
+            if not takes_one or len(given) < 3 or given[0] is None or given[2] is None:
                 return False
             starts = {int(each) % len(shape): int(start) for each, start in zip(given[2], given[0])}
-            return (
-                axis in starts and min(max(starts[axis] + shape[axis] * (starts[axis] < 0), 0), shape[axis] - 1) == step
-            )
+            start = starts.get(axis, 0)
+            return axis in starts and min(max(start + shape[axis] * (start < 0), 0), shape[axis] - 1) == step
         return False
 
     def _read_one_step(self, reader: _Reader) -> NodeBuilder:
         """Return a reader of one step."""
         node = self.nodes[reader.place]
-        build = NodeBuilder(stem_of(node, reader.place), self.names)
+        build = NodeBuilder(stem_of(node, reader.place), self.context.names)
         attributes, (result,) = attributes_of(node), node.output
         if node.op_type == "Gather":
-            indices = self.constants[node.input[1]]
-            build.node("Gather", node.input[0], build.constant(np.zeros_like(indices)), result=result, **attributes)
+            first = build.constant(np.zeros_like(self.context.constant(node.input[1])))
+            build.node("Gather", node.input[0], first, result=result, **attributes)
         elif node.op_type == "Slice":
             build.node("Identity", node.input[0], result=result)
         elif node.op_type == "Reshape":
-            shape = list(self.shapes[result] or ())
+            shape = list(self.context.shape(result) or ())
             shape[self._move(node, reader.axis) or 0] = 1
             build.node("Reshape", node.input[0], build.integers(*shape), result=result)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -166,10 +166,8 @@ def _refuse_bytes(nodes: Iterable[onnx.NodeProto]) -> None:
             try:
                 for text in (attribute.s, *attribute.strings):
                     text.decode()
-            except UnicodeDecodeError as error:
-                raise ModelError(
-                    f"The {node_title(node)} has the attribute '{attribute.name}', whose text is not UTF-8.", _AGAIN
-                ) from error
+            except UnicodeDecodeError:
+                refuse(node, f"has the attribute '{attribute.name}', whose text is not UTF-8", _AGAIN)
 
 
 def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:
@@ -178,9 +176,7 @@ def _refuse_twice(nodes: Iterable[onnx.NodeProto], made: Iterable[str]) -> None:
     for node in nodes:
         for name in filter(None, node.output):
             if name in known:
-                raise ModelError(
-                    f"The {node_title(node)} makes '{name}', and another value has that name already.", _AGAIN
-                )
+                refuse(node, f"makes '{name}', and another value has that name already", _AGAIN)
             known.add(name)
 
 
@@ -223,7 +219,7 @@ def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str], before: Set[
     for node in graph.node:
         for name in node.input:
             if name and name not in made:
-                raise ModelError(f"The {node_title(node)} reads '{name}', which nothing makes.", _AGAIN)
+                refuse(node, f"reads '{name}', which nothing makes", _AGAIN)
         for inner in inner_graphs(node):
             _refuse_dangling(inner, made, earlier)
         earlier.update(filter(None, node.output))
@@ -279,3 +275,8 @@ def advice_on(domain: str, others: Iterable[str] = ()) -> str:
 def node_title(node: onnx.NodeProto, index: int | None = None) -> str:
     """Return a node's name for messages: operator and name, else first output."""
     return f"{node.op_type} node '{node.name or next(iter(node.output), index)}'"
+
+
+def refuse(node: onnx.NodeProto, what: str, step: str = "Export the model again.") -> NoReturn:
+    """Raise the ModelError of a node; `what` is wrong with it is said as the end of a sentence."""
+    raise ModelError(f"The {node_title(node)} {what}.", step)

@@ -9,17 +9,16 @@ while they are above 0; else its states stay, and y is 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ...errors import ModelError
 from .control_flow.build_scan import Value, build_scan
 from .folding.fold_constants import refold
 from .last_steps import read_last_steps
 from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import fault_of_activations
-from .read_onnx import all_nodes, node_title
+from .read_onnx import all_nodes, refuse
 from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
 from .shapes import static_shape, value_types
 
@@ -59,10 +58,12 @@ def _replacement(
     outputs = [name if name in read else "" for name in node.output]
     shape, weights = (static_shape(types[name]) if name in types else None for name in (inputs[0], inputs[2]))
     if shape is None or weights is None:
-        _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
+        refuse(
+            node, "cannot be compiled: its number of steps is not static", "Give the inputs static shapes (--shape)."
+        )
     why = fault_of_activations(attributes)
     if why:
-        _refuse(node, why, "Give it activations of ONNX's list, each with its numbers.")
+        refuse(node, f"cannot be compiled: {why}", "Give it activations of ONNX's list, each with its numbers.")
     batch_first = bool(attributes.get("layout", 0))
     dtype = helper.tensor_dtype_to_np_dtype(types[inputs[1]].tensor_type.elem_type)
     half = dtype == np.float16
@@ -250,7 +251,3 @@ def _add_number(number: int, values: Mapping[str, T]) -> dict[str, T]:
 def _strip_number(number: int, values: Mapping[str, T]) -> dict[str, T]:
     """Return the values of a direction, without its number."""
     return {name.removesuffix(f"_{number}"): each for name, each in values.items() if name.endswith(f"_{number}")}
-
-
-def _refuse(node: onnx.NodeProto, why: str, hint: str) -> NoReturn:
-    raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", hint)

@@ -6,13 +6,12 @@ it. Every rule names the defect of the form it replaces (found by running ONNX's
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .graph_context import Context, context_of
-from .node_builder import NodeBuilder, attributes_of, build_replacements, spliced
+from .graph_context import NodeView, Rule, apply_rules
+from .node_builder import NodeBuilder, spliced
 from .operators import activations, neighbourhoods, operand_forms
 from .operators.auto_pad import kernel_shape, pooling_pads
 from .operators.elimination import determinant
@@ -28,33 +27,24 @@ if TYPE_CHECKING:
     import onnx
 
 
-Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]
-
-
 def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     """Apply all rules to `model` (with inferred shapes); nodes without replacement stay."""
-    context = context_of(model)
-
-    def apply(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        if node.op_type in RULES:
-            RULES[node.op_type](node, attributes_of(node), context, build)
-
-    return spliced(model, build_replacements(model.graph, context.names, apply))
+    return spliced(model, apply_rules(model, RULES))
 
 
-def _sum(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _sum(node: NodeView, build: NodeBuilder) -> None:
     """Replace Sum by a chain of Add, which needs no workspace.
 
     TVM makes broadcast + stack + sum of it, with a workspace of all inputs.
     """
-    _chain(build, list(node.input), node.output[0])
+    _chain(build, list(node.input), node.result)
 
 
-def _mean(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _mean(node: NodeView, build: NodeBuilder) -> None:
     """Replace Mean by a chain of Add, for the same reason as Sum."""
-    count = build.number(len(node.input), context.dtype(node.input[0]))
+    count = build.number(len(node.input), node.dtype(0))
     total = _chain(build, list(node.input), "") if len(node.input) > 1 else node.input[0]
-    build.node("Div", total, count, result=node.output[0])
+    build.node("Div", total, count, result=node.result)
 
 
 def _chain(build: NodeBuilder, terms: list[str], result: str) -> str:
@@ -66,144 +56,144 @@ def _chain(build: NodeBuilder, terms: list[str], result: str) -> str:
     return total
 
 
-def _multiply_in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _multiply_in_single(node: NodeView, build: NodeBuilder) -> None:
     """Multiply float16 numbers in float32, as ONNX Runtime does.
 
     TVM's squares are infinite from 256 on, and its sums of products lose digits.
     """
-    halves = [bool(name) and context.dtype(name) == np.float16 for name in node.input]
+    halves = [bool(name) and node.dtype(name) == np.float16 for name in node.input]
     if halves[0]:
         wide = [build.cast(name, np.float32) if half else name for name, half in zip(node.input, halves)]
-        result = build.node(node.op_type, *wide, **attributes)
-        build.cast(result, np.float16, node.output[0])
+        result = build.node(node.op_type, *wide, **node.attributes)
+        build.cast(result, np.float16, node.result)
 
 
-def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _isinf(node: NodeView, build: NodeBuilder) -> None:
     """Replace IsInf for one sign or none, since TVM ignores its attributes."""
-    positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
-    shape = context.shape(node.input[0])
+    positive, negative = node.get("detect_positive", 1), node.get("detect_negative", 1)
+    shape = node.shape(0)
     if positive and negative:
         return
     if positive or negative:
-        infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
-        build.node("Equal", node.input[0], build.constant(infinity), result=node.output[0])
+        infinity = np.asarray(np.inf if positive else -np.inf, node.dtype(0))
+        build.node("Equal", node.input[0], build.constant(infinity), result=node.result)
     elif shape is not None:
-        build.node("Expand", build.constant(np.asarray(False)), build.integers(*shape), result=node.output[0])
+        build.node("Expand", build.constant(np.asarray(False)), build.integers(*shape), result=node.result)
 
 
-def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _conv_transpose(node: NodeView, build: NodeBuilder) -> None:
     """Replace `output_shape`, which TVM ignores, by the paddings it stands for.
 
     The formula is that of the ConvTranspose specification.
     """
-    wanted = attributes.get("output_shape")
-    shape, weight = context.shape(node.input[0]), context.shape(node.input[1])
+    wanted = node.get("output_shape")
+    shape, weight = node.shape(0), node.shape(1)
     if not wanted or shape is None or weight is None:
         return
     rank = len(shape) - 2
-    kernel = attributes.get("kernel_shape") or list(weight[2:])
-    strides, dilations = attributes.get("strides") or [1] * rank, attributes.get("dilations") or [1] * rank
-    extra = list(attributes.get("output_padding") or [0] * rank)
+    kernel = node.get("kernel_shape") or list(weight[2:])
+    strides, dilations = node.get("strides") or [1] * rank, node.get("dilations") or [1] * rank
+    extra = list(node.get("output_padding") or [0] * rank)
     begins, ends = [], []
     for axis in range(rank):
         whole = strides[axis] * (shape[2 + axis] - 1) + extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1
         total = whole - wanted[-rank:][axis]
         extra[axis] += max(0, -total)
         less, more = max(0, total) // 2, max(0, total) - max(0, total) // 2
-        upper = attributes.get("auto_pad") == "SAME_UPPER"
+        upper = node.get("auto_pad") == "SAME_UPPER"
         begins.append(less if upper else more)
         ends.append(more if upper else less)
-    kept = {name: value for name, value in attributes.items() if name not in ("output_shape", "auto_pad")}
+    kept = {name: value for name, value in node.attributes.items() if name not in ("output_shape", "auto_pad")}
     kept |= {"pads": begins + ends, "output_padding": extra}
-    build.node("ConvTranspose", *node.input, result=node.output[0], **kept)
+    build.node("ConvTranspose", *node.input, result=node.result, **kept)
 
 
-def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _lp_normalization(node: NodeView, build: NodeBuilder) -> None:
     """Replace LpNormalization, which TVM lacks, by a division by the norm."""
-    x, axis = node.input[0], build.integers(attributes.get("axis", -1))
-    if attributes.get("p", 2) == 1:
+    x, axis = node.input[0], build.integers(node.get("axis", -1))
+    if node.get("p", 2) == 1:
         norm = build.node("ReduceSum", build.node("Abs", x), axis, keepdims=1)
     else:
         norm = build.node("Sqrt", build.node("ReduceSum", build.node("Mul", x, x), axis, keepdims=1))
-    dtype = context.dtype(x)
+    dtype = node.dtype(x)
     none = build.node("Equal", norm, build.number(0, dtype))
-    build.node("Div", x, build.node("Where", none, build.number(1, dtype), norm), result=node.output[0])
+    build.node("Div", x, build.node("Where", none, build.number(1, dtype), norm), result=node.result)
 
 
-def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _mod(node: NodeView, build: NodeBuilder) -> None:
     """Give the remainder of floats the sign of the divisor, which TVM ignores: that of truncation, moved where signs differ."""
-    dtype = context.dtype(node.input[0])
-    if attributes.get("fmod") or dtype.kind != "f":
+    dtype = node.dtype(0)
+    if node.get("fmod") or dtype.kind != "f":
         return
     zero, negative_zero = (build.number(each, dtype) for each in (0.0, -0.0))
     left, negative = build.node("Mod", *node.input, fmod=1), build.node("Less", node.input[1], zero)
     crossed = build.node("Xor", build.node("Less", left, zero), negative)
     moved = build.node("Where", crossed, build.node("Add", left, node.input[1]), left)
     none = build.node("Where", negative, negative_zero, zero)
-    build.node("Where", build.node("Equal", left, zero), none, moved, result=node.output[0])
+    build.node("Where", build.node("Equal", left, zero), none, moved, result=node.result)
 
 
-def _bit_shift(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _bit_shift(node: NodeView, build: NodeBuilder) -> None:
     """Shift the bits of signed integers, which sets before 28 lack: those of ~x right of a negative x, and back."""
-    dtype = context.dtype(node.input[0])
+    dtype = node.dtype(0)
     if dtype.kind != "i":
         return
     unsigned = f"u{dtype.name}"
     x, by = node.input[0], build.cast(node.input[1], unsigned)
-    if attributes["direction"] == "LEFT":
+    if node.attributes["direction"] == "LEFT":
         shifted = build.node("BitShift", build.cast(x, unsigned), by, direction="LEFT")
-        build.cast(shifted, dtype, node.output[0])
+        build.cast(shifted, dtype, node.result)
         return
     negative = build.node("Less", x, build.number(0, dtype))
     bits = build.cast(build.node("Where", negative, build.node("BitwiseNot", x), x), unsigned)
     shifted = build.cast(build.node("BitShift", bits, by, direction="RIGHT"), dtype)
-    build.node("Where", negative, build.node("BitwiseNot", shifted), shifted, result=node.output[0])
+    build.node("Where", negative, build.node("BitwiseNot", shifted), shifted, result=node.result)
 
 
-def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _space_to_depth(node: NodeView, build: NodeBuilder) -> None:
     """Write the order of depths, which sets before 28 lack, as a transposition."""
-    shape, size = context.shape(node.input[0]), attributes["blocksize"]
-    if shape is None or "mode" not in attributes:
+    shape, size = node.shape(0), node.attributes["blocksize"]
+    if shape is None or "mode" not in node.attributes:
         return
     batch, depth, height, width = shape
     parts = build.node(
         "Reshape", node.input[0], build.integers(batch, depth, height // size, size, width // size, size)
     )
-    columns_first = attributes["mode"] == "CRD"
+    columns_first = node.attributes["mode"] == "CRD"
     parts = build.node("Transpose", parts, perm=[0, 1, 3, 5, 2, 4] if columns_first else [0, 3, 5, 1, 2, 4])
     whole = build.integers(batch, depth * size * size, height // size, width // size)
-    build.node("Reshape", parts, whole, result=node.output[0])
+    build.node("Reshape", parts, whole, result=node.result)
 
 
-def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _one_hot(node: NodeView, build: NodeBuilder) -> None:
     """Replace OneHot by a comparison of the indices with 0, 1, … depth - 1.
 
     TVM does not take depth and values as ONNX gives them.
     """
-    depth, shape = context.constant(node.input[1]), context.shape(node.input[0])
+    depth, shape = node.constant(1), node.shape(0)
     if depth is None or shape is None:
         return
     count = int(depth.reshape(-1)[0])
-    axis = int(attributes.get("axis", -1)) % (len(shape) + 1)
+    axis = int(node.get("axis", -1)) % (len(shape) + 1)
     indices = build.cast(node.input[0], np.int64)
     negative = build.node("Less", indices, build.number(0, np.int64))
     wrapped = build.node("Where", negative, build.node("Add", indices, build.constant(np.asarray(count))), indices)
     line = np.arange(count, dtype=np.int64).reshape([count if each == axis else 1 for each in range(len(shape) + 1)])
     hit = build.node("Equal", build.node("Unsqueeze", wrapped, build.integers(axis)), build.constant(line))
     off, on = (build.node("Gather", node.input[2], build.constant(np.asarray(each)), axis=0) for each in (0, 1))
-    build.node("Where", hit, on, off, result=node.output[0])
+    build.node("Where", hit, on, off, result=node.result)
 
 
-def _top_k(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _top_k(node: NodeView, build: NodeBuilder) -> None:
     """Sort the result of a TopK that leaves its order open, a form that TVM refuses."""
-    if not attributes.pop("sorted", 1):
-        build.many("TopK", node.input, node.output, **attributes)
+    if not node.attributes.pop("sorted", 1):
+        build.many("TopK", node.input, node.output, **node.attributes)
 
 
-def _quantize_linear(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def _quantize_linear(node: NodeView, build: NodeBuilder) -> None:
     """Drop the precision of the division, which TVM refuses: it is float32 here."""
-    if attributes.pop("precision", 0):
-        build.many("QuantizeLinear", node.input, node.output, **attributes)
+    if node.attributes.pop("precision", 0):
+        build.many("QuantizeLinear", node.input, node.output, **node.attributes)
 
 
 #: operators of float16 that TVM computes in float16, losing digits, or not at all

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...errors import ModelError
 from ..source.model_file import copy_field
-from .read_onnx import all_nodes, node_title, operator_set
+from .read_onnx import all_nodes, node_title, operator_set, refuse
 
 if TYPE_CHECKING:
     import onnx
@@ -23,6 +25,10 @@ _RANKS: dict[str, tuple[int | None, ...]] = {
 }
 #: places of the weights of convolutions, whose groups inference leaves unchecked
 _FILTERS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+#: attributes of a Constant with numbers, and their dtypes; None for a tensor, which has its own
+_CONSTANTS: dict[str, type | None] = {"value": None} | {
+    f"value_{kind}{end}": dtype for kind, dtype in (("int", np.int64), ("float", np.float32)) for end in ("", "s")
+}
 _CHECKED = frozenset({*_RANKS, *_FILTERS, "Transpose"})
 
 
@@ -218,11 +224,19 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
 
 
 def constant_tensors(graph: onnx.GraphProto, inside: bool = False) -> dict[str, onnx.TensorProto]:
-    """Return the constants of a graph by name: initializers, and tensors of Constant nodes, `inside` of its subgraphs too."""
+    """Return the constants of a graph by name: initializers, and numbers of Constant nodes, `inside` of its subgraphs too."""
     nodes = all_nodes(graph) if inside else iter(graph.node)
     nodes = (node for node in nodes if node.op_type == "Constant" and node.output)
-    made = {node.output[0]: each.t for node in nodes for each in node.attribute if each.name == "value"}
+    made = {node.output[0]: _tensor(each) for node in nodes for each in node.attribute if each.name in _CONSTANTS}
     return {tensor.name: tensor for tensor in graph.initializer} | made
+
+
+def _tensor(attribute: onnx.AttributeProto) -> onnx.TensorProto:
+    """Return the value of a Constant node by its attribute."""
+    from onnx import helper, numpy_helper
+
+    dtype, value = _CONSTANTS[attribute.name], helper.get_attribute_value(attribute)
+    return value if dtype is None else numpy_helper.from_array(np.asarray(value, dtype))
 
 
 def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
@@ -246,10 +260,7 @@ def refuse_open_shapes(model: onnx.ModelProto, number_of: Callable[[onnx.NodePro
             if not name:
                 continue
             if name in types and not types[name].HasField("tensor_type"):
-                raise ModelError(
-                    f"The {node_title(node)} makes '{name}', which is not a tensor.",
-                    "Export the model with tensors only.",
-                )
+                refuse(node, f"makes '{name}', which is not a tensor", "Export the model with tensors only.")
             if name not in types or static_shape(types[name]) is None:
                 number = number_of(node)
                 bound = (

@@ -3,76 +3,72 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..canonical.graph_context import NodeView, Rule
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
 from ..canonical.operators.normalisation import Means
-from .context import Attributes, Rule, Surroundings, inputs_of
 from .elementwise import own
-
-if TYPE_CHECKING:
-    import onnx
 
 #: of the tanh that approximates erf (Hendrycks and Gimpel, "Gaussian error linear units", 2016)
 _CUBE, _TANH = 0.044715, math.sqrt(2 / math.pi)
 
 
-def _gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _gelu(node: NodeView, build: NodeBuilder) -> None:
     """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
-    x, bias = inputs_of(node, 2)
+    x, bias = node.inputs(2)
     if bias:
         x = build.node("Add", x, bias)
-    half, one, root = (build.number(each, around.dtype(node.input[0])) for each in (0.5, 1, math.sqrt(2)))
+    half, one, root = (build.number(each, node.dtype(0)) for each in (0.5, 1, math.sqrt(2)))
     grown = build.node("Add", build.node("Erf", build.node("Div", x, root)), one)
-    build.node("Mul", build.node("Mul", x, half), grown, result=node.output[0])
+    build.node("Mul", build.node("Mul", x, half), grown, result=node.result)
 
 
-def _fast_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _fast_gelu(node: NodeView, build: NodeBuilder) -> None:
     """Build the tanh form of GELU of the sum of the inputs: x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³)))."""
-    x, bias = inputs_of(node, 2)
+    x, bias = node.inputs(2)
     if bias:
         x = build.node("Add", x, bias)
-    half, one, cube, step = (build.number(each, around.dtype(node.input[0])) for each in (0.5, 1, _CUBE, _TANH))
+    half, one, cube, step = (build.number(each, node.dtype(0)) for each in (0.5, 1, _CUBE, _TANH))
     square = build.node("Add", build.node("Mul", build.node("Mul", x, x), cube), one)
     bent = build.node("Tanh", build.node("Mul", build.node("Mul", x, step), square))
-    build.node("Mul", build.node("Mul", x, half), build.node("Add", bent, one), result=node.output[0])
+    build.node("Mul", build.node("Mul", x, half), build.node("Add", bent, one), result=node.result)
 
 
-def _quick_gelu(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _quick_gelu(node: NodeView, build: NodeBuilder) -> None:
     x = node.input[0]
-    steep = build.node("Mul", x, build.number(attributes.get("alpha", 1.702), around.dtype(x)))
-    build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
+    steep = build.node("Mul", x, build.number(node.get("alpha", 1.702), node.dtype(x)))
+    build.node("Mul", x, build.node("Sigmoid", steep), result=node.result)
 
 
-def _simplified(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _simplified(node: NodeView, build: NodeBuilder) -> None:
     """Build the division by the root mean square, along all axes from one on."""
-    x, scale = inputs_of(node, 2)
-    axis, rank = attributes.get("axis", -1), around.rank(x)
-    y, inverse = [*node.output, ""][:2]
+    x, scale = node.inputs(2)
+    axis, rank = node.get("axis", -1), node.rank(x)
+    y, inverse = node.outputs(2)
     if axis >= 0 and rank is None:
         raise UnsupportedForm("the rank of its input is not known")
     axes = list(range(axis - (rank or 0) if axis >= 0 else axis, 0))
-    means = Means(build, axes, around.dtype(scale))
-    means.divide_by_root(means.widen(x), attributes.get("epsilon", 1e-5), scale, "", y, inverse)
+    means = Means(build, axes, node.dtype(scale))
+    means.divide_by_root(means.widen(x), node.get("epsilon", 1e-5), scale, "", y, inverse)
 
 
 def _skip(simplified: bool) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    def rule(node: NodeView, build: NodeBuilder) -> None:
         """Build the normalisation of x + skip + bias; the sum is the fourth output."""
-        x, skip, scale, *others = inputs_of(node, 5)
+        x, skip, scale, *others = node.inputs(5)
         shift, bias = ("", others[0]) if simplified else others
-        y, mean, inverse, total = [*node.output, "", "", ""][:4]
+        y, mean, inverse, total = node.outputs(4)
         if mean and simplified:
             raise UnsupportedForm("its output 'mean' is not supported")
         value = build.node("Add", x, skip, result="" if bias else total)
         if bias:
             value = build.node("Add", value, bias, result=total)
-        epsilon = attributes.get("epsilon", 1e-12)
+        epsilon = node.get("epsilon", 1e-12)
         if simplified:
-            means = Means(build, [-1], around.dtype(scale))
+            means = Means(build, [-1], node.dtype(scale))
             means.divide_by_root(means.widen(value), epsilon, scale, "", y, inverse)
             return
         build.many("LayerNormalization", [value, scale, shift], [y, mean, inverse], epsilon=epsilon)
@@ -80,11 +76,11 @@ def _skip(simplified: bool) -> Rule:
     return rule
 
 
-def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _embed(node: NodeView, build: NodeBuilder) -> None:
     """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
-    ids, segments, words, places, kinds, scale, shift, mask, positions = inputs_of(node, 9)
-    y, index, total = [*node.output, "", ""][:3]
-    if index and attributes.get("mask_index_type", 1) == 0:
+    ids, segments, words, places, kinds, scale, shift, mask, positions = node.inputs(9)
+    y, index, total = node.outputs(3)
+    if index and node.get("mask_index_type", 1) == 0:
         raise UnsupportedForm("its attribute 'mask_index_type' is 0")
     batch, tokens = (build.node("Gather", build.node("Shape", ids), build.integers(axis)) for axis in (0, 1))
     if not positions:
@@ -99,7 +95,7 @@ def _embed(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, b
         value = build.node("Add", value, build.node("Gather", kinds, build.from_zero(segments, np.int32)))
     if total:
         value = build.node("Identity", value, result=total)
-    build.node("LayerNormalization", value, scale, shift, epsilon=attributes.get("epsilon", 1e-12), result=y)
+    build.node("LayerNormalization", value, scale, shift, epsilon=node.get("epsilon", 1e-12), result=y)
     if index and mask:
         counted = build.node("ReduceSum", mask, build.integers(1), keepdims=0)
         build.cast(counted, np.int32, index)

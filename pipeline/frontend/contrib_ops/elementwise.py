@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..canonical.graph_context import NodeView, Rule
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
-from .context import Attributes, Rule, Surroundings, dequantised, inputs_of, quantised
-
-if TYPE_CHECKING:
-    import onnx
 
 
 def _between(operator: str, *places: int) -> Rule:
@@ -19,55 +14,55 @@ def _between(operator: str, *places: int) -> Rule:
     """
     *starts, end = places
 
-    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-        given = inputs_of(node, end + 2)
-        operands = [dequantised(build, *given[start : start + 3]) for start in starts]
-        value = build.node(operator, *given[: starts[0]], *operands, **attributes)
-        quantised(build, value, given[end], given[end + 1], node.output[0])
+    def rule(node: NodeView, build: NodeBuilder) -> None:
+        given = node.inputs(end + 2)
+        operands = [build.node("DequantizeLinear", *given[start : start + 3]) for start in starts]
+        value = build.node(operator, *given[: starts[0]], *operands, **node.attributes)
+        build.node("QuantizeLinear", value, given[end], given[end + 1], result=node.result)
 
     return rule
 
 
-def _concat(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _concat(node: NodeView, build: NodeBuilder) -> None:
     scale, zero, *parts = node.input
-    values = [dequantised(build, *parts[start : start + 3]) for start in range(0, len(parts), 3)]
-    quantised(build, build.node("Concat", *values, **attributes), scale, zero, node.output[0])
+    values = [build.node("DequantizeLinear", *parts[start : start + 3]) for start in range(0, len(parts), 3)]
+    build.node("QuantizeLinear", build.node("Concat", *values, **node.attributes), scale, zero, result=node.result)
 
 
-def _softmax(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _softmax(node: NodeView, build: NodeBuilder) -> None:
     """Build Softmax; of an opset below 13 it takes all dimensions from `axis` on together."""
-    given = inputs_of(node, 5)
-    value, axis = dequantised(build, *given[:3]), attributes.get("axis", -1)
-    if attributes.get("opset", 13) >= 13:
+    given = node.inputs(5)
+    value, axis = build.node("DequantizeLinear", *given[:3]), node.get("axis", -1)
+    if node.get("opset", 13) >= 13:
         value = build.node("Softmax", value, axis=axis)
     else:
         flat = build.node("Softmax", build.node("Flatten", value, axis=axis), axis=-1)
         value = build.node("Reshape", flat, build.node("Shape", given[0]))
-    quantised(build, value, given[3], given[4], node.output[0])
+    build.node("QuantizeLinear", value, given[3], given[4], result=node.result)
 
 
 def _pool(operator: str) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    def rule(node: NodeView, build: NodeBuilder) -> None:
         """Build the pool; TVM and ONNX have channels first."""
-        given, options = inputs_of(node, 5), dict(attributes)
+        given, options = node.inputs(5), dict(node.attributes)
         last = options.pop("channels_last", 0)
-        rank = len(options["kernel_shape"]) + 2 if "kernel_shape" in options else around.rank(given[0])
+        rank = len(options["kernel_shape"]) + 2 if "kernel_shape" in options else node.rank(given[0])
         if last and rank is None:
             raise UnsupportedForm("the rank of its input is not known")
-        value, axes = dequantised(build, *given[:3]), range(rank or 0)
+        value, axes = build.node("DequantizeLinear", *given[:3]), range(rank or 0)
         if last:
             value = build.node("Transpose", value, perm=[0, *axes[-1:], *axes[1:-1]])
         value = build.node(operator, value, **options)
         if last:
             value = build.node("Transpose", value, perm=[0, *axes[2:], 1])
-        quantised(build, value, given[3], given[4], node.output[0])
+        build.node("QuantizeLinear", value, given[3], given[4], result=node.result)
 
     return rule
 
 
-def own(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def own(node: NodeView, build: NodeBuilder) -> None:
     """Build ONNX's operator of the same name, inputs and attributes."""
-    build.many(node.op_type, node.input, node.output, **attributes)
+    build.many(node.op_type, node.input, node.output, **node.attributes)
 
 
 RULES: dict[str, Rule] = {

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
 from ..canonical.folding.evaluate import declare_types, reason_against
-from ..canonical.node_builder import Names, NodeBuilder, attributes_of, inner_graphs, splice, stem_of
+from ..canonical.graph_context import NodeView, Rule, Values
+from ..canonical.node_builder import Names, NodeBuilder, inner_graphs, splice, stem_of
 from ..canonical.node_form import UnsupportedForm
 from ..canonical.opset import OLDEST, declare_sets, raise_opset
-from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, node_title, operator_set
+from ..canonical.read_onnx import CLASSICAL, CONTRIB, advice_on, all_nodes, operator_set, refuse
 from ..canonical.shapes import constant_tensors, infer_what_is_open, value_types
 from ..source.keep_outputs import reads
 from . import activations, attention, classical, decoders, elementwise, encoders, fused, products, recurrent, svm, trees
-from .context import Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
@@ -59,16 +58,13 @@ def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     while True:  # a result may have to be inferred before its reader can be expanded
         types = value_types(infer_what_is_open(model).graph)
         refused: list[tuple[onnx.NodeProto, str, str]] = []
-        if not _expand(model.graph, Surroundings(types, {}), Names(model.graph), model.opset_import, refused):
+        if not _expand(model.graph, Values(types, {}), Names(model.graph), model.opset_import, refused):
             break
     foreign_still = (node for node in all_nodes(model.graph) if node.domain in RULES and not _known(node))
     if next(foreign_still, None) is not None:
         return model  # refused next, and the cause of what is not known behind it
     for node, why, step in refused:
-        raise ModelError(
-            f"The {node_title(node)} cannot be compiled: {why}.",
-            step or advice_on(node.domain, _others(model.graph, node)),
-        )
+        refuse(node, f"cannot be compiled: {why}", step or advice_on(node.domain, _others(model.graph, node)))
     return model
 
 
@@ -85,7 +81,7 @@ def _known(node: onnx.NodeProto) -> bool:
     return node.op_type in RULES.get(node.domain, {})
 
 
-def _fault_of(node: onnx.NodeProto, around: Surroundings, sets: Sequence[onnx.OperatorSetIdProto]) -> str:
+def _fault_of(node: onnx.NodeProto, around: Values, sets: Sequence[onnx.OperatorSetIdProto]) -> str:
     """Return the fault of a node at which its rule failed; "" if ONNX Runtime takes it: the fault is the rule's."""
     read = dict.fromkeys(filter(None, node.input))
     constants = [around.constants[name] for name in read if name in around.constants]
@@ -95,7 +91,7 @@ def _fault_of(node: onnx.NodeProto, around: Surroundings, sets: Sequence[onnx.Op
 
 
 def _expand(
-    graph: onnx.GraphProto, outside: Surroundings, names: Names, sets: Sequence[onnx.OperatorSetIdProto],
+    graph: onnx.GraphProto, outside: Values, names: Names, sets: Sequence[onnx.OperatorSetIdProto],
     refused: list[tuple[onnx.NodeProto, str, str]],
 ) -> bool:  # fmt: skip
     """Expand the nodes of a graph and its subgraphs, in place; tell whether there were any.
@@ -104,7 +100,7 @@ def _expand(
     """
     constants = {**outside.constants, **constant_tensors(graph)}
     read = frozenset(value.name for value in graph.output).union(*map(reads, graph.node))
-    around = Surroundings({**outside.types, **value_types(graph)}, constants, read)
+    around = Values({**outside.types, **value_types(graph)}, constants, read=read)
     made = {}
     inside = False
     for index, node in enumerate(graph.node):
@@ -113,7 +109,7 @@ def _expand(
         if _known(node):
             build = NodeBuilder(stem_of(node, index), names)
             try:
-                RULES[node.domain][node.op_type](node, attributes_of(node), around, build)
+                RULES[node.domain][node.op_type](NodeView(node, around), build)
                 made[index] = build
             except UnsupportedForm as error:
                 refused.append((node, str(error), error.step))

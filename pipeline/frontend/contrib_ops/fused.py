@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from ..canonical.graph_context import NodeView, Rule
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
-from .context import Attributes, Rule, Surroundings, inputs_of
-
-if TYPE_CHECKING:
-    import onnx
 
 #: activations, and the attributes their parameters are
 _ACTIVATIONS = {
@@ -35,30 +30,30 @@ def _activated(build: NodeBuilder, activation: str, value: str, parameters: list
         raise UnsupportedForm(f"its activation '{activation}' is not supported")
 
 
-def _conv(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    options = dict(attributes)
+def _conv(node: NodeView, build: NodeBuilder) -> None:
+    options = dict(node.attributes)
     activation, parameters = options.pop("activation", ""), options.pop("activation_params", [])
-    x, w, bias, other = inputs_of(node, 4)
+    x, w, bias, other = node.inputs(4)
     value = build.node("Conv", x, w, bias, **options)
     if other:
         value = build.node("Add", value, other)
-    _activated(build, activation, value, parameters, node.output[0])
+    _activated(build, activation, value, parameters, node.result)
 
 
-def _gemm(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    options = dict(attributes)
+def _gemm(node: NodeView, build: NodeBuilder) -> None:
+    options = dict(node.attributes)
     activation = options.pop("activation", "")
     parameters = [options.pop(f"activation_{each}", None) for each in ("alpha", "beta", "gamma")]
     value = build.node("Gemm", *node.input, **options)
-    _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
+    _activated(build, activation, value, [each for each in parameters if each is not None], node.result)
 
 
-def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _matmul(node: NodeView, build: NodeBuilder) -> None:
     """Build MatMul; `transBatch` brings the first dimension before the last."""
     operands = []
     for name, side in zip(node.input, "AB"):
-        last, batch = attributes.get(f"trans{side}", 0), attributes.get(f"transBatch{side}", 0)
-        rank = around.rank(name)
+        last, batch = node.get(f"trans{side}", 0), node.get(f"transBatch{side}", 0)
+        rank = node.rank(name)
         if not (last or batch) or rank == 1:
             operands.append(name)
             continue
@@ -70,12 +65,12 @@ def _matmul(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, 
         if last:
             order[-2:] = order[:-3:-1]
         operands.append(build.node("Transpose", name, perm=order))
-    alpha = attributes.get("alpha", 1.0)
+    alpha = node.get("alpha", 1.0)
     if alpha == 1.0:
-        build.node("MatMul", *operands, result=node.output[0])
+        build.node("MatMul", *operands, result=node.result)
     else:
         product = build.node("MatMul", *operands)
-        build.node("Mul", product, build.number(alpha, around.dtype(node.input[0])), result=node.output[0])
+        build.node("Mul", product, build.number(alpha, node.dtype(0)), result=node.result)
 
 
 RULES: dict[str, Rule] = {"FusedConv": _conv, "FusedGemm": _gemm, "FusedMatMul": _matmul}

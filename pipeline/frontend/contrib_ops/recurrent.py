@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..canonical.control_flow.build_scan import Value, build_scan
+from ..canonical.graph_context import NodeView, Rule
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
 from ..canonical.recurrent_step import Cell, layer_of
-from .context import Rule, Surroundings, inputs_of
-
-if TYPE_CHECKING:
-    import onnx
 
 _ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh"})
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
@@ -37,15 +34,15 @@ class _Weights(NamedTuple):
     zero: str
 
 
-def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> None:
+def _lstm(node: NodeView, build: NodeBuilder) -> None:
     """Build the layer; nothing for lengths, clipping, other activations, and weights that are not constants."""
     from onnx import TensorProto
 
-    x, w, r, bias, lengths, h, c, peephole, *scales = inputs_of(node, 12)
-    activations = attributes.get("activations") or _DEFAULTS
-    given = {name: around.constant(name) for name in (w, r, *scales, bias, peephole) if name}
+    x, w, r, bias, lengths, h, c, peephole, *scales = node.inputs(12)
+    activations = node.get("activations") or _DEFAULTS
+    given = {name: node.constant(name) for name in (w, r, *scales, bias, peephole) if name}
     for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
-        if attributes.get(name):
+        if node.get(name):
             raise UnsupportedForm(f"its attribute '{name}' is not supported")
     if lengths:
         raise UnsupportedForm("its input 'sequence_lens' is not supported")
@@ -56,7 +53,7 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     arrays = {name: value for name, value in given.items() if value is not None}
     hidden = arrays[r].shape[1]
     quantised = _quantised(build, x)
-    layer = layer_of("LSTM", attributes, (0, 0, 0), hidden, np.dtype(np.float32))  # its sizes are not known yet
+    layer = layer_of("LSTM", node.attributes, (0, 0, 0), hidden, np.dtype(np.float32))  # its sizes are not known yet
     cells = [
         _Cell(
             build,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..canonical.graph_context import NodeView
 from ..canonical.node_form import UnsupportedForm
-from .context import Attributes
 
 #: tests of a branch as ONNX's operators, in the order of their numbers in operator set 5
 TESTS = {
@@ -109,17 +109,18 @@ def _depths(leaf: np.ndarray, holds: np.ndarray, fails: np.ndarray) -> np.ndarra
     return depth
 
 
-def numbers_of(attributes: Attributes, name: str) -> np.ndarray | None:
+def numbers_of(node: NodeView, name: str) -> np.ndarray | None:
     """Return an attribute that is a list of floats or, as doubles, a tensor; None if it is neither."""
     from onnx import numpy_helper
 
-    if tensor := attributes.get(f"{name}_as_tensor"):
+    if tensor := node.get(f"{name}_as_tensor"):
         return numpy_helper.to_array(tensor)
-    return np.asarray(attributes[name], np.float32) if attributes.get(name) else None
+    return np.asarray(node.get(name), np.float32) if node.get(name) else None
 
 
-def tables_by_tree(attributes: Attributes) -> tuple[Trees, dict[tuple[int, int], int]]:
+def tables_by_tree(node: NodeView) -> tuple[Trees, dict[tuple[int, int], int]]:
     """Read the tables of an ensemble, and the rows of nodes by tree and number. Raises UnsupportedForm as `tables` does."""
+    attributes = node.attributes
     keys = list(zip(attributes["nodes_treeids"], attributes["nodes_nodeids"]))
     number = {key: index for index, key in enumerate(keys)}
     holds, fails = (
@@ -127,18 +128,19 @@ def tables_by_tree(attributes: Attributes) -> tuple[Trees, dict[tuple[int, int],
         for side in ("true", "false")
     )
     missing = attributes.get("nodes_missing_value_tracks_true")
-    values = numbers_of(attributes, "nodes_values")
+    values = numbers_of(node, "nodes_values")
     modes, feature = attributes["nodes_modes"], attributes["nodes_featureids"]
     return tables(None, modes, feature, values, holds, fails, missing or None), number
 
 
-def branches_then_leaves(attributes: Attributes, leaves: int) -> list[list[Any]]:
+def branches_then_leaves(node: NodeView, leaves: int) -> list[list[Any]]:
     """Return a row of `tables` for each branch and leaf of operator set 5, which numbers them apart.
 
     A test for members of a set halves the set until one is left. The members of all sets are a list, with NaN after each.
     """
     from onnx import numpy_helper
 
+    attributes = node.attributes
     modes, thresholds = (numpy_helper.to_array(attributes[f"nodes_{name}"]) for name in ("modes", "splits"))
     count = len(modes)
     holds, fails = (

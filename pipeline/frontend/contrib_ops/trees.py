@@ -9,19 +9,15 @@ loop is of those that go on. At the end every tree is at a leaf, whose weights a
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..canonical.control_flow.build_scan import KEPT, Value, build_scan
+from ..canonical.graph_context import NodeView, Rule
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
 from .classical import as_floats, chosen_class, class_labels, refuse_transform, transform
-from .context import Attributes, Rule, Surroundings
 from .tree_tables import AGAIN, TESTS, Trees, branches_then_leaves, numbers_of, tables, tables_by_tree
-
-if TYPE_CHECKING:
-    import onnx
 
 #: share of all steps that must be spared for a loop of fewer trees
 _SPARED = 0.1
@@ -111,16 +107,15 @@ class _Descent:
 
 
 def _aggregated(
-    weights: np.ndarray, how: str, base: np.ndarray | None, trees: Trees, given: str, around: Surroundings,
-    build: NodeBuilder,
-) -> str:  # fmt: skip
+    weights: np.ndarray, how: str, base: np.ndarray | None, trees: Trees, node: NodeView, build: NodeBuilder
+) -> str:
     """Build the sum, mean, least or greatest of the weights at the leaves; `weights` are by node and column.
 
-    ONNX Runtime computes with doubles if the input is of doubles.
+    ONNX Runtime computes with doubles if the input is of doubles. Results are float32 before operator set 5.
     """
     if base is not None and len(base) != weights.shape[1]:
         raise UnsupportedForm(f"it has {len(base)} base_values for {weights.shape[1]} scores", AGAIN)
-    value, dtype = as_floats(given, around, build)
+    value, dtype = as_floats(node, build)
     at_leaves = build.node(
         "Gather", build.constant(weights[trees.given].astype(dtype)), _leaves(trees, value, dtype, build)
     )
@@ -128,30 +123,25 @@ def _aggregated(
     scores = build.node(reduce, at_leaves, build.integers(1), keepdims=0)
     if how == "AVERAGE":
         scores = build.node("Div", scores, build.constant(np.asarray(len(trees.depths), dtype)))
-    return scores if base is None else build.node("Add", scores, build.constant(base.astype(dtype)))
-
-
-def _narrowed(scores: str, node: onnx.NodeProto, around: Surroundings, build: NodeBuilder) -> str:
-    """Build the scores as float32, which results are before operator set 5."""
-    from onnx import TensorProto
-
-    doubles = around.dtype(node.input[0]) == np.float64
-    return build.node("Cast", scores, to=TensorProto.FLOAT) if doubles else scores
+    if base is not None:
+        scores = build.node("Add", scores, build.constant(base.astype(dtype)))
+    narrow = dtype == np.float64 and node.op_type != "TreeEnsemble"
+    return build.cast(scores, np.float32) if narrow else scores
 
 
 def _weights(
-    kind: str, columns: list[int], trees: Trees, number: dict[tuple[int, int], int], attributes: Attributes
+    kind: str, columns: list[int], number: dict[tuple[int, int], int], node: NodeView
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of `kind` (class, target) by node, and the columns that no tree weighs at each of its leaves.
 
     `columns` are the numbers that weights go to.
     """
-    given = numbers_of(attributes, f"{kind}_weights")
+    given = numbers_of(node, f"{kind}_weights")
     if given is None:
         raise UnsupportedForm(f"it has no {kind}_weights", AGAIN)
     weights = np.zeros((len(number), len(columns)), given.dtype)
-    weighed = np.repeat(np.asarray(attributes["nodes_modes"])[:, None] != "LEAF", len(columns), axis=1)
-    entries = zip(*(attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)
+    weighed = np.repeat(np.asarray(node.attributes["nodes_modes"])[:, None] != "LEAF", len(columns), axis=1)
+    entries = zip(*(node.attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")), given)
     for tree, leaf, column, weight in entries:
         row = number[tree, leaf], columns.index(column)
         weights[row] += weight
@@ -193,74 +183,70 @@ def _transformed(scores: str, how: str, targets: int, result: str, build: NodeBu
     transform(scores, how if targets > 1 or how == "PROBIT" else "NONE", result, build)
 
 
-def _regressor(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    trees, number = tables_by_tree(attributes)
-    how, targets = attributes.get("aggregate_function", "SUM"), attributes.get("n_targets", 1)
+def _regressor(node: NodeView, build: NodeBuilder) -> None:
+    trees, number = tables_by_tree(node)
+    how, targets = node.get("aggregate_function", "SUM"), node.get("n_targets", 1)
     _refuse(how, targets)
-    weights, lacking = _weights("target", list(range(targets)), trees, number, attributes)
-    base = numbers_of(attributes, "base_values")
+    weights, lacking = _weights("target", list(range(targets)), number, node)
+    base = numbers_of(node, "base_values")
     _refuse_unweighed("targets", base is not None and lacking.any() and targets > 1)
-    scores = _aggregated(weights, how, base, trees, node.input[0], around, build)
-    scores = _narrowed(scores, node, around, build)
-    _transformed(scores, attributes.get("post_transform", "NONE"), targets, node.output[0], build)
+    scores = _aggregated(weights, how, base, trees, node, build)
+    _transformed(scores, node.get("post_transform", "NONE"), targets, node.result, build)
 
 
-def _ensemble(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _ensemble(node: NodeView, build: NodeBuilder) -> None:
     """Build an ensemble of operator set 5, whose result is of the input's dtype."""
     from onnx import numpy_helper
 
-    weights_of = numpy_helper.to_array(attributes["leaf_weights"])
-    how, targets = _AGGREGATES[attributes.get("aggregate_function", 1)], attributes["n_targets"]
-    rows = list(zip(*branches_then_leaves(attributes, len(weights_of))))
-    trees = tables(attributes["tree_roots"], *rows)
+    weights_of = numpy_helper.to_array(node.attributes["leaf_weights"])
+    how, targets = _AGGREGATES[node.get("aggregate_function", 1)], node.attributes["n_targets"]
+    rows = list(zip(*branches_then_leaves(node, len(weights_of))))
+    trees = tables(node.attributes["tree_roots"], *rows)
     _refuse(how, targets)
     modes = np.asarray(rows[0])
     weights = np.zeros((len(modes), targets), weights_of.dtype)
-    weights[np.flatnonzero(modes == "LEAF"), attributes["leaf_targetids"]] = weights_of
-    scores = _aggregated(weights, how, None, trees, node.input[0], around, build)
-    _transformed(scores, _TRANSFORMS[attributes.get("post_transform", 0)], targets, node.output[0], build)
+    weights[np.flatnonzero(modes == "LEAF"), node.attributes["leaf_targetids"]] = weights_of
+    scores = _aggregated(weights, how, None, trees, node, build)
+    _transformed(scores, _TRANSFORMS[node.get("post_transform", 0)], targets, node.result, build)
 
 
-def _classifier(node: onnx.NodeProto, attributes: Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    (trees, number), how = tables_by_tree(attributes), attributes.get("post_transform", "NONE")
-    labels = class_labels(node, attributes, around, "classlabels_strings", "classlabels_int64s")
-    used = sorted(set(attributes["class_ids"]))
+def _classifier(node: NodeView, build: NodeBuilder) -> None:
+    (trees, number), how = tables_by_tree(node), node.get("post_transform", "NONE")
+    labels = class_labels(node, "classlabels_strings", "classlabels_int64s")
+    used = sorted(set(node.attributes["class_ids"]))
     label, probabilities = node.output
     if len(labels) == 2:
-        weights, lacking = _weights("class", [0, 1] if 1 in used else [0], trees, number, attributes)
-        based = 0 in used and numbers_of(attributes, "base_values") is not None
+        weights, lacking = _weights("class", [0, 1] if 1 in used else [0], number, node)
+        based = 0 in used and numbers_of(node, "base_values") is not None
         _refuse_unweighed("two classes", (lacking[-1] and 1 in used) or (lacking[0] and based))
         rule = _weighed_second if 1 in used else _two_classes
-        rule(labels, how, trees, weights, node, attributes, around, build)
+        rule(labels, how, trees, weights, node, build)
         return
-    weights, lacking = _weights("class", list(range(len(labels))), trees, number, attributes)
-    base = numbers_of(attributes, "base_values")
-    given = numbers_of(attributes, "class_weights")
-    chosen = label in around.read and base is None and not (given is not None and given.min() > 0)
+    weights, lacking = _weights("class", list(range(len(labels))), number, node)
+    base = numbers_of(node, "base_values")
+    given = numbers_of(node, "class_weights")
+    chosen = label in node.graph.read and base is None and not (given is not None and given.min() > 0)
     _refuse_unweighed("classes, and not all above 0", chosen and lacking.any())
-    scores = _narrowed(_aggregated(weights, "SUM", base, trees, node.input[0], around, build), node, around, build)
+    scores = _aggregated(weights, "SUM", base, trees, node, build)
     chosen_class(build.node("ArgMax", scores, axis=1, keepdims=0), labels, label, build)
     transform(scores, how, probabilities, build)
 
 
 def _two_classes(
-    labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: onnx.NodeProto, attributes: Attributes,
-    around: Surroundings, build: NodeBuilder,
-) -> None:  # fmt: skip
+    labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: NodeView, build: NodeBuilder
+) -> None:
     """Build two scores from one, as ONNX Runtime does (`write_scores` in core/providers/cpu/ml/ml_common.h).
 
     It is of the second class. If no weight is negative, it is a probability p: 1 − p and p. Else a decision value s: −s and s.
     """
-    from onnx import TensorProto
-
-    base = numbers_of(attributes, "base_values")
+    base = numbers_of(node, "base_values")
     if base is not None and len(base) > 1:
         raise UnsupportedForm("it has two base values for one score")
-    score = _narrowed(_aggregated(weights, "SUM", base, trees, node.input[0], around, build), node, around, build)
+    score = _aggregated(weights, "SUM", base, trees, node, build)
     positive = weights.min() >= 0
     one, middle = (build.constant(np.asarray(each, np.float32)) for each in (1.0, 0.5 if positive else 0.0))
     above = build.node("Squeeze", build.node("Greater", score, middle), build.integers(1))
-    chosen_class(build.node("Cast", above, to=TensorProto.INT64), labels, node.output[0], build)
+    chosen_class(build.cast(above, np.int64), labels, node.result, build)
     if positive and how == "NONE":
         build.node("Concat", build.node("Sub", one, score), score, axis=1, result=node.output[1])
         return
@@ -270,25 +256,22 @@ def _two_classes(
 
 
 def _weighed_second(
-    labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: onnx.NodeProto, attributes: Attributes,
-    around: Surroundings, build: NodeBuilder,
-) -> None:  # fmt: skip
+    labels: list[int], how: str, trees: Trees, weights: np.ndarray, node: NodeView, build: NodeBuilder
+) -> None:
     """Build the scores of two classes of which the second one is weighed, and chosen by its score alone.
 
     As in ONNX Runtime, a base value is the first one's if both are weighed, and the classes are then 0 and 1, whatever their labels.
     """
-    from onnx import TensorProto
-
-    alone, base = not weights[:, 0].any() and 0 not in attributes["class_ids"], numbers_of(attributes, "base_values")
+    alone, base = not weights[:, 0].any() and 0 not in node.attributes["class_ids"], numbers_of(node, "base_values")
     if base is not None and len(base) > 1:
         raise UnsupportedForm("it has two base values beside weights of the second of two classes")
     first = None if base is None or alone else np.array([*base, 0], base.dtype)
-    scores = _narrowed(_aggregated(weights, "SUM", first, trees, node.input[0], around, build), node, around, build)
+    scores = _aggregated(weights, "SUM", first, trees, node, build)
     second = build.node("Slice", scores, *(build.integers(each) for each in (1, 2, 1)))
     middle = build.constant(np.asarray(0.5 if alone and weights.min() >= 0 else 0.0, np.float32))
     above = build.node("Squeeze", build.node("Greater", second, middle), build.integers(1))
-    above = build.node("Cast", above, to=TensorProto.INT64)
-    chosen_class(above, labels if alone else [0, 1], node.output[0], build)
+    above = build.cast(above, np.int64)
+    chosen_class(above, labels if alone else [0, 1], node.result, build)
     transform(scores, how, node.output[1], build)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
-from .dataflow import Dataflow
+from .dataflow import Dataflow, dataflow_of
 from .quantisation import EIGHT_BITS
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 def dequantise_cast_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace such products of `model` (with inferred shapes); their former operands stay, for folding to remove."""
-    graph = Dataflow(model)
+    graph = dataflow_of(model)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):
         if node.op_type != "Mul":
             continue
         for value, scale in (tuple(node.input), tuple(reversed(node.input))):
-            build = NodeBuilder(stem_of(node, index), graph.context.names)
+            build = NodeBuilder(stem_of(node, index), graph.names)
             if _build(node, value, scale, graph, build):
                 made[index] = build
                 break
@@ -41,8 +41,8 @@ def _build(node: onnx.NodeProto, value: str, scale: str, graph: Dataflow, build:
     zero: np.ndarray | None = None
     less = graph.maker(value, "Sub")
     if less is not None:
-        zero, value = graph.context.constant(less.input[1]), less.input[0]
-    cast, steps = graph.maker(value, "Cast"), graph.context.constant(scale)
+        zero, value = graph.constant(less.input[1]), less.input[0]
+    cast, steps = graph.maker(value, "Cast"), graph.constant(scale)
     if (
         cast is None
         or steps is None
@@ -50,7 +50,7 @@ def _build(node: onnx.NodeProto, value: str, scale: str, graph: Dataflow, build:
         or attributes_of(cast)["to"] != TensorProto.FLOAT
     ):
         return False
-    numbers = graph.context.constant(cast.input[0])
+    numbers = graph.constant(cast.input[0])
     if numbers is None or numbers.dtype.name not in EIGHT_BITS or not numbers.size or steps.dtype != np.float32:
         return False
     if not (np.isfinite(steps) & (steps > 0)).all():

@@ -38,7 +38,7 @@ def integer_bias(
     step = np.float64(np.float32(x.scale[0])) * np.asarray(w.scale, np.float64)
     source = graph.dequantised(name)
     if source is None:
-        value = graph.context.constant(name)
+        value = graph.constant(name)
         if value is None or value.dtype != np.float32 or not np.isfinite(value).all():
             return None
         spread = _per_channel(value.astype(np.float64), axis, channels, rank)
@@ -49,7 +49,7 @@ def integer_bias(
         if (np.abs(numbers * step - spread) > allowed).any():
             return None
     else:
-        stored = graph.context.constant(source.name)
+        stored = graph.constant(source.name)
         own = source.quantisation
         if stored is None or any(own.zero) or own.dtype != "int32":
             return None

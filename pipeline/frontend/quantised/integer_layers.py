@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
-from .dataflow import Dataflow
+from .dataflow import Dataflow, dataflow_of
 from .layer_pattern import Layer, layer_of
 from .transposed_convolution import Phases
 
@@ -31,7 +31,7 @@ def integer_layers(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Its former nodes stay, for folding to remove.
     """
-    graph = Dataflow(model)
+    graph = dataflow_of(model)
 
     def replace_layer(node: onnx.NodeProto, build: NodeBuilder) -> None:
         layer = layer_of(node, graph) if node.op_type == "QuantizeLinear" else None
@@ -39,7 +39,7 @@ def integer_layers(model: onnx.ModelProto) -> onnx.ModelProto:
             build.stem = layer.node.name or build.stem
             _build(layer, graph, build)
 
-    return spliced(model, build_replacements(model.graph, graph.context.names, replace_layer))
+    return spliced(model, build_replacements(model.graph, graph.names, replace_layer))
 
 
 def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:
@@ -73,7 +73,7 @@ def _convolution(layer: Layer, x: str, w: str, build: NodeBuilder, result: str, 
 def _build_transposed_convolution(
     layer: Layer, phases: Phases, graph: Dataflow, build: NodeBuilder, result: str
 ) -> str:
-    weights, axis = graph.context.constant(layer.w.name), layer.w.quantisation.axis
+    weights, axis = graph.constant(layer.w.name), layer.w.quantisation.axis
     assert weights is not None  # `layer_of` takes no other
     zeros = layer.w.quantisation.zero
     w = replace(layer.w, name=build.constant(phases.filters(weights, zeros)))
@@ -88,7 +88,7 @@ def _build_transposed_convolution(
     )
     if last:
         return made
-    batch, channels = (graph.context.shape(layer.node.output[0]) or ())[:2]
+    batch, channels = (graph.shape(layer.node.output[0]) or ())[:2]
     return phases.interleave(made, batch, channels, build, result)
 
 
@@ -108,8 +108,8 @@ def _product_with_bias(layer: Layer, graph: Dataflow, build: NodeBuilder, result
         x = build.node("Transpose", x, perm=[1, 0])
     if not attributes.get("transB"):
         w = build.node("Transpose", w, perm=[1, 0])
-    after = graph.context.shape(layer.node.output[0]) or ()
-    size = graph.context.shape(layer.w.name) or ()
+    after = graph.shape(layer.node.output[0]) or ()
+    size = graph.shape(layer.w.name) or ()
     length = math.prod(size) // after[-1]
     rows = math.prod(after[:-1])
     image = build.node("Reshape", x, build.integers(rows, length, 1, 1))

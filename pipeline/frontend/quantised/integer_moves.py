@@ -19,7 +19,7 @@ import numpy as np
 
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from ..moves import MOVES, VIEWS, follow_axis
-from .dataflow import Dataflow
+from .dataflow import Dataflow, dataflow_of
 from .quantisation import EIGHT_BITS, Quantisation, Quantised, quantised_by
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Nodes nobody reads any more stay, for folding to remove.
     """
-    graph = Dataflow(model)
+    graph = dataflow_of(model)
     sources: dict[str, Quantised] = {}
 
     def move(node: onnx.NodeProto, build: NodeBuilder) -> None:
         if node.op_type == "DequantizeLinear":
-            found = quantised_by(node, graph.context)
+            found = quantised_by(node, graph)
             if found is not None:
                 sources[node.output[0]] = found
         elif node.op_type == "QuantizeLinear":
@@ -59,12 +59,12 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
         else:
             sources.update(_move(node, sources, graph, build))
 
-    return spliced(model, build_replacements(model.graph, graph.context.names, move, "/integer"))
+    return spliced(model, build_replacements(model.graph, graph.names, move, "/integer"))
 
 
 def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow, build: NodeBuilder) -> None:
     """Build an Identity for a quantisation that gives the dequantised numbers back."""
-    target = quantised_by(node, graph.context)
+    target = quantised_by(node, graph)
     if (
         source is not None
         and target is not None
@@ -86,7 +86,7 @@ def _move(
     attributes, axis = attributes_of(node), source.quantisation.axis
     results = _MOVES[node.op_type](_Form(node, attributes, source, sources, graph, build))
     if axis is not None:
-        before, after = graph.context.shape(node.input[0]), graph.context.shape(node.output[0])
+        before, after = graph.shape(node.input[0]), graph.shape(node.output[0])
         axis = follow_axis(node.op_type, axis, before, after, attributes.get("perm"))
     if not results or (source.quantisation.axis is not None and axis is None):
         build.nodes.clear()
@@ -124,7 +124,7 @@ def _pad(form: _Form) -> list[str]:
     inputs = [*node.input, "", "", ""]
     if attributes.get("mode", "constant") != "constant":
         return build.many("Pad", [source.name, inputs[1], "", inputs[3]], 1, **attributes)
-    value = graph.context.constant(inputs[2]) if inputs[2] else np.zeros(1, np.float32)
+    value = graph.constant(inputs[2]) if inputs[2] else np.zeros(1, np.float32)
     number = _exact(source.quantisation, float(value.ravel()[0])) if value is not None and value.size else None
     if number is None:
         return []
@@ -149,7 +149,7 @@ def clip_bounds(node: onnx.NodeProto, graph: Dataflow) -> tuple[float, float] | 
     for place, name in enumerate(list(node.input)[1:3]):
         if not name:
             continue
-        value = graph.context.constant(name)
+        value = graph.constant(name)
         if value is None or value.size != 1 or np.isnan(value).any():
             return None
         bounds[place] = float(value.ravel()[0])

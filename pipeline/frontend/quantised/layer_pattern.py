@@ -55,7 +55,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     None if a value in between is read elsewhere too, an operand is no 8-bit integer or has channels along another axis
     than the result's, the bias is not near enough in int32, or a sum may not fit into int32: then floats compute it.
     """
-    y = quantised_by(quantise, graph.context)
+    y = quantised_by(quantise, graph)
     if y is None or y.quantisation.axis is not None or y.quantisation.dtype not in EIGHT_BITS:
         return None
     low, high, value = -math.inf, math.inf, quantise.input[0]
@@ -73,7 +73,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
         return None
     if not {x.quantisation.dtype, w.quantisation.dtype} <= set(EIGHT_BITS):
         return None
-    shapes = [graph.context.shape(name) for name in (x.name, w.name, node.output[0])]
+    shapes = [graph.shape(name) for name in (x.name, w.name, node.output[0])]
     if any(shape is None or len(shape) < 2 for shape in shapes):
         return None
     of_x, of_w, of_y = (shape or () for shape in shapes)
@@ -83,7 +83,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
         of_group = (
             phases is not None and phases.groups > 1 and w.quantisation.axis is not None
         )  # channels of all groups share scales
-        if phases is None or of_group or graph.context.constant(w.name) is None:
+        if phases is None or of_group or graph.constant(w.name) is None:
             return None
     axis = _channels_of(node, len(of_w))
     if (
@@ -144,7 +144,7 @@ def _is_batched(node: onnx.NodeProto, of_w: tuple[int, ...]) -> bool:
 
 def _filters(node: onnx.NodeProto, w: Quantised, of_w: tuple[int, ...], axis: int, graph: Dataflow) -> np.ndarray:
     """Return the filters for the bound of sums."""
-    own, weights = w.quantisation, graph.context.constant(w.name)
+    own, weights = w.quantisation, graph.constant(w.name)
     if weights is not None and not _is_batched(node, of_w):
         return filters_of(weights, np.asarray(own.zero), axis)
     length = of_w[-2] if _is_batched(node, of_w) else math.prod(of_w) // max(1, of_w[axis])
@@ -152,7 +152,7 @@ def _filters(node: onnx.NodeProto, w: Quantised, of_w: tuple[int, ...], axis: in
 
 
 def _filters_of_phases(phases: Phases, w: Quantised, graph: Dataflow) -> np.ndarray:
-    weights, zeros = graph.context.constant(w.name), w.quantisation.zero
+    weights, zeros = graph.constant(w.name), w.quantisation.zero
     assert weights is not None  # `layer_of` takes no other
     filters = phases.filters(weights, zeros)
     return filters_of(filters, phases.per_filter(np.asarray(zeros)) if len(zeros) > 1 else np.asarray(zeros), 0)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from ...errors import ModelError
 from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from ..canonical.ports.values import NARROW, NARROW_WEIGHTS, dtype_of, elem_type
-from ..canonical.read_onnx import node_title
+from ..canonical.read_onnx import refuse
 
 if TYPE_CHECKING:
     import onnx
@@ -64,10 +63,8 @@ class _Widening:
             return
         attributes = attributes_of(node)
         if any(attribute.HasField("g") for attribute in node.attribute):
-            raise ModelError(
-                f"The {node_title(node)} reads or makes numbers of few bits, which only operators without a graph inside do.",
-                "Cast them before and behind it.",
-            )
+            what = "reads or makes numbers of few bits, which only operators without a graph inside do"
+            refuse(node, what, "Cast them before and behind it.")
         if node.op_type in ("Cast", "CastLike"):
             self._cast(node, attributes, build)
         elif node.op_type == "QuantizeLinear" and (

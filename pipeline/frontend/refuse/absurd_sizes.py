@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..canonical.ports.values import dtype_of
-from ..canonical.read_onnx import CONSTANT_LIMIT, all_nodes, node_title
+from ..canonical.read_onnx import CONSTANT_LIMIT, all_nodes, refuse
 from ..canonical.shapes import constant_tensors, static_shape, value_types
 from ..source.keep_outputs import reads
 
@@ -57,9 +57,7 @@ def refuse_long_ranges(model: onnx.ModelProto) -> None:
             continue
         start, limit, delta = (scalars[name] for name in node.input)
         if delta and (limit - start) / delta * 8 > CONSTANT_LIMIT:
-            raise ModelError(
-                f"The {node_title(node)} makes more than {_gibibytes(CONSTANT_LIMIT)} of numbers.", _SMALLER
-            )
+            refuse(node, f"makes more than {_gibibytes(CONSTANT_LIMIT)} of numbers", _SMALLER)
 
 
 def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:

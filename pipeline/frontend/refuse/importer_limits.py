@@ -6,15 +6,14 @@ Each was found by running ONNX's own operator tests through the compiler (tests/
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import ModelError
-from ..canonical.graph_context import Context, context_of
-from ..canonical.node_builder import attributes_of
+from ..canonical.graph_context import NodeView, context_of
 from ..canonical.ports.values import NARROW, NARROW_WEIGHTS, dtype_of
-from ..canonical.read_onnx import node_title
+from ..canonical.read_onnx import refuse
 
 if TYPE_CHECKING:
     import onnx
@@ -29,7 +28,7 @@ _CODES = frozenset({"BitCast", "Cast", "DequantizeLinear"})
 _RESIZED = frozenset(("int8", "int32", "uint8"))
 
 #: returns the reason to refuse a node, or None
-Limit = Callable[["onnx.NodeProto", dict[str, Any], Context], "str | None"]
+Limit = Callable[[NodeView], "str | None"]
 
 
 def refuse_wrong_forms(model: onnx.ModelProto) -> None:
@@ -38,9 +37,8 @@ def refuse_wrong_forms(model: onnx.ModelProto) -> None:
     context = context_of(model)
     for node in model.graph.node:
         limit = LIMITS.get(node.op_type)
-        why = limit(node, attributes_of(node), context) if limit else None
-        if why:
-            raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", "Export the model without it.")
+        if limit and (why := limit(NodeView(node, context))):
+            refuse(node, f"cannot be compiled: {why}", "Export the model without it.")
 
 
 def _refuse_dtypes(model: onnx.ModelProto) -> None:
@@ -80,48 +78,31 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
             )
 
 
-def _batch_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return "it is in training mode" if attributes.get("training_mode", 0) else None
-
-
-def _dropout(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    training = context.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
+def _dropout(node: NodeView) -> str | None:
+    training = node.constant(2) if node.name(2) else np.zeros(())
     return "it is, or may be, in training mode" if training is None or training.any() else None
 
 
-def _gather(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    indices, shape = context.constant(node.input[1]), context.shape(node.input[0])
+def _gather(node: NodeView) -> str | None:
+    indices, shape = node.constant(1), node.shape(0)
     if indices is None or not shape:
         return None
-    size = shape[attributes.get("axis", 0)]
+    size = shape[node.get("axis", 0)]
     return f"its indices are not from {-size} to {size - 1}" if ((indices < -size) | (indices >= size)).any() else None
 
 
-def _gemm(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    whole = all(float(attributes.get(name, 1.0)).is_integer() for name in ("alpha", "beta"))
-    return None if whole or context.dtype(node.input[0]).kind == "f" else "it scales integers by a fraction"
-
-
-def _grid_sample(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return (
-        None
-        if context.dtype(node.input[0]).kind == "f"
-        else "it samples other numbers than floats, which ONNX Runtime does not"
-    )
-
-
-def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    mode, dtype = attributes.get("coordinate_transformation_mode", "half_pixel"), context.dtype(node.input[0])
-    if dtype.kind != "f" and attributes.get("mode", "nearest") != "nearest" and dtype.name not in _RESIZED:
+def _resize(node: NodeView) -> str | None:
+    mode, dtype = node.get("coordinate_transformation_mode", "half_pixel"), node.dtype(0)
+    if dtype.kind != "f" and node.get("mode", "nearest") != "nearest" and dtype.name not in _RESIZED:
         return f"it interpolates {dtype.name} numbers, which ONNX Runtime does not"
-    if attributes.get("antialias"):
+    if node.get("antialias"):
         return "it smooths while it shrinks (antialias)"
-    if "axes" in attributes or len(node.input) < 4 or not node.input[3]:
+    if "axes" in node.attributes or not node.name(3):
         # TVM takes the scale to be new size / old size; if that holds, canonical/rewrites.py gave it the sizes.
         return "its scales do not give whole sizes, or are not constant"
-    if mode == "half_pixel_symmetric" or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+    if mode == "half_pixel_symmetric" or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "its scales do not give whole sizes"
-    before, after = (context.shape(name) or () for name in (node.input[0], node.output[0]))
+    before, after = (node.shape(name) or () for name in (node.input[0], node.result))
     if len(before) not in (3, 4, 5) or before[:2] != after[:2]:
         return "it resizes something else than the last one to three of three to five dimensions"
     if mode == "tf_crop_and_resize" and 1 in after[2:]:
@@ -129,8 +110,21 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) 
     return None
 
 
-def _roi_align(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return "it takes the largest value (mode 'max')" if attributes.get("mode") == "max" else None
+def _batch_normalization(node: NodeView) -> str | None:
+    return "it is in training mode" if node.get("training_mode", 0) else None
+
+
+def _gemm(node: NodeView) -> str | None:
+    whole = all(float(node.get(name, 1.0)).is_integer() for name in ("alpha", "beta"))
+    return None if whole or node.dtype(0).kind == "f" else "it scales integers by a fraction"
+
+
+def _grid_sample(node: NodeView) -> str | None:
+    return None if node.dtype(0).kind == "f" else "it samples other numbers than floats, which ONNX Runtime does not"
+
+
+def _roi_align(node: NodeView) -> str | None:
+    return "it takes the largest value (mode 'max')" if node.get("mode") == "max" else None
 
 
 LIMITS: dict[str, Limit] = {

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import ModelError
 from ..canonical.graph_context import Values
-from ..canonical.read_onnx import node_title
+from ..canonical.read_onnx import refuse
 from .accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
 
 if TYPE_CHECKING:
@@ -41,10 +40,8 @@ def refuse_large_sum(node: onnx.NodeProto, known: Values) -> None:
         filters = unknown_filters(_reach(w, w_zero, known), math.prod(shape[1:]) if axis == 0 else shape[-2])
     most = largest_sum(_reach(x, x_zero, known), filters, known.constant(bias))
     if most >= LIMIT:
-        raise ModelError(
-            f"The {node_title(node)} may sum up to {most}, and its sums are int32: {LIMIT - 1} is the most.",
-            "Split the layer along its channels, or leave it in float32.",
-        )
+        what = f"may sum up to {most}, and its sums are int32: {LIMIT - 1} is the most"
+        refuse(node, what, "Split the layer along its channels, or leave it in float32.")
 
 
 def _zeros(name: str, known: Values) -> np.ndarray | None:

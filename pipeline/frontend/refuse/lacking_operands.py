@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
-from ..canonical.read_onnx import CLASSICAL, NEWEST, ONNX_DOMAINS, all_nodes, node_title, operator_set
+from ..canonical.read_onnx import CLASSICAL, NEWEST, ONNX_DOMAINS, all_nodes, operator_set, refuse
 
 if TYPE_CHECKING:
     import onnx
@@ -51,6 +50,4 @@ def _check(
             continue
         for place, operand in enumerate(defs.get_schema(node.op_type, version, domain).inputs):
             if operand.option == single and not any(given[place : place + 1]):
-                raise ModelError(
-                    f"The {node_title(node)} lacks its operand '{operand.name}'.", "Export the model again."
-                )
+                refuse(node, f"lacks its operand '{operand.name}'")

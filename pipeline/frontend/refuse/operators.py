@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.read_onnx import ONNX_DOMAINS, advice_on, all_nodes, node_title, operator_set
+from ..canonical.read_onnx import ONNX_DOMAINS, advice_on, all_nodes, node_title, operator_set, refuse
 
 if TYPE_CHECKING:
     import onnx
@@ -39,10 +39,7 @@ def refuse_foreign_domains(model: onnx.ModelProto) -> None:
     """
     for node in all_nodes(model.graph):
         if node.domain not in ONNX_DOMAINS:
-            raise ModelError(
-                f"The {node_title(node)} is of the domain '{node.domain}', which cannot be compiled.",
-                advice_on(node.domain),
-            )
+            refuse(node, f"is of the domain '{node.domain}', which cannot be compiled", advice_on(node.domain))
         node.domain = ""
     version = operator_set(model.opset_import)
     del model.opset_import[:]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
-from ..canonical.read_onnx import ONNX_DOMAINS, all_nodes, node_title, operator_set
+from ..canonical.read_onnx import ONNX_DOMAINS, all_nodes, operator_set, refuse
 
 if TYPE_CHECKING:
     import onnx
@@ -24,25 +23,16 @@ def refuse_wrong_attributes(model: onnx.ModelProto) -> None:
             if attribute.name.startswith("__"):  # internal symbols, which ONNX leaves unchecked
                 continue
             if attribute.name not in known:
-                raise ModelError(
-                    f"The {node_title(node)} has an attribute '{attribute.name}', which operator set {version} does not define.",
-                    "Export the model again.",
-                )
+                refuse(node, f"has an attribute '{attribute.name}', which operator set {version} does not define")
             wanted = int(known[attribute.name].type.value)
             if AttributeProto.UNDEFINED not in (attribute.type, wanted) and attribute.type != wanted:
-                raise ModelError(
-                    f"The {node_title(node)} has the attribute '{attribute.name}' of type {names(attribute.type)}, "
-                    f"not {names(wanted)}.",
-                    "Export the model again.",
+                refuse(
+                    node, f"has the attribute '{attribute.name}' of type {names(attribute.type)}, not {names(wanted)}"
                 )
             if attribute.name in ("axis", "axes") and any(
                 each >> 31 not in (0, -1) for each in (attribute.i, *attribute.ints)
             ):
-                raise ModelError(  # ONNX's inference takes their low bits
-                    f"The {node_title(node)} has {attribute.name}={attribute.i or [*attribute.ints]}, which no tensor has.",
-                    "Export the model again.",
-                )
+                # ONNX's inference takes their low bits
+                refuse(node, f"has {attribute.name}={attribute.i or [*attribute.ints]}, which no tensor has")
             if attribute.name == "group" and attribute.i < 1:
-                raise ModelError(
-                    f"The {node_title(node)} has group={attribute.i}, not 1 or more.", "Export the model again."
-                )
+                refuse(node, f"has group={attribute.i}, not 1 or more")

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import ModelError
 from ..canonical.graph_context import Values
 from ..canonical.node_builder import attributes_of
-from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.read_onnx import all_nodes, node_title, refuse
 from ..canonical.shapes import constant_tensors, value_types
 from .integer_sums import refuse_large_sum
 
@@ -105,11 +105,8 @@ def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: Values) -> None
     """Check that scale and zero point have one number, or one for each channel or block."""
     of_scale, of_zero, shape = (graph.shape(name) for name in (operand.scale, operand.zero, operand.tensor))
     if of_scale is not None and of_zero is not None and math.prod(of_scale) != math.prod(of_zero):
-        raise ModelError(
-            f"The {node_title(node)} has {math.prod(of_scale)} scales ('{operand.scale}') and {math.prod(of_zero)} zero points "
-            f"('{operand.zero}').",
-            "Give one zero point for each scale.",
-        )
+        what = f"has {math.prod(of_scale)} scales ('{operand.scale}') and {math.prod(of_zero)} zero points ('{operand.zero}')"
+        refuse(node, what, "Give one zero point for each scale.")
     for name, of_name in ((operand.scale, of_scale), (operand.zero, of_zero)):
         if of_name is None or math.prod(of_name) == 1 or shape is None:
             continue

@@ -11,9 +11,8 @@ import io
 import warnings
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
 from ..canonical.node_form import UnsupportedForm
-from ..canonical.read_onnx import node_title, operator_set
+from ..canonical.read_onnx import operator_set, refuse
 from ..canonical.shapes import static_shape
 from ..refuse.operators import refuse_unsupported
 from .plain_dequantisation import plain_dequantisations
@@ -42,7 +41,5 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
             return importer.from_onnx(model.graph, operator_set(model.opset_import))
         except UnsupportedForm as error:
             assert importer.node is not None
-            raise ModelError(
-                f"The {node_title(importer.node)} cannot be compiled: {error}.",
-                "Replace it by simpler operators before exporting the model.",
-            ) from error
+            what = f"cannot be compiled: {error}"
+            refuse(importer.node, what, "Replace it by simpler operators before exporting the model.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,18 +44,9 @@ class Provenance:
     @property
     def record(self) -> dict[str, object]:
         """Return the record in manifest.json; what is not known is left out."""
-        licence = {
-            "name": self.licence.name,
-            "stated_by": self.licence.stated_by,
-            "file": LICENCE_FILE if self.licence.text else "",
-        }
-        facts = {
-            "source": self.source,
-            "sha256": self.sha256,
-            "producer": self.producer,
-            "author": self.author,
-            "licence": {key: value for key, value in licence.items() if value},
-        }
+        licence = asdict(self.licence)
+        licence["file"] = LICENCE_FILE if licence.pop("text") else ""
+        facts = asdict(self) | {"licence": {key: value for key, value in licence.items() if value}}
         return {key: value for key, value in facts.items() if value}
 
 

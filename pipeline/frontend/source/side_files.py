@@ -44,15 +44,23 @@ def side_files(model: Path) -> tuple[str, ...]:
 
     Raises ModelError for a path that leaves the folder, and OSError.
     """
-    if not holds(model, _MARK):
-        return ()
+    return tuple(sorted({_place(tensor, model)[0] for tensor in _outside(_marked(model))}))
+
+
+def _marked(model: Path) -> onnx.ModelProto | None:
+    """Read a model that may have side files; None for one without, and for a file that is not a model."""
     from google.protobuf.message import DecodeError
 
     try:
-        parsed = parse_file(model)
+        return parse_file(model) if holds(model, _MARK) else None
     except DecodeError:
-        return ()
-    return tuple(sorted({_place(tensor, model)[0] for tensor in filter(_is_outside, tensors_of(parsed))}))
+        return None
+
+
+def _outside(model: onnx.ModelProto | None) -> list[onnx.TensorProto]:
+    """List the tensors of a model that are kept in side files."""
+    tensors = () if model is None else tensors_of(model)
+    return [tensor for tensor in tensors if tensor.data_location == tensor.EXTERNAL]
 
 
 def model_digest(model: Path) -> str:
@@ -71,7 +79,7 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
     """Load tensors of side files into a model read from `path`. Raises ModelError."""
     from onnx import TensorProto
 
-    for tensor in list(filter(_is_outside, tensors_of(model))):
+    for tensor in _outside(model):
         name, offset, length = _place(tensor, path)
         tensor.raw_data = _read(path, name, offset, length, tensor.name)
         tensor.data_location = TensorProto.DEFAULT
@@ -85,9 +93,9 @@ def read_with_side_files(path: Path) -> bytes:
     """
     import google.protobuf.message
 
-    if not side_files(path):
+    model = _marked(path)
+    if model is None or not _outside(model):
         return path.read_bytes()
-    model = parse_file(path)
     load_side_files(model, path)
     try:
         return model.SerializeToString(deterministic=True)
@@ -95,11 +103,6 @@ def read_with_side_files(path: Path) -> bytes:
         raise ModelError(
             f"The model '{path.name}' does not fit into one file of 2 GiB.", "Choose a smaller model."
         ) from error
-
-
-def _is_outside(tensor: onnx.TensorProto) -> bool:
-    """Return whether a tensor is kept in a side file."""
-    return tensor.data_location == tensor.EXTERNAL
 
 
 def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:

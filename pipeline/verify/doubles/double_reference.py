@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ...frontend.canonical.read_onnx import operator_set
+from ...frontend.source.side_files import messages_of, tensors_of
 
 if TYPE_CHECKING:
     import onnx
@@ -126,35 +127,17 @@ def _widen_types(model: onnx.ModelProto) -> onnx.ModelProto:
         onnx.helper.make_graph(graph.node, graph.name, graph.input, graph.output),
         opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version,
     )  # fmt: skip
-    _widen_graph(wide.graph)
+    for inner in messages_of(wide, "GraphProto"):
+        for value in (*inner.input, *inner.output):
+            if _is_narrow(value.type.tensor_type.elem_type):
+                value.type.tensor_type.elem_type = _DOUBLE
+    for attribute in messages_of(wide, "AttributeProto"):
+        if attribute.name in _DTYPE_ATTRIBUTES and _is_narrow(attribute.i):
+            attribute.i = _DOUBLE
+    for tensor in tensors_of(wide):
+        if _is_narrow(tensor.data_type):
+            tensor.CopyFrom(onnx.numpy_helper.from_array(_wide(onnx.numpy_helper.to_array(tensor)), tensor.name))
     return wide
-
-
-def _widen_graph(graph: onnx.GraphProto) -> None:
-    for value in (*graph.input, *graph.output):
-        if _is_narrow(value.type.tensor_type.elem_type):
-            value.type.tensor_type.elem_type = _DOUBLE
-    for tensor in graph.initializer:
-        _widen_tensor(tensor)
-    for node in graph.node:
-        for attribute in node.attribute:
-            _widen_attribute(attribute)
-
-
-def _widen_attribute(attribute: onnx.AttributeProto) -> None:
-    if attribute.name in _DTYPE_ATTRIBUTES and _is_narrow(attribute.i):
-        attribute.i = _DOUBLE
-    if attribute.HasField("t"):
-        _widen_tensor(attribute.t)
-    if attribute.HasField("g"):
-        _widen_graph(attribute.g)
-
-
-def _widen_tensor(tensor: onnx.TensorProto) -> None:
-    from onnx import numpy_helper
-
-    if _is_narrow(tensor.data_type):
-        tensor.CopyFrom(numpy_helper.from_array(_wide(numpy_helper.to_array(tensor)), tensor.name))
 
 
 def _is_narrow(elem_type: int) -> bool:

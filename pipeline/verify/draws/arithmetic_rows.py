@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...frontend.canonical.graph_context import NodeView
 from .constraint import Constraint, Form, Strength, telling
-from .node_view import NodeView
 from .operand_rows import LEAST
 
 Row = Callable[[NodeView, Constraint], Mapping[int, Constraint]]
@@ -38,7 +38,7 @@ def arithmetic(inverse: Callable[[NodeView, Constraint, int], Constraint | None]
 
 def _additive(node: NodeView, wanted: Constraint, number: int) -> Form | None:
     """Return the form of a mask if an operand is added to larger logits."""
-    dims, result = node.dims(number), node.result_dims()
+    dims, result = node.sizes(number), node.sizes(node.result)
     if (
         wanted.form is None
         or wanted.form.kind != "logits"
@@ -99,7 +99,7 @@ def _apart(wanted: Constraint, number: int) -> Constraint:
 def multiply(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
     """Constrain a factor; a square is never negative."""
     zero = wanted.avoid & {0.0}
-    if node.operand(0) == node.operand(1):  # a square
+    if node.name(0) == node.name(1):  # a square
         return wanted.within(-math.inf, math.inf, avoid=zero)
     other = limits_of(node, 1 - number)
     if other is None:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...frontend.canonical.graph_context import NodeView, Values
 from ...frontend.canonical.node_builder import inner_graphs
 from .constraint import Constraint, meet, suggest
-from .node_view import ModelView, NodeView
+from .known_values import known_values
 from .result_rows import MOVES, RESULTS
 from .vendor_rows import ALL_OPERANDS
 
@@ -27,20 +28,20 @@ _WALKS = 2
 
 def input_constraints(model: onnx.ModelProto) -> dict[str, Constraint]:
     """Map constrained inputs to their constraints. Works on files of any operator set and domain."""
-    view = ModelView(model)
+    graph, values = known_values(model)
     found: dict[str, Constraint] = {}
-    _walk(view.graph, view, found)
+    _walk(graph, values, found)
     inputs = {value.name for value in model.graph.input}
     return {name: constraint for name, constraint in found.items() if name in inputs}
 
 
-def _walk(graph: onnx.GraphProto, model: ModelView, found: dict[str, Constraint]) -> None:
+def _walk(graph: onnx.GraphProto, values: Values, found: dict[str, Constraint]) -> None:
     """Add the constraints of all operands in a graph; names are unique throughout a model."""
     for node in reversed(graph.node):  # sorted: readers come after makers
-        _walk_bodies(node, model, found)
-        view = NodeView(node, model)
+        _walk_bodies(node, values, found)
+        view = NodeView(node, values)
         for number, constraint in _operands(view, found.get(node.output[0]) if node.output else None):
-            _add(found, view.operand(number), constraint)
+            _add(found, view.name(number), constraint)
 
 
 def _operands(node: NodeView, wanted: Constraint | None) -> list[tuple[int, Constraint]]:
@@ -48,7 +49,7 @@ def _operands(node: NodeView, wanted: Constraint | None) -> list[tuple[int, Cons
     moves = node.key in MOVES
     found = list(ALL_OPERANDS[node.key](node).items()) if node.key in ALL_OPERANDS else []
     if not moves:
-        found += [(number, suggest(_COMPUTED)) for number in range(len(node.node.input))]
+        found += [(number, suggest(_COMPUTED)) for number in range(len(node.input))]
     if node.key in RESULTS and (wanted is not None or not moves):
         wanted = wanted or suggest()
         passed = RESULTS[node.key](node, wanted)
@@ -61,7 +62,7 @@ def _add(found: dict[str, Constraint], name: str, constraint: Constraint) -> Non
         found[name] = meet(found[name], constraint) if name in found else constraint
 
 
-def _walk_bodies(node: onnx.NodeProto, model: ModelView, found: dict[str, Constraint]) -> None:
+def _walk_bodies(node: onnx.NodeProto, values: Values, found: dict[str, Constraint]) -> None:
     """Carry constraints of results into bodies of If, Loop and Scan, and of their inputs out."""
     for body in inner_graphs(node):
         skipped, carried = _links(node, body)
@@ -69,7 +70,7 @@ def _walk_bodies(node: onnx.NodeProto, model: ModelView, found: dict[str, Constr
             _connect(found, node.output, [value.name for value in body.output][skipped:])
             _connect(found, [value.name for value in body.input][2 * skipped :][:carried],
                      [value.name for value in body.output][skipped:])  # fmt: skip
-            _walk(body, model, found)
+            _walk(body, values, found)
         if node.op_type in ("Loop", "Scan"):
             _connect(found, [value.name for value in body.input], _outer(node, body))
 

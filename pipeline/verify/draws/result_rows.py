@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 
 from ...frontend import moves
+from ...frontend.canonical.graph_context import NodeView
 from .arithmetic_rows import Row, absolute, add, arithmetic, divide, limits_of, multiply, negate, root, subtract
 from .constraint import Constraint, Form, suggest
-from .node_view import NodeView
 
 #: forms that only depend on the order of elements
 _FLAT = ("exact", "additive", "logits", "mask", "hides", "shape", "sparse")
@@ -30,8 +30,8 @@ def _reorder(*operands: int) -> Row:
     def row(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
         form = wanted.form
         if form is not None and form.kind not in _FLAT:
-            last = node.size(0, -1)
-            same = last is not None and (dims := node.result_dims()) is not None and dims[-1:] == (last,)
+            last = node.extent(0, -1)
+            same = last is not None and (dims := node.sizes(node.result)) is not None and dims[-1:] == (last,)
             form = form if same and form.kind in ("coordinates", "places", "boxes", "rois") else None
         kept = Constraint(wanted.low, wanted.high, wanted.strength, wanted.avoid, form)
         return dict.fromkeys(operands, kept)
@@ -41,12 +41,12 @@ def _reorder(*operands: int) -> Row:
 
 def _concat(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     """Pass to each operand its share of the coordinates."""
-    form, last = wanted.form, node.result_dims()
-    axis = node.attribute("axis", 0)
+    form, last = wanted.form, node.sizes(node.result)
+    axis = node.get("axis", 0)
     plain = wanted.within(wanted.low, wanted.high, avoid=wanted.avoid)
     found, start = {}, 0
-    for number in range(len(node.node.input)):
-        size = node.size(number, axis)
+    for number in range(len(node.input)):
+        size = node.extent(number, axis)
         share = plain
         if (
             form is not None
@@ -79,15 +79,15 @@ def _bound(node: NodeView, wanted: Constraint, least: float, most: float) -> Con
 
 def _clip(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     least, most = limits_of(node, 1), limits_of(node, 2)
-    low = node.attribute("min", least[0] if least else -math.inf)
-    return {0: _bound(node, wanted, low, node.attribute("max", most[1] if most else math.inf))}
+    low = node.get("min", least[0] if least else -math.inf)
+    return {0: _bound(node, wanted, low, node.get("max", most[1] if most else math.inf))}
 
 
 def _extremes(largest: bool) -> Row:
     """Return the row of Max or Min: what the constants among the operands keep, the others need not."""
 
     def row(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-        limits = {number: limits_of(node, number) for number in range(len(node.node.input))}
+        limits = {number: limits_of(node, number) for number in range(len(node.input))}
         known = [each for each in limits.values() if each is not None]
         least = max((each[0] for each in known), default=-math.inf) if largest else -math.inf
         most = min((each[1] for each in known), default=math.inf) if not largest else math.inf
@@ -153,7 +153,7 @@ def _each(wanted: Constraint, factor: float, offset: float) -> frozenset[float]:
 
 def _affine(node: NodeView) -> tuple[float, float] | None:
     """Return the scale and zero point of a quantisation by tensor."""
-    scale, zero = limits_of(node, 1), limits_of(node, 2) if node.operand(2) else (0.0, 0.0)
+    scale, zero = limits_of(node, 1), limits_of(node, 2) if node.name(2) else (0.0, 0.0)
     if scale is None or zero is None or scale[0] != scale[1] or zero[0] != zero[1] or scale[0] <= 0:
         return None
     return scale[0], zero[0]

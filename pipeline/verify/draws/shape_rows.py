@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ...frontend.canonical.graph_context import NodeView
 from .constraint import Constraint, Form, Strength, count, domain, index
-from .node_view import NodeView
 
 Row = Callable[[NodeView], Mapping[int, Constraint]]
 
@@ -38,15 +38,15 @@ def exactly(sizes: Sequence[int | None] | None) -> Constraint | None:
 
 def result_shape(number: int, otherwise: Constraint) -> Row:
     """Return the row of an operand that is the shape of the result."""
-    return lambda node: {number: exactly(node.result_dims()) or otherwise}
+    return lambda node: {number: exactly(node.sizes(node.result)) or otherwise}
 
 
 def split_sizes(node: NodeView) -> Mapping[int, Constraint]:
     """Give each result its size, if it is known; else all of the axis to the first ones evenly."""
-    axis, parts = node.attribute("axis", 0), node.node.output
-    dims = [node.model.dims(name) for name in parts]
+    axis, parts = node.get("axis", 0), node.output
+    dims = [node.sizes(name) for name in parts]
     sizes = [each[axis] if each is not None and -len(each) <= axis < len(each) else None for each in dims]
-    total = node.size(0, axis)
+    total = node.extent(0, axis)
     if None in sizes and total is not None:
         sizes = [total // len(parts) + (number < total % len(parts)) for number in range(len(parts))]
     return {1: exactly(sizes) or count(1, 1)}
@@ -54,40 +54,40 @@ def split_sizes(node: NodeView) -> Mapping[int, Constraint]:
 
 def unit_axes(node: NodeView) -> Mapping[int, Constraint]:
     """Take axes of one element."""
-    ones = [axis for axis, size in enumerate(node.dims(0) or ()) if size == 1]
-    return {1: exactly(ones[: node.size(1, 0) or len(ones)]) or index(node.rank(0))}
+    ones = [axis for axis, size in enumerate(node.sizes(0) or ()) if size == 1]
+    return {1: exactly(ones[: node.extent(1, 0) or len(ones)]) or index(node.rank(0))}
 
 
 def repeats(node: NodeView) -> Mapping[int, Constraint]:
-    dims, result = node.dims(0) or (), node.result_dims() or ()
+    dims, result = node.sizes(0) or (), node.sizes(node.result) or ()
     times = [made // size if size and made else None for size, made in zip(dims, result)]
     return {1: exactly(times) or count(2, 1)}
 
 
 def pads(node: NodeView) -> Mapping[int, Constraint]:
     """Pad little: at edges that are reflected, less than there are elements."""
-    least = min((size or 1 for size in node.dims(0) or ()), default=1)
-    most = 1 if node.attribute("mode", b"constant") == b"constant" else min(1, least - 1)
+    least = min((size or 1 for size in node.sizes(0) or ()), default=1)
+    most = 1 if node.get("mode", "constant") == "constant" else min(1, least - 1)
     return {1: count(most), 3: index(node.rank(0), form=Form("distinct", axis=-1))}
 
 
 def top_k(node: NodeView) -> Mapping[int, Constraint]:
     """Take between one element and all of the axis."""
-    return {1: count(node.size(0, node.attribute("axis", -1)) or 1, 1)}
+    return {1: count(node.extent(0, node.get("axis", -1)) or 1, 1)}
 
 
 def scales_and_sizes(node: NodeView) -> Mapping[int, Constraint]:
     """Enlarge the last two axes: what all modes allow."""
-    at = 1 if node.opset < 11 else 2
-    number = node.size(at, 0) or 1
+    at = 1 if node.graph.opset < 11 else 2
+    number = node.extent(at, 0) or 1
     scales = exactly([1] * (number - 2) + [2] * min(2, number))
-    dims = node.result_dims() if node.attribute("axes") is None else None
-    sizes = exactly(dims) or exactly(node.dims(0) if node.attribute("axes") is None else None) or count(8, 1)
+    dims = node.sizes(node.result) if node.get("axes") is None else None
+    sizes = exactly(dims) or exactly(node.sizes(0) if node.get("axes") is None else None) or count(8, 1)
     found = {at: scales or domain(1, 2)}
     return found if at == 1 else {1: domain(0, 1), **found, 3: sizes}
 
 
 def grid_sizes(node: NodeView) -> Mapping[int, Constraint]:
     """Make grids of four positions along each axis, for the batch at hand."""
-    batch, spatial = node.size(0, 0), node.size(0, 1)
+    batch, spatial = node.extent(0, 0), node.extent(0, 1)
     return {1: (exactly([batch, 1, *[4] * spatial]) if spatial else None) or count(4, 1)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...frontend.canonical.graph_context import NodeView
 from .constraint import Constraint, Form, Strength, count, domain, index
-from .node_view import NodeView
 from .operand_rows import LEAST, OPERANDS, Row, coordinates
 
 _DOMAIN = "com.microsoft"
@@ -15,7 +15,7 @@ _POSITIVE = domain(LEAST)
 def _mask(node: NodeView, number: int, length: int | None) -> dict[int, Constraint]:
     """Constrain the mask of keys: lengths by batch, lengths with offsets, or 0 and 1 by position."""
     if node.rank(number) == 1:
-        batch, entries = node.size(0, 0), node.size(number, 0)
+        batch, entries = node.extent(0, 0), node.extent(number, 0)
         if entries is None or entries == batch:
             return {number: count(length or 1, 1)}
         return {number: _offsets(entries, batch or 1, length or 1)}
@@ -33,25 +33,25 @@ def _offsets(entries: int, batch: int, length: int) -> Constraint:
 
 def _attention(mask: int) -> Row:
     """Return the row of an Attention with its mask at a place; the sequence is the second axis."""
-    return lambda node: _mask(node, mask, node.size(0, 1))
+    return lambda node: _mask(node, mask, node.extent(0, 1))
 
 
 def _multi_head(node: NodeView) -> Mapping[int, Constraint]:
-    keys = node.size(1, 2 if node.rank(1) == 4 else 1)
-    return _mask(node, 4, keys if keys is not None else node.size(0, 1))
+    keys = node.extent(1, 2 if node.rank(1) == 4 else 1)
+    return _mask(node, 4, keys if keys is not None else node.extent(0, 1))
 
 
 def _grouped(node: NodeView) -> Mapping[int, Constraint]:
     """Take sequences as full: one length is given twice. A cache has the room of its input where no constant says more."""
     known = node.constant(6)
-    total = float(known.item() if known is not None else node.size(3, 2) or node.size(0, 1) or 1)
+    total = float(known.item() if known is not None else node.extent(3, 2) or node.extent(0, 1) or 1)
     exact = {5: total - 1, 6: total}
     return {at: Constraint(value, value, Strength.FAILS, form=Form("exact", (value,))) for at, value in exact.items()}
 
 
 def _embedding(node: NodeView) -> Mapping[int, Constraint]:
     tables = {0: 2, 1: 4, 8: 3}
-    rows = {at: index(node.size(table, 0), negative=False) for at, table in tables.items()}
+    rows = {at: index(node.extent(table, 0), negative=False) for at, table in tables.items()}
     return rows | {7: Constraint(0, 1, form=Form("mask"))}
 
 
@@ -61,18 +61,18 @@ def _quantised_embedding(node: NodeView) -> Mapping[int, Constraint]:
 
 def _rotary(node: NodeView) -> Mapping[int, Constraint]:
     """Let positions of the first token leave room for the others."""
-    rows = node.size(2, 0)
+    rows = node.extent(2, 0)
     if rows is not None and node.rank(1) == 1:
-        rows -= (node.size(0, 2 if node.rank(0) == 4 else 1) or rows) - 1
+        rows -= (node.extent(0, 2 if node.rank(0) == 4 else 1) or rows) - 1
     return {1: index(rows, negative=False)}
 
 
 def _blocks(node: NodeView) -> Mapping[int, Constraint]:
-    return {1: index(node.size(0, node.attribute("gather_axis", 0)), negative=False)}
+    return {1: index(node.extent(0, node.get("gather_axis", 0)), negative=False)}
 
 
 def _lengths(node: NodeView) -> Mapping[int, Constraint]:
-    return {4: count(node.size(0, 0) or 1)}
+    return {4: count(node.extent(0, 0) or 1)}
 
 
 def _scales(*numbers: int) -> Row:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ....errors import ModelError
 from ..graph_context import Values
 from ..node_builder import Names, NodeBuilder, replace_nodes, splice
-from ..read_onnx import node_title, operator_set
+from ..read_onnx import node_title, operator_set, refuse
 from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, value_types
 
 if TYPE_CHECKING:
@@ -54,10 +54,8 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     while any(node.op_type == "If" for node in model.graph.node):
         if opset < _FIRST_WHERE:
             node = next(each for each in model.graph.node if each.op_type == "If")
-            raise ModelError(
-                f"The {node_title(node)} cannot be compiled: its condition is not constant, and operator set {opset} selects no values.",
-                f"Export the model with operator set {_FIRST_WHERE} or newer.",
-            )
+            what = f"cannot be compiled: its condition is not constant, and operator set {opset} selects no values"
+            refuse(node, what, f"Export the model with operator set {_FIRST_WHERE} or newer.")
         nodes = list(model.graph.node)
         del model.graph.node[:]
         for index, node in enumerate(nodes):

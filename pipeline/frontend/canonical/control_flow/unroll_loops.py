@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from ....errors import ModelError
 from ..node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
-from ..read_onnx import all_nodes, node_title, operator_set
+from ..read_onnx import all_nodes, operator_set, refuse
 from ..shapes import infer_shapes, static_shape, value_types
 from .bounded_loops import running_body
 from .if_branches import rename
@@ -250,4 +249,4 @@ class _Unroller:
             )
 
     def _refuse(self, why: str, hint: str) -> NoReturn:
-        raise ModelError(f"The {node_title(self.node)} cannot be unrolled: {why}.", hint)
+        refuse(self.node, f"cannot be unrolled: {why}", hint)

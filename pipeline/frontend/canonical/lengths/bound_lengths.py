@@ -21,7 +21,7 @@ from ..graph_context import context_of
 from ..node_builder import NodeBuilder, inner_graphs, replace_nodes, stem_of
 from ..ports.apply import Forms
 from ..ports.values import rename_result
-from ..read_onnx import all_nodes, node_title
+from ..read_onnx import all_nodes, node_title, refuse
 from ..shapes import static_shape
 from .choices import CHOICES
 from .extent import Extent
@@ -48,7 +48,7 @@ def bound_lengths(
     and outputs in the file. Outputs of such a length get another output beside them, int64 [1], called NAME_length, and `forms`
     of the ports say so. Raises ModelError for a node that cannot work on a bound.
     """
-    graph = OpenGraph(context_of(model))
+    graph = OpenGraph(**vars(context_of(model)))
     if not any(_chooses(node, graph) or not bounds.keys().isdisjoint(node.output) for node in model.graph.node):
         _refuse_unknown(bounds, [])
         return model
@@ -81,7 +81,7 @@ class _Walk:
 
     def __init__(self, model: onnx.ModelProto, bounds: Mapping[str, int]):
         self.model, self.bounds = model, bounds
-        self.graph = OpenGraph(context_of(model))
+        self.graph = OpenGraph(**vars(context_of(model)))
         self.nodes: list[onnx.NodeProto] = []
         self.chosen: list[str] = []
         #: results of nodes that choose, by what they choose: exporters write x[mask], y[mask] with one NonZero each
@@ -92,7 +92,7 @@ class _Walk:
 
     def add(self, node: onnx.NodeProto, index: int) -> None:
         """Add a node, or its replacements, and the types of its results."""
-        build = NodeBuilder(stem_of(node, index), self.graph.context.names)
+        build = NodeBuilder(stem_of(node, index), self.graph.names)
         reader = Reader(node, self.graph, build)
         if _chooses(node, self.graph):
             self._choose(reader)
@@ -110,7 +110,7 @@ class _Walk:
         else:
             self._refuse_inside(reader)
             build.copy(node)
-            if any(name in self.graph.sizes or name in self.graph.settled for name in node.input):
+            if any(name in self.graph.held or name in self.graph.settled for name in node.input):
                 self.graph.add_size_of(node, build)
             elif node.op_type == "ReduceSum":
                 self.graph.add_count(node)
@@ -120,21 +120,21 @@ class _Walk:
 
     def _bound_number(self, name: str) -> None:
         """Take a number that the data compute for a length, if it has a bound: below 0 it is 0."""
-        shape = self.graph.context.shape(name)
-        if name not in self.bounds or name in self.graph.sizes or shape is None or math.prod(shape) != 1:
+        shape = self.graph.shape(name)
+        if name not in self.bounds or name in self.graph.held or shape is None or math.prod(shape) != 1:
             return
-        if self.graph.context.dtype(name) != np.int64:
+        if self.graph.dtype(name) != np.int64:
             return
-        build, bound = NodeBuilder(f"{name}{_LENGTH}", self.graph.context.names), self.bounds[name]
+        build, bound = NodeBuilder(f"{name}{_LENGTH}", self.graph.names), self.bounds[name]
         number = build.node("Reshape", name, build.integers(1))
         length = build.node("Max", build.node("Min", number, build.integers(bound)), build.integers(0))
-        self.graph.sizes[name] = np.full(shape, Extent(length, bound), dtype=object)
+        self.graph.held[name] = np.full(shape, Extent(length, bound), dtype=object)
         self.chosen.append(name)
         self._emit(build)
 
     def _value_of(self, name: str) -> object:
         """Return the numbers of a small constant, else the first value that is equal."""
-        tensor = self.graph.context.constants.get(name)
+        tensor = self.graph.constants.get(name)
         if tensor is not None and math.prod(tensor.dims) <= _SMALL and tensor.HasField("raw_data"):
             return tensor.data_type, tuple(tensor.dims), tensor.raw_data
         return self._first.get(name, name)
@@ -144,7 +144,7 @@ class _Walk:
         from onnx import helper
 
         self.model.graph.initializer.extend(build.initializers)
-        context = self.graph.context
+        context = self.graph
         for tensor in build.initializers:
             context.constants[tensor.name] = tensor
             context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
@@ -159,7 +159,7 @@ class _Walk:
         """Infer the types of a node's results, with static operands."""
         from onnx import defs, shape_inference
 
-        context = self.graph.context
+        context = self.graph
         known = {name: context.types[name] for name in node.input if name in context.types}
         if len(known) < len({name for name in node.input if name}):
             return
@@ -178,7 +178,7 @@ class _Walk:
 
     def _refuse_inside(self, reader: Reader) -> None:
         """Refuse a subgraph that reads an open value of the graph around it."""
-        for inner in inner_graphs(reader.node):
+        for inner in inner_graphs(reader.proto):
             for node in all_nodes(inner):
                 if any(name in self.graph.extents for name in node.input):
                     Reader(node, self.graph, reader.build).refuse("it is in a subgraph")
@@ -187,9 +187,9 @@ class _Walk:
         """Replace a node that chooses."""
         from onnx import helper
 
-        node, result = reader.node, reader.node.output[0]
+        node, result = reader.proto, reader.result
         for name in node.input:
-            if name and self.graph.context.shape(name) is None:
+            if name and self.graph.shape(name) is None:
                 reader.refuse(f"the shape of '{name}' is not known")
         key = (
             node.op_type,
@@ -214,7 +214,7 @@ class _Walk:
             return
         self.chosen.append(result)
         self._made[key] = list(node.output)
-        types, whole = self.graph.context.types, np.dtype(np.int64)
+        types, whole = self.graph.types, np.dtype(np.int64)
         for name, each in zip(node.output, made):
             if not name:
                 continue
@@ -229,15 +229,15 @@ class _Walk:
 
     def _bound(self, reader: Reader, most: int) -> int:
         """Return the bound of a result that has at most so many rows. Raises ModelError for none."""
-        name = reader.node.output[0]
+        name = reader.result
         bound = min(self.bounds.get(name, most), most)
-        if reader.node.op_type == "NonMaxSuppression":
-            bound = min(needed_rows(self.model.graph, self.graph.context, name) or bound, bound)
+        if reader.op_type == "NonMaxSuppression":
+            bound = min(needed_rows(self.model.graph, self.graph, name) or bound, bound)
         if bound < 1:
             hint = "Leave it out of the model."
-            if reader.node.op_type == "NonMaxSuppression":
+            if reader.op_type == "NonMaxSuppression":
                 hint = "Give it max_output_boxes_per_class: without one, or with a negative one, ONNX selects no box."
-            raise ModelError(f"The {node_title(reader.node)} selects nothing: its bound is {max(bound, 0)}.", hint)
+            refuse(reader.proto, f"selects nothing: its bound is {max(bound, 0)}", hint)
         return bound
 
 
@@ -245,13 +245,13 @@ def _write_outputs(model: onnx.ModelProto, walk: _Walk, forms: dict[str, Forms])
     """Fill outputs with zeros behind their length, and add the lengths as outputs and port forms."""
     from onnx import TensorProto, helper
 
-    graph, names = model.graph, walk.graph.context.names
+    graph, names = model.graph, walk.graph.names
     for value in list(graph.output):
         extent = walk.graph.extents.get(value.name)
         if extent is None:
             continue
         build = NodeBuilder(value.name, names)
-        context = walk.graph.context
+        context = walk.graph
         shape, dtype = context.shape(value.name) or (), context.dtype(value.name)
         if not extent.zero:
             made = names.new(f"{value.name}/open")

@@ -19,7 +19,7 @@ BoundOf = Callable[[Reader, int], int]
 
 def _non_zero(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     """Build the choice; or, of flags that are repeated along axes behind theirs, the elements of the rows that these choose."""
-    shape, name, build = reader.shape(0), reader.node.input[0], reader.build
+    shape, name, build = reader.shape(0), reader.input[0], reader.build
     if not shape:
         reader.refuse("a scalar has no axes")
     data = name if reader.open(0) is None else reader.masked(0, 0)
@@ -27,7 +27,7 @@ def _non_zero(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     bound = bound_of(reader, size)
     flags = _repeated(reader.graph, name)
     if flags and bound == size and reader.open(0) is None:
-        count = int(np.prod(reader.graph.context.shape(flags) or (1,)))
+        count = int(np.prod(reader.graph.shape(flags) or (1,)))
         places, length = reader.graph.choose(build, flags, count, count, lambda: _flat(reader, flags))
         width = size // count
         first = build.node("Unsqueeze", build.node("Mul", places, build.integers(width)), build.integers(1))
@@ -47,29 +47,29 @@ def _flat(reader: Reader, data: str) -> str:
 
 def _repeated(graph: OpenGraph, name: str) -> str:
     """Return the flags that are repeated along axes behind theirs; "" for others: x[mask] = v repeats its mask."""
-    wide = graph.context.shape(name) or ()
+    wide = graph.shape(name) or ()
     for operator in ("Expand", "Unsqueeze"):
-        node = graph.context.producers.get(name)
+        node = graph.producers.get(name)
         if node is None or node.op_type != operator:
             return ""
-        column, name = graph.context.shape(name) or (), node.input[0]
-    shape = graph.context.shape(name) or ()
+        column, name = graph.shape(name) or (), node.input[0]
+    shape = graph.shape(name) or ()
     behind = column == shape + (1,) * (len(wide) - len(shape)) and wide[: len(shape)] == shape
-    return name if shape and behind and graph.context.dtype(name).kind == "b" else ""
+    return name if shape and behind and graph.dtype(name).kind == "b" else ""
 
 
 def _compress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     """Build the choice; or, of flags that are constant, the slices, whose number is known."""
-    shape, flags, count = reader.shape(0), reader.node.input[1], reader.shape(1)[0]
+    shape, flags, count = reader.shape(0), reader.input[1], reader.shape(1)[0]
     axis = int(reader.attributes["axis"]) % len(shape) if "axis" in reader.attributes else None
     extent = int(np.prod(shape)) if axis is None else shape[axis]
-    data, told = reader.open(0), reader.graph.context.constant(flags)
+    data, told = reader.open(0), reader.graph.constant(flags)
     if told is not None and data is None:
-        rows = reader.node.input[0]
+        rows = reader.input[0]
         if axis is None:
             rows = reader.build.node("Reshape", rows, reader.build.integers(-1))
         places = reader.build.integers(*np.flatnonzero(told[:extent]).tolist())
-        reader.build.node("Gather", rows, places, result=reader.node.output[0], axis=axis or 0)
+        reader.build.node("Gather", rows, places, result=reader.result, axis=axis or 0)
         return []
     if data is not None and (axis != data.axis or reader.open(1) is None):
         reader.refuse("its flags are not those of the rows")
@@ -84,7 +84,7 @@ def _compress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
         return given
 
     places, length = reader.graph.choose(build, flags, read, bound, built)
-    rows = reader.node.input[0] if axis is not None else build.node("Reshape", reader.node.input[0], build.integers(-1))
+    rows = reader.input[0] if axis is not None else build.node("Reshape", reader.input[0], build.integers(-1))
     kept = build.node("Gather", rows, places, axis=axis or 0)
     sizes = (bound,) if axis is None else (*shape[:axis], bound, *shape[axis + 1 :])
     return [Chosen(kept, axis or 0, length, sizes, reader.dtype(0), zero=False)]
@@ -92,7 +92,7 @@ def _compress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
 
 def _suppress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     (batches, count, _), (_, classes, _) = reader.shape(0), reader.shape(1)
-    build, names = reader.build, reader.node.input
+    build, names = reader.build, reader.input
     length = ""
     if any(reader.opens):
         boxes, scores = reader.open(0), reader.open(1)
@@ -113,7 +113,7 @@ def _suppress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     most = min(most, count)
     bound = bound_of(reader, most * batches * classes)
     overlap = scalar(3) or build.constant(np.zeros((), np.float32))
-    centered = bool(reader.attributes.get("center_point_box", 0))
+    centered = bool(reader.get("center_point_box", 0))
     given = Detections(names[0], names[1], batches, classes, count, centered, length)
     return [suppress(build, given, Limits(overlap, scalar(4), most, value), bound)]
 
@@ -124,10 +124,10 @@ def _unique(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
         reader.refuse("only whole tensors and vectors have unique elements that compile")
     count = int(np.prod(shape, dtype=np.int64))
     bound = bound_of(reader, count)
-    data = build.node("Reshape", reader.node.input[0], build.integers(-1))
+    data = build.node("Reshape", reader.input[0], build.integers(-1))
     if extent is not None:
         data = reader.masked(0, filling("highest", reader.dtype(0)))
-    ordered = bool(reader.attributes.get("sorted", 1))
+    ordered = bool(reader.get("sorted", 1))
     return unique(build, data, count, reader.dtype(0), bound, ordered, "" if extent is None else extent.length)
 
 
@@ -136,12 +136,12 @@ def _top(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     if any(reader.opens):
         reader.refuse("the data decide how many it selects")
     shape, build = reader.shape(0), reader.build
-    axis = int(reader.attributes.get("axis", -1)) % len(shape)
+    axis = int(reader.get("axis", -1)) % len(shape)
     bound = bound_of(reader, shape[axis])
-    copied = build.copy(reader.node)
+    copied = build.copy(reader.proto)
     copied.input[1] = build.integers(bound)
     copied.output[:] = [build.names.new(f"{build.stem}/top_{place}") for place in range(2)]
-    length = build.node("Min", build.node("Reshape", reader.node.input[1], build.integers(1)), build.integers(bound))
+    length = build.node("Min", build.node("Reshape", reader.input[1], build.integers(1)), build.integers(bound))
     sizes = (*shape[:axis], bound, *shape[axis + 1 :])
     kinds = reader.dtype(0), np.dtype(np.int64)
     return [Chosen(name, axis, length, sizes, kind, zero=False) for name, kind in zip(copied.output, kinds)]

@@ -15,7 +15,7 @@ from .open_graph import Open, Reader
 def gather(reader: Reader) -> list[Open | None]:
     """Take slices by indices in open number, or columns of rows in open number."""
     data, places = reader.open(0), reader.open(1)
-    axis = int(reader.attributes.get("axis", 0)) % len(reader.shape(0))
+    axis = int(reader.get("axis", 0)) % len(reader.shape(0))
     if places is None:
         assert data is not None
         if data.axis == axis:
@@ -31,7 +31,7 @@ def gather(reader: Reader) -> list[Open | None]:
 def gather_elements(reader: Reader) -> list[Open | None]:
     """Take elements along an axis, by indices in open number along it or another."""
     data, places = reader.open(0), reader.open(1)
-    axis = int(reader.attributes.get("axis", 0)) % len(reader.shape(0))
+    axis = int(reader.get("axis", 0)) % len(reader.shape(0))
     if places is None:
         reader.refuse("its indices are fixed")
     if data is not None and data.axis != axis and (data.axis, data.length) != (places.axis, places.length):
@@ -45,7 +45,7 @@ def gather_nd(reader: Reader) -> list[Open | None]:
     """Take elements or slices by indices in open number, or fixed ones of slices of open length."""
     data, places = reader.open(0), reader.open(1)
     rank, depth = len(reader.shape(1)), reader.shape(1)[-1]
-    if reader.attributes.get("batch_dims", 0) or (places is not None and places.axis == rank - 1):
+    if reader.get("batch_dims", 0) or (places is not None and places.axis == rank - 1):
         reader.refuse("its indices are open along an index, or by batch")
     if places is None:
         if data is None or data.axis < depth:
@@ -61,8 +61,8 @@ def gather_nd(reader: Reader) -> list[Open | None]:
 def scatter(reader: Reader) -> list[Open | None]:
     """Write elements or slices in open number; a row that is cut off takes the rest."""
     data, places, updates = (reader.open(place) for place in range(3))
-    shape, by_row = reader.shape(0), reader.node.op_type == "ScatterND"
-    axis = 0 if by_row else int(reader.attributes.get("axis", 0)) % len(shape)
+    shape, by_row = reader.shape(0), reader.op_type == "ScatterND"
+    axis = 0 if by_row else int(reader.get("axis", 0)) % len(shape)
     if places is None or updates is None or (places.axis, places.length) != (updates.axis, updates.length):
         reader.refuse("its indices and updates have not the same open length")
     if by_row and places.axis == len(reader.shape(1)) - 1:
@@ -77,9 +77,9 @@ def scatter(reader: Reader) -> list[Open | None]:
     build, size = reader.build, shape[axis]
     unit = _unit(reader.shape(1)[-1], 0) if by_row else np.ones(())
     length = build.integers(size) if data is None else data.length
-    index = reader.masked(1, unit * size, _from_front(reader, reader.node.input[1], length, unit))
+    index = reader.masked(1, unit * size, _from_front(reader, reader.input[1], length, unit))
     row = build.constant(np.zeros([*shape[:axis], 1, *shape[axis + 1 :]], reader.dtype(0)))
-    written = reader.keep(_0=build.node("Concat", reader.node.input[0], row, axis=axis), _1=index)
+    written = reader.keep(_0=build.node("Concat", reader.input[0], row, axis=axis), _1=index)
     result, written.output[0] = written.output[0], build.names.new(f"{build.stem}/written")
     build.node("Slice", written.output[0], *(build.integers(each) for each in (0, size, axis)), result=result)
     return [None if data is None else data.along(axis)]
@@ -91,13 +91,13 @@ def spread(reader: Reader) -> list[Open | None]:
     if extent is None or any(reader.opens[1:]):
         reader.refuse("the data decide its depth")
     reader.keep()
-    return [extent.along(extent.axis + (int(reader.attributes.get("axis", -1)) % rank <= extent.axis))]
+    return [extent.along(extent.axis + (int(reader.get("axis", -1)) % rank <= extent.axis))]
 
 
 def _refuse_more_than_there_are(reader: Reader, places: Open, axis: int) -> None:
     """Refuse indices in open number along another axis than theirs, of which there may be more than elements."""
     if places.axis != axis and places.bound > reader.shape(0)[places.axis]:
-        reader.refuse(f"there may be more indices than '{reader.node.input[0]}' has rows")
+        reader.refuse(f"there may be more indices than '{reader.input[0]}' has rows")
 
 
 def _unit(depth: int, coordinate: int) -> np.ndarray:
@@ -109,7 +109,7 @@ def _indices(reader: Reader, data: Open | None, unit: np.ndarray = np.ones(())) 
 
     `unit` is 1 for the coordinate along which `data` is open.
     """
-    places, name = reader.open(1), reader.node.input[1]
+    places, name = reader.open(1), reader.input[1]
     assert places is not None
     if places.zero:
         return name

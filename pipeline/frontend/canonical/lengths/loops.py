@@ -32,8 +32,8 @@ def loop(reader: Reader) -> list[Open | None]:
     """Run a loop to the bound of its length; a condition may end it sooner, which decides another length."""
     from onnx import TensorProto, helper
 
-    graph, build, node = reader.graph, reader.build, reader.node
-    size, body, states = reader.sizes(0).item(), deepcopy(reader.attributes["body"]), list(node.input[2:])
+    graph, build, node = reader.graph, reader.build, reader.proto
+    size, body, states = reader.held(0).item(), deepcopy(reader.attributes["body"]), list(node.input[2:])
     if not isinstance(size, Extent) or size.scale < 1 or not 0 < size.largest <= MOST_TRIPS:
         reader.refuse("it is not the number of its iterations alone")
     if any(reader.opens[1:]):
@@ -42,10 +42,10 @@ def loop(reader: Reader) -> list[Open | None]:
     _refuse_whole_rows(reader, body, trips)
     types = _types_of(reader, body, states, trips)
     limit = build.constant(np.asarray(trips))
-    read = {name for name in (node.input[1], *states, *read_from_outside(body)) if name in graph.context.constants}
-    constants = {name: value for name in read if (value := graph.context.constant(name)) is not None}
+    read = {name for name in (node.input[1], *states, *read_from_outside(body)) if name in graph.constants}
+    constants = {name: value for name in read if (value := graph.constant(name)) is not None}
     counted = _with_limit(node, limit)
-    whole = trip_count(counted, body, constants | {limit: np.asarray(trips)}, trips, graph.context.opset) == trips
+    whole = trip_count(counted, body, constants | {limit: np.asarray(trips)}, trips, graph.opset) == trips
     number = build.node("Reshape", length, build.integers())
     going = build.node("And", node.input[1], build.node("Less", build.constant(np.asarray(0)), number))
     inner = NodeBuilder(f"{build.stem}/counted", build.names)
@@ -54,14 +54,14 @@ def loop(reader: Reader) -> list[Open | None]:
     body.node.extend(inner.nodes)
     body.initializer.extend(inner.initializers)
     body.output[0].name = goes_on
-    runs = running_body(body, states, [graph.context.types[name] for name in states], build)
+    runs = running_body(body, states, [graph.types[name] for name in states], build)
     given = [limit, build.constant(np.asarray(True)), build.node("Reshape", going, build.integers()), *states]
     results = build.many("Loop", given, len(body.output) + 1, body=runs)
     first, made = len(states), build.nodes[-1]
     named = [*node.output, *[""] * (len(types) - len(node.output))]
     made.output[:] = [name or own for name, own in zip(["", *named[:first], "", *named[first:]], results, strict=True)]
     flags = [helper.make_tensor_type_proto(TensorProto.BOOL, shape) for shape in ([], [trips])]
-    graph.context.types.update(zip(made.output, [flags[0], *types[:first], flags[1], *types[first:]]))
+    graph.types.update(zip(made.output, [flags[0], *types[:first], flags[1], *types[first:]]))
     if not whole:
         ran = build.node("Cast", made.output[1 + first], to=TensorProto.INT64)
         length = build.node("ReduceSum", ran, build.integers(0), keepdims=1)
@@ -86,7 +86,7 @@ def _refuse_whole_rows(reader: Reader, body: onnx.GraphProto, trips: int) -> Non
         if node.op_type == "Gather" and node.input[0] in reader.graph.extents and node.input[1] in numbers
     ]
     for node in slices:
-        extent, rank = reader.graph.extents[node.input[0]], len(reader.graph.context.shape(node.input[0]) or ())
+        extent, rank = reader.graph.extents[node.input[0]], len(reader.graph.shape(node.input[0]) or ())
         if int(attributes_of(node).get("axis", 0)) % rank != extent.axis or trips > extent.bound:
             reader.refuse(f"its body takes more of '{node.input[0]}' than a row, or more rows than there are")
     for node in all_nodes(body):
@@ -99,7 +99,7 @@ def _types_of(reader: Reader, body: onnx.GraphProto, states: Sequence[str], trip
     """Return the types of the results of a loop. Refuses states that change their shapes, and rows of open shape."""
     from onnx import TensorProto, helper
 
-    context = reader.graph.context
+    context = reader.graph
     scalars = [helper.make_tensor_type_proto(element, []) for element in (TensorProto.INT64, TensorProto.BOOL)]
     given = [*scalars, *(context.types[name] for name in states)]
     outside = sorted(name for name in read_from_outside(body) if name in context.types)

@@ -34,18 +34,14 @@ def needed_rows(graph: onnx.GraphProto, context: Context, name: str) -> int | No
 
 def _needed_by(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -> int | None:
     """Return the most rows that a node takes of its first operand."""
-    operands = [context.constant(name) if name else None for name in node.input[1:]]
+    operands = [*map(context.constant, node.input[1:])]
     axes: list[int] = []
     if node.op_type == "Slice" and all(each is not None for each in operands[:2]):
-        starts, ends, given, steps = (
-            [int(value) for value in each] if each is not None else None for each in (operands + [None] * 2)[:4]
-        )
-        taken = dict(
-            zip(given or range(len(starts or ())), zip(starts or (), ends or (), steps or [1] * len(starts or ())))
-        )
-        start, end, step = taken.get(0, (0, -1, 1))
+        starts, ends, given, steps = (None if each is None else each.tolist() for each in (operands + [None] * 2)[:4])
+        rows = zip(starts or (), ends or (), steps or [1] * len(starts or ()))
+        start, end, step = dict(zip(given or range(len(starts or ())), rows)).get(0, (0, -1, 1))
         return end if start >= 0 and end > 0 and step == 1 else None
-    if node.op_type == "Compress" and _takes_all_or_none(graph, context, node):
+    if node.op_type == "Compress" and _takes_all_or_none(context, node):
         return needed_rows(graph, context, node.output[0])
     if node.op_type == "Shape" and _sizes_flags(graph, context, node):
         return 0
@@ -58,9 +54,9 @@ def _needed_by(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -
     return None if any(axis < 1 for axis in axes) else needed_rows(graph, context, node.output[0])
 
 
-def _takes_all_or_none(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto) -> bool:
+def _takes_all_or_none(context: Context, node: onnx.NodeProto) -> bool:
     """Return whether the flags of a Compress of rows are copies of one flag."""
-    made = next((each for each in graph.node if node.input[1] in each.output), None)
+    made = context.producers.get(node.input[1])
     copied = made is not None and made.op_type == "Expand" and context.shape(made.input[0]) == (1,)
     return copied and attributes_of(node).get("axis") == 0
 
@@ -73,6 +69,6 @@ def _sizes_flags(graph: onnx.GraphProto, context: Context, node: onnx.NodeProto)
         each.op_type == "Compress"
         and each.input[0] == node.input[0]
         and each.input[1] in flags
-        and _takes_all_or_none(graph, context, each)
+        and _takes_all_or_none(context, each)
         for each in readers
     )

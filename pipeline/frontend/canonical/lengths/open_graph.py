@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ....errors import ModelError
-from ..graph_context import Context
+from ..graph_context import Context, NodeView
 from ..node_builder import NodeBuilder, attributes_of
-from ..read_onnx import node_title
+from ..read_onnx import refuse
 from .choose import Chosen, choose_places
 from .extent import Extent, Sizes, at_bound, compute_sizes, is_open
 
@@ -37,28 +36,29 @@ class Open:
         return Open(axis, self.length, self.bound, zero)
 
 
-class OpenGraph:
-    """Types, open extents and sizes of the values of a graph, as far as it is static."""
+@dataclass(frozen=True)
+class OpenGraph(Context):
+    """Types, open extents and sizes of the values of a graph, as far as it is static.
 
-    def __init__(self, context: Context):
-        self.context = context
-        self.extents: dict[str, Open] = {}
-        self.sizes: dict[str, Sizes] = {}
-        #: sizes of a value of open length on which no length is left
-        self.settled: set[str] = set()
-        #: places and length of what flags choose, by these, how many are read, and the bound
-        self.chosen: dict[tuple[str, int, int], tuple[str, str]] = {}
-        #: lengths made of others, by how they are made: equal ones share a name
-        self._lengths: dict[tuple[str, Any, Any], str] = {}
+    `held` are the sizes that values hold, `settled` those of a value of open length on which no length is left, `chosen` places and
+    length of what flags choose, by these, how many are read, and the bound. `lengths` are those made of others, by how they are
+    made: equal ones share a name.
+    """
+
+    extents: dict[str, Open] = field(default_factory=dict)
+    held: dict[str, Sizes] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+    chosen: dict[tuple[str, int, int], tuple[str, str]] = field(default_factory=dict)
+    lengths: dict[tuple[str, Any, Any], str] = field(default_factory=dict)
 
     def length(self, build: NodeBuilder, kind: str, length: str, number: int) -> str:
         """Build a length: `min` or `minus` of one and a number, at least 0, or `times` and `plus` with a size; once each."""
         key = (kind, length, number)
-        if key not in self._lengths:
+        if key not in self.lengths:
             operator = {"min": "Min", "minus": "Sub", "plus": "Add", "times": "Mul"}[kind]
             made = build.node(operator, length, build.integers(number))
-            self._lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
-        return self._lengths[key]
+            self.lengths[key] = build.node("Max", made, build.integers(0)) if kind in ("minus", "plus") else made
+        return self.lengths[key]
 
     def choose(
         self, build: NodeBuilder, name: str, count: int, bound: int, flags: Callable[[], str]
@@ -71,28 +71,28 @@ class OpenGraph:
 
     def add_count(self, node: onnx.NodeProto) -> None:
         """Follow the sum of flags, which is the number that they choose."""
-        name, shape = node.input[0], self.context.shape(node.output[0])
-        while (made := self.context.producers.get(name)) is not None and made.op_type in (
+        name, shape = node.input[0], self.shape(node.output[0])
+        while (made := self.producers.get(name)) is not None and made.op_type in (
             "Cast",
             "Reshape",
             "Identity",
         ):
             name = made.input[0]
-        count = math.prod(self.context.shape(name) or ())
+        count = math.prod(self.shape(name) or ())
         places = self.chosen.get((name, count, count))
         if places is not None and shape is not None and math.prod(shape) == 1:
-            self.sizes[node.output[0]] = np.full(shape, Extent(places[1], count), dtype=object)
+            self.held[node.output[0]] = np.full(shape, Extent(places[1], count), dtype=object)
 
     def sum_of(self, build: NodeBuilder, one: str, other: str) -> str:
         """Build the sum of two lengths, once."""
         key = ("sum", min(one, other), max(one, other))
-        if key not in self._lengths:
-            self._lengths[key] = build.node("Add", one, other)
-        return self._lengths[key]
+        if key not in self.lengths:
+            self.lengths[key] = build.node("Add", one, other)
+        return self.lengths[key]
 
     def number_of(self, extent: Extent, length: str) -> Extent | int:
         """Return the number of a size that is the less of it and `length`; another size as it is."""
-        for (kind, of, number), name in self._lengths.items():
+        for (kind, of, number), name in self.lengths.items():
             if (kind, of, name) == ("min", length, extent.length) and extent.is_length:
                 return number
         return extent
@@ -115,17 +115,17 @@ class OpenGraph:
             length = self.length_of(build, end)
             return (self.length(build, "min", length, size) if end.largest > size else length), bound
         key = ("before", end, size)
-        if key not in self._lengths:
+        if key not in self.lengths:
             length = self.length(build, "times", end.length, end.scale) if end.scale != 1 else end.length
             place, extent = build.node("Add", length, build.integers(end.offset)), build.integers(size)
             zero = build.integers(0)
             counted = build.node("Where", build.node("Less", place, zero), build.node("Add", place, extent), place)
-            self._lengths[key] = build.node("Max", build.node("Min", counted, extent), zero)
-        return self._lengths[key], bound
+            self.lengths[key] = build.node("Max", build.node("Min", counted, extent), zero)
+        return self.lengths[key], bound
 
     def extent_of(self, extent: Open) -> Extent:
         """Return the size of an open axis: a multiple of the length that it was made of."""
-        for (kind, length, number), name in self._lengths.items():
+        for (kind, length, number), name in self.lengths.items():
             if name == extent.length and kind == "times":
                 return Extent(length, extent.bound // number, number)
         return Extent(extent.length, extent.bound)
@@ -141,17 +141,17 @@ class OpenGraph:
             if made is None:
                 return
             if is_open(made):
-                self.sizes[node.output[0]] = made
+                self.held[node.output[0]] = made
             else:
                 self._settle(node.output[0], made, build)
 
     def _settle(self, name: str, made: Sizes, build: NodeBuilder) -> None:
         """Build sizes on which no length is left as a constant."""
-        dtype = self.context.dtype(name)
+        dtype = self.dtype(name)
         del build.nodes[:]
         constant = build.constant(made.astype(dtype))
         build.node("Identity", constant, result=name)
-        self.context.constants[name] = build.initializers[-1]
+        self.constants[name] = build.initializers[-1]
         self.settled.add(name)
 
     def _least(self, node: onnx.NodeProto, operands: Sequence[Sizes], build: NodeBuilder) -> Sizes | None:
@@ -174,18 +174,20 @@ class OpenGraph:
 
     def sizes_of(self, name: str) -> Sizes | None:
         """Return the sizes that a value holds; None for a value that is not constant otherwise."""
-        constant = self.context.constant(name)
+        constant = self.constant(name)
         if constant is not None and constant.dtype.kind in "iub":
             return constant.astype(object)
-        return self.sizes.get(name)
+        return self.held.get(name)
 
 
-class Reader:
+class Reader(NodeView):
     """Node that reads open values, its operands, and the builder of the nodes in its place."""
 
+    graph: OpenGraph
+
     def __init__(self, node: onnx.NodeProto, graph: OpenGraph, build: NodeBuilder):
-        self.node, self.graph, self.build = node, graph, build
-        self.attributes: Mapping[str, Any] = attributes_of(node)
+        super().__init__(node, graph)
+        self.build = build
         self.opens = [graph.extents.get(name) for name in node.input]
 
     @property
@@ -199,8 +201,8 @@ class Reader:
     @property
     def has_open_shape(self) -> bool:
         """Return whether a length is in an operand that is a shape."""
-        places = SHAPED.get(self.node.op_type, ())
-        return any(name in self.graph.sizes for place, name in enumerate(self.node.input) if place in places)
+        places = SHAPED.get(self.op_type, ())
+        return any(name in self.graph.held for place, name in enumerate(self.input) if place in places)
 
     def open(self, place: int) -> Open | None:
         """Return the open extent of an operand, if it is there and has one."""
@@ -208,32 +210,28 @@ class Reader:
 
     def has(self, place: int) -> bool:
         """Return whether an operand is given."""
-        return place < len(self.node.input) and bool(self.node.input[place])
+        return bool(self.name(place))
 
-    def shape(self, place: int) -> tuple[int, ...]:
-        """Return the shape of an operand, with the bounds of its lengths."""
-        found = self.graph.context.shape(self.node.input[place])
+    def shape(self, value: int | str) -> tuple[int, ...]:
+        """Return the shape of a value, with the bounds of its lengths."""
+        found = super().shape(value)
         if found is None:
-            self.refuse(f"the shape of '{self.node.input[place]}' is not known")
+            self.refuse(f"the shape of '{self.name(value)}' is not known")
         return found
 
-    def dtype(self, place: int) -> np.dtype:
-        """Return the dtype of an operand."""
-        return self.graph.context.dtype(self.node.input[place])
-
-    def sizes(self, place: int) -> Sizes:
+    def held(self, place: int) -> Sizes:
         """Return the sizes that an operand holds. Refuses one that the data decide otherwise."""
-        found = self.graph.sizes_of(self.node.input[place])
+        found = self.graph.sizes_of(self.name(place))
         if found is None:
-            self.refuse(f"the data decide '{self.node.input[place]}'")
+            self.refuse(f"the data decide '{self.name(place)}'")
         return found
 
     def keep(self, **operands: str) -> onnx.NodeProto:
         """Build the node itself, with other operands by place (`_1`), and sizes as they are at their bounds."""
-        copied = self.build.copy(self.node)
-        for place, name in enumerate(self.node.input):
-            if name in self.graph.sizes and place in SHAPED.get(self.node.op_type, ()):
-                constant = at_bound(self.graph.sizes[name]).astype(self.dtype(place))
+        copied = self.build.copy(self.proto)
+        for place, name in enumerate(self.input):
+            if name in self.graph.held and place in SHAPED.get(self.op_type, ()):
+                constant = at_bound(self.graph.held[name]).astype(self.dtype(place))
                 copied.input[place] = self.build.constant(constant)
         for place_name, name in operands.items():
             copied.input[int(place_name[1:])] = name
@@ -243,17 +241,15 @@ class Reader:
         """Build an operand, or the value `name` in its place, with `fill` behind its length."""
         extent = self.opens[place]
         assert extent is not None
-        value = name or self.node.input[place]
+        value = name or self.input[place]
         return mask(self.build, value, extent, len(self.shape(place)), self.dtype(place), fill)
 
     def refuse(self, why: str) -> NoReturn:
         """Raise the ModelError of a node that cannot read a value of open length."""
-        read = [name for name in self.node.input if name in self.graph.extents or name in self.graph.sizes]
+        read = [name for name in self.input if name in self.graph.extents or name in self.graph.held]
         what = f"reads '{', '.join(read)}'" if read else "makes a result"
-        raise ModelError(
-            f"The {node_title(self.node)} {what}, whose length the data decide: {why}.",
-            "Cut the model before it (--output), and compute the rest on the host.",
-        )
+        what = f"{what}, whose length the data decide: {why}"
+        refuse(self.proto, what, "Cut the model before it (--output), and compute the rest on the host.")
 
 
 #: writes the nodes in the place of one; returns the open extents of its results

@@ -18,7 +18,7 @@ def _elementwise(reader: Reader) -> list[Open | None]:
     """Work on each element, also with operands that are the same for all rows."""
     extent, ranks = (
         reader.only,
-        [len(reader.shape(place)) for place in range(len(reader.node.input)) if reader.has(place)],
+        [len(reader.shape(place)) for place in range(len(reader.input)) if reader.has(place)],
     )
     axis = extent.axis
     for place, each in enumerate(reader.opens):
@@ -31,18 +31,18 @@ def _elementwise(reader: Reader) -> list[Open | None]:
         if each is not None and each.axis != own:
             reader.refuse("its operands are open along axes that differ")
         if each is None and own >= 0 and reader.shape(place)[own] != 1:
-            reader.refuse(f"'{reader.node.input[place]}' has a fixed number of rows")
+            reader.refuse(f"'{reader.input[place]}' has a fixed number of rows")
     operands = {}
-    if reader.node.op_type in ("Div", "Mod") and reader.open(1) is not None and reader.dtype(1).kind in "iu":
+    if reader.op_type in ("Div", "Mod") and reader.open(1) is not None and reader.dtype(1).kind in "iu":
         operands["_1"] = reader.masked(1, 1)
     reader.keep(**operands)
-    kept = reader.node.op_type in ("Identity", "Cast", "Dropout") and extent.zero
+    kept = reader.op_type in ("Identity", "Cast", "Dropout") and extent.zero
     return [extent.along(axis, kept)]
 
 
 def _transpose(reader: Reader) -> list[Open | None]:
     rank = len(reader.shape(0))
-    order = list(reader.attributes.get("perm", range(rank)[::-1]))
+    order = list(reader.get("perm", range(rank)[::-1]))
     reader.keep()
     return [reader.only.along(order.index(reader.only.axis), reader.only.zero)]
 
@@ -51,19 +51,19 @@ def _along_another(default: int) -> Rule:
     """Return the rule of an operator that works along one axis, by default that one, and keeps the shape."""
 
     def rule(reader: Reader) -> list[Open | None]:
-        if int(reader.attributes.get("axis", default)) % len(reader.shape(0)) == reader.only.axis:
+        if int(reader.get("axis", default)) % len(reader.shape(0)) == reader.only.axis:
             reader.refuse("it works along the axis of the length")
         if any(reader.opens[1:]):
             reader.refuse("an operand but the first is of open length")
         reader.keep()
-        return [reader.only.along(reader.only.axis)] * len(reader.node.output)
+        return [reader.only.along(reader.only.axis)] * len(reader.output)
 
     return rule
 
 
 def _normalise(reader: Reader) -> list[Open | None]:
     """Normalise rows, each by itself, with a scale that all share."""
-    if int(reader.attributes.get("axis", -1)) % len(reader.shape(0)) <= reader.only.axis or any(reader.opens[1:]):
+    if int(reader.get("axis", -1)) % len(reader.shape(0)) <= reader.only.axis or any(reader.opens[1:]):
         reader.refuse("it works along the axis of the length")
     reader.keep()
     return [reader.only.along(reader.only.axis)]
@@ -71,8 +71,8 @@ def _normalise(reader: Reader) -> list[Open | None]:
 
 def _accumulate(reader: Reader) -> list[Open | None]:
     extent = reader.only
-    axis = int(reader.sizes(1).item()) % len(reader.shape(0))
-    if axis == extent.axis and reader.attributes.get("reverse", 0):
+    axis = int(reader.held(1).item()) % len(reader.shape(0))
+    if axis == extent.axis and reader.get("reverse", 0):
         reader.refuse("it adds from the end")
     reader.keep()
     return [extent.along(extent.axis)]
@@ -104,10 +104,10 @@ def _product(reader: Reader) -> list[Open | None]:
 
 def _gemm(reader: Reader) -> list[Open | None]:
     rows = reader.open(0)
-    if rows is None or any(reader.opens[1:]) or rows.axis or reader.attributes.get("transA", 0):
+    if rows is None or any(reader.opens[1:]) or rows.axis or reader.get("transA", 0):
         reader.refuse("only the rows of its first operand may be of open length")
     if reader.has(2) and len(reader.shape(2)) == 2 and reader.shape(2)[0] != 1:
-        reader.refuse(f"'{reader.node.input[2]}' has a fixed number of rows")
+        reader.refuse(f"'{reader.input[2]}' has a fixed number of rows")
     reader.keep()
     return [rows]
 
@@ -125,17 +125,17 @@ def _align_regions(reader: Reader) -> list[Open | None]:
     if reader.open(0) is not None or regions is None or pictures is None:
         reader.refuse("its pictures are of open length, or its regions and their pictures are not both")
     extent = reader.only
-    reader.keep(_1=reader.masked(1, 0), _2=reader.node.input[2] if pictures.zero else reader.masked(2, 0))
+    reader.keep(_1=reader.masked(1, 0), _2=reader.input[2] if pictures.zero else reader.masked(2, 0))
     return [extent.along(0)]
 
 
 def _move_axes(reader: Reader) -> list[Open | None]:
     """Insert or remove axes of one element."""
     extent, rank = reader.only, len(reader.shape(0))
-    adds = reader.node.op_type == "Unsqueeze"
+    adds = reader.op_type == "Unsqueeze"
     if not reader.has(1):
         reader.refuse("without axes it removes that of a single row")
-    given = [int(each) for each in reader.sizes(1).flat]
+    given = [int(each) for each in reader.held(1).flat]
     axes = [each % (rank + len(given) if adds else rank) for each in given]
     if not adds and extent.axis in axes:
         reader.refuse("it removes the axis of the length")
@@ -149,8 +149,8 @@ def _move_axes(reader: Reader) -> list[Open | None]:
 
 def _best(reader: Reader) -> list[Open | None]:
     """Select the largest along another axis, or so many along the open one as there are at most."""
-    extent, shape, (size,) = reader.open(0), reader.shape(0), reader.sizes(1).flat
-    axis = int(reader.attributes.get("axis", -1)) % len(shape)
+    extent, shape, (size,) = reader.open(0), reader.shape(0), reader.held(1).flat
+    axis = int(reader.get("axis", -1)) % len(shape)
     if not isinstance(size, Extent):
         if extent is None or extent.axis == axis:
             reader.refuse("it selects a fixed number of rows, and there may be fewer")
@@ -159,7 +159,7 @@ def _best(reader: Reader) -> list[Open | None]:
     if size.scale < 1 or size.largest > shape[axis] or (extent is not None and extent.axis != axis):
         reader.refuse("it may select more than there are")
     length = reader.graph.length_of(reader.build, size)
-    behind = filling("lowest" if reader.attributes.get("largest", 1) else "highest", reader.dtype(0))
+    behind = filling("lowest" if reader.get("largest", 1) else "highest", reader.dtype(0))
     reader.keep(**({} if extent is None else {"_0": reader.masked(0, behind)}))
     return [Open(axis, length, size.largest)] * 2
 

@@ -19,22 +19,22 @@ def reduce_by(fill: str) -> Rule:
 
     def rule(reader: Reader) -> list[Open | None]:
         extent, rank = reader.only, len(reader.shape(0))
-        given: Any = reader.attributes.get("axes")
+        given: Any = reader.get("axes")
         if given is None and reader.has(1):
-            given = [int(each) for each in reader.sizes(1)]
-        if reader.node.op_type.startswith("Arg"):
-            given = [reader.attributes.get("axis", 0)]
-        if not given and reader.attributes.get("noop_with_empty_axes", 0):
+            given = [int(each) for each in reader.held(1)]
+        if reader.op_type.startswith("Arg"):
+            given = [reader.get("axis", 0)]
+        if not given and reader.get("noop_with_empty_axes", 0):
             given, axes = [], set()
         else:
             axes = {int(each) % rank for each in (given or range(rank))}
-        keepdims = int(reader.attributes.get("keepdims", 1))
+        keepdims = int(reader.get("keepdims", 1))
         if extent.axis in axes:
-            if reader.node.op_type == "ReduceMean":
+            if reader.op_type == "ReduceMean":
                 return _mean(reader, sorted(axes), keepdims)
-            if reader.attributes.get("select_last_index", 0):
+            if reader.get("select_last_index", 0):
                 reader.refuse("the last of equal ones may be behind the length")
-            if reader.node.op_type == "ReduceLogSumExp" and reader.dtype(0).kind != "f":
+            if reader.op_type == "ReduceLogSumExp" and reader.dtype(0).kind != "f":
                 reader.refuse("it subtracts integers, and the lowest one leaves no room below it")
             reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
             return [None]
@@ -64,7 +64,7 @@ def pool_all(reader: Reader) -> list[Open | None]:
     if extent.axis < 2:
         reader.keep()
         return [extent.along(extent.axis)]
-    if reader.node.op_type == "GlobalAveragePool":
+    if reader.op_type == "GlobalAveragePool":
         return _mean(reader, range(2, len(shape)), 1)
     reader.keep(_0=reader.masked(0, filling("lowest", reader.dtype(0))))
     return [None]
@@ -73,7 +73,7 @@ def pool_all(reader: Reader) -> list[Open | None]:
 def normalise_all(reader: Reader) -> list[Open | None]:
     """Normalise along another axis, or along rows of open length, without a share for the rest."""
     extent = reader.only
-    along = int(reader.attributes.get("axis", -1)) % len(reader.shape(0)) == extent.axis
+    along = int(reader.get("axis", -1)) % len(reader.shape(0)) == extent.axis
     reader.keep(**({"_0": reader.masked(0, -np.inf)} if along else {}))
     return [extent.along(extent.axis)]
 
@@ -90,5 +90,5 @@ def _mean(reader: Reader, axes: Sequence[int], keepdims: int) -> list[Open | Non
         "Cast", build.node("Reshape", length, build.integers()), to=helper.np_dtype_to_tensor_dtype(dtype)
     )
     total = build.node("ReduceSum", reader.masked(0, 0), build.integers(*axes), keepdims=keepdims)
-    build.node("Div", total, count, result=reader.node.output[0])
+    build.node("Div", total, count, result=reader.result)
     return [None]

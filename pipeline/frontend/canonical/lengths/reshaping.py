@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from .extent import Extent, Sizes, at_bound
+from .extent import Extent, Sizes, at_bound, is_open
 from .open_graph import Open, Reader
 
 
 def shape_of(reader: Reader) -> list[Open | None]:
     """Build the shape of a value, with the length at its place."""
     extent, sizes = reader.only, reader.shape(0)
-    start, end = (reader.attributes.get(name) for name in ("start", "end"))
+    start, end = (reader.get(name) for name in ("start", "end"))
     chosen = range(len(sizes))[start:end]
     made = [extent.length if axis == extent.axis else reader.build.integers(sizes[axis]) for axis in chosen]
-    reader.build.node("Concat", *made, result=reader.node.output[0], axis=0)
+    reader.build.node("Concat", *made, result=reader.result, axis=0)
     if extent.axis in chosen:
         found = np.array([sizes[axis] for axis in chosen], dtype=object)
         found[extent.axis - chosen.start] = Extent(extent.length, extent.bound)
-        reader.graph.sizes[reader.node.output[0]] = found
+        reader.graph.held[reader.result] = found
     return [None]
 
 
@@ -30,8 +30,8 @@ def size_of(reader: Reader) -> list[Open | None]:
     extent, sizes = reader.only, reader.shape(0)
     others = math.prod(sizes) // extent.bound
     length = reader.build.node("Mul", extent.length, reader.build.integers(others))
-    reader.build.node("Reshape", length, reader.build.integers(), result=reader.node.output[0])
-    reader.graph.sizes[reader.node.output[0]] = np.array(Extent(extent.length, extent.bound, others), dtype=object)
+    reader.build.node("Reshape", length, reader.build.integers(), result=reader.result)
+    reader.graph.held[reader.result] = np.array(Extent(extent.length, extent.bound, others), dtype=object)
     return [None]
 
 
@@ -51,7 +51,7 @@ def reshape(reader: Reader) -> list[Open | None]:
     if math.prod(int(each) for each in wanted[:axis]) != in_front:
         reader.refuse("rows would not stay together")
     shape = at_bound(np.array(wanted, dtype=object))
-    reader.build.node("Reshape", reader.node.input[0], reader.build.integers(*shape), result=reader.node.output[0])
+    reader.build.node("Reshape", reader.input[0], reader.build.integers(*shape), result=reader.result)
     return [Open(axis, reader.graph.length_of(reader.build, size), size.largest, extent.zero)]
 
 
@@ -60,14 +60,14 @@ def _wanted_shape(reader: Reader, before: tuple[int, ...]) -> list:
     extent = reader.only
     own: list = list(before)
     own[extent.axis] = extents = reader.graph.extent_of(extent)
-    if reader.node.op_type == "Flatten":
-        axis = int(reader.attributes.get("axis", 1))
+    if reader.op_type == "Flatten":
+        axis = int(reader.get("axis", 1))
         axis += len(before) if axis < 0 else 0
         return [math.prod(own[:axis], start=1), math.prod(own[axis:], start=1)]
     if reader.open(1) is not None:
         reader.refuse("the data decide the number of axes")
-    wanted = list(reader.sizes(1))
-    zeros = not reader.attributes.get("allowzero", 0)
+    wanted = list(reader.held(1))
+    zeros = not reader.get("allowzero", 0)
     wanted = [
         own[place] if zeros and not isinstance(size, Extent) and size == 0 and place < len(own) else size
         for place, size in enumerate(wanted)
@@ -90,9 +90,9 @@ def slice_rows(reader: Reader) -> list[Open | None]:
     extent, before = reader.open(0), reader.shape(0)
     if any(reader.opens[1:]):
         reader.refuse("the data decide the number of axes")
-    starts, ends = reader.sizes(1), reader.sizes(2)
-    axes = [int(each) % len(before) for each in reader.sizes(3)] if reader.has(3) else list(range(len(starts)))
-    steps = reader.sizes(4) if reader.has(4) else np.ones(len(starts), object)
+    starts, ends = reader.held(1), reader.held(2)
+    axes = [int(each) % len(before) for each in reader.held(3)] if reader.has(3) else list(range(len(starts)))
+    steps = reader.held(4) if reader.has(4) else np.ones(len(starts), object)
     result = extent
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         opens = any(isinstance(each, Extent) for each in (start, end))
@@ -148,14 +148,14 @@ def concat(reader: Reader) -> list[Open | None]:
     extent = reader.only
     for place, each in enumerate(reader.opens):
         if each is None or each.axis != extent.axis:
-            reader.refuse(f"'{reader.node.input[place]}' has another number of rows")
+            reader.refuse(f"'{reader.input[place]}' has another number of rows")
     reader.keep()
     return [extent.along(extent.axis, all(each is not None and each.zero for each in reader.opens))]
 
 
 def _concat_rows(reader: Reader, axis: int) -> Open:
     """Join rows; what follows rows of open length is gathered from behind their bound to behind their length."""
-    build, graph, names = reader.build, reader.graph, list(reader.node.input)
+    build, graph, names = reader.build, reader.graph, list(reader.input)
     first, extent = next((place, each) for place, each in enumerate(reader.opens) if each is not None)
     fixed = sum(reader.shape(place)[axis] for place in range(first))
     length, bound = extent.length, extent.bound + fixed
@@ -176,75 +176,73 @@ def _concat_rows(reader: Reader, axis: int) -> Open:
             graph.length(build, "plus", length, size) if other is None else graph.sum_of(build, length, other.length)
         )
         bound += size
-    build.node("Identity", rows, result=reader.node.output[0])
+    build.node("Identity", rows, result=reader.result)
     return Open(axis, length, bound)
 
 
 def expand(reader: Reader) -> list[Open | None]:
     """Repeat a value along other axes, or a fixed value as often as a length says."""
-    sizes, before = reader.sizes(1), reader.shape(0)
+    sizes, before = reader.held(1), reader.shape(0)
     rank = max(len(sizes), len(before))
-    places = [rank - len(sizes) + place for place, size in enumerate(sizes) if isinstance(size, Extent)]
     extent = reader.open(0)
-    if len(places) > 1:
-        reader.refuse("two of its axes are of open length")
-    if extent is not None:
-        axis = extent.axis + rank - len(before)
-        own = axis - rank + len(sizes)
-        wanted = sizes[own] if own >= 0 else 1
-        follows = isinstance(wanted, Extent) and wanted.length == extent.length and wanted.is_length
-        if (places and places != [axis]) or not (follows or (not isinstance(wanted, Extent) and wanted == 1)):
+    if extent is None:
+        place, size = _one_open(reader, sizes)
+        axis = rank - len(sizes) + place
+        own = axis - rank + len(before)
+        if own >= 0 and before[own] != 1:
             reader.refuse("its shape does not follow the length")
-        reader.keep()
-        return [extent.along(axis)]
-    size = sizes[places[0] - rank + len(sizes)]
-    own = places[0] - rank + len(before)
-    if size.scale < 1 or (own >= 0 and before[own] != 1):
+        return _repeat(reader, axis, size)
+    places = [rank - len(sizes) + place for place, size in enumerate(sizes) if isinstance(size, Extent)]
+    axis = extent.axis + rank - len(before)
+    own = axis - rank + len(sizes)
+    wanted = sizes[own] if own >= 0 else 1
+    follows = isinstance(wanted, Extent) and wanted.length == extent.length and wanted.is_length
+    if (places and places != [axis]) or not (follows or (not isinstance(wanted, Extent) and wanted == 1)):
         reader.refuse("its shape does not follow the length")
-    length = reader.graph.length_of(reader.build, size)
     reader.keep()
-    return [Open(places[0], length, size.largest)]
+    return [extent.along(axis)]
 
 
 def tile(reader: Reader) -> list[Open | None]:
     """Repeat along other axes, or a fixed value as often as a length says."""
-    extent, repeats = reader.open(0), reader.sizes(1)
-    places = [place for place, size in enumerate(repeats) if isinstance(size, Extent)]
-    if extent is not None:
-        if places or repeats[extent.axis] != 1:
-            reader.refuse("it repeats rows behind their length")
-        reader.keep()
-        return [extent.along(extent.axis, extent.zero)]
-    if len(places) != 1 or repeats[places[0]].scale < 1:
-        reader.refuse("two of its axes are of open length")
-    (axis,), size = places, reader.shape(0)[places[0]]
-    length = reader.graph.length_of(reader.build, repeats[axis])
-    if size > 1:
-        length = reader.graph.length(reader.build, "times", length, size)
+    extent, repeats = reader.open(0), reader.held(1)
+    if extent is None:
+        axis, times = _one_open(reader, repeats)
+        return _repeat(reader, axis, times, reader.shape(0)[axis])
+    if is_open(repeats) or repeats[extent.axis] != 1:
+        reader.refuse("it repeats rows behind their length")
     reader.keep()
-    return [Open(axis, length, repeats[axis].largest * size)]
+    return [extent.along(extent.axis, extent.zero)]
 
 
 def constant_of_shape(reader: Reader) -> list[Open | None]:
     """Fill a shape of which a length is one size."""
-    sizes = reader.sizes(0)
-    places = [place for place, size in enumerate(sizes) if isinstance(size, Extent)]
-    if len(places) != 1 or sizes[places[0]].scale < 1:
+    return _repeat(reader, *_one_open(reader, reader.held(0)))
+
+
+def _one_open(reader: Reader, sizes: Sizes) -> tuple[int, Extent]:
+    """Return the place and extent of the one length among sizes."""
+    opens = [(place, size) for place, size in enumerate(sizes) if isinstance(size, Extent)]
+    if len(opens) != 1 or opens[0][1].scale < 1:
         reader.refuse("two of its axes are of open length")
-    size = sizes[places[0]]
-    length = reader.graph.length_of(reader.build, size)
+    return opens[0]
+
+
+def _repeat(reader: Reader, axis: int, times: Extent, rows: int = 1) -> list[Open | None]:
+    """Keep a node that repeats `rows` along an axis as often as a length says."""
+    length = reader.graph.length_of(reader.build, times)
+    if rows > 1:
+        length = reader.graph.length(reader.build, "times", length, rows)
     reader.keep()
-    return [Open(places[0], length, size.largest)]
+    return [Open(axis, length, times.largest * rows)]
 
 
 def span(reader: Reader) -> list[Open | None]:
     """Count from 0 to a length."""
-    start, end, step = (reader.sizes(place).item() for place in range(3))
+    start, end, step = (reader.held(place).item() for place in range(3))
     if not isinstance(end, Extent) or end.scale < 1 or (start, step) != (0, 1):
         reader.refuse("only a count from 0 by 1 may have an open end")
-    length = reader.graph.length_of(reader.build, end)
-    reader.keep()
-    return [Open(0, length, end.largest)]
+    return _repeat(reader, 0, end)
 
 
 def pad(reader: Reader) -> list[Open | None]:
@@ -252,8 +250,8 @@ def pad(reader: Reader) -> list[Open | None]:
     extent, rank = reader.open(0), len(reader.shape(0))
     if extent is None:
         reader.refuse("the data decide how far it is padded")
-    given: Sizes = reader.sizes(1)
-    axes = [int(each) % rank for each in reader.sizes(3)] if reader.has(3) else list(range(rank))
+    given: Sizes = reader.held(1)
+    axes = [int(each) % rank for each in reader.held(3)] if reader.has(3) else list(range(rank))
     pads = np.zeros(2 * rank, dtype=object)
     pads[[*axes, *(axis + rank for axis in axes)]] = given
     opens = [place for place, size in enumerate(pads) if isinstance(size, Extent)]
@@ -261,11 +259,11 @@ def pad(reader: Reader) -> list[Open | None]:
     if not opens and (begin, end) == (0, 0):
         reader.keep()
         return [extent.along(extent.axis, extent.zero and not reader.has(2))]
-    if reader.attributes.get("mode", "constant") != "constant":
+    if reader.get("mode", "constant") != "constant":
         reader.refuse("only constants may pad it along the axis of the length")
     fill = 0.0
     if reader.has(2):
-        constant = reader.graph.context.constant(reader.node.input[2])
+        constant = reader.graph.constant(reader.input[2])
         if constant is None or constant.size != 1:
             reader.refuse("the data decide what pads it")
         fill = constant.item()
@@ -281,7 +279,7 @@ def pad(reader: Reader) -> list[Open | None]:
         axis = extent.axis
         data = reader.build.node("Slice", data, *(reader.build.integers(each) for each in (0, total, axis)))
     widths = [int(each) if not isinstance(each, Extent) else max(0, total - extent.bound) for each in pads]
-    copied = reader.build.copy(reader.node)
+    copied = reader.build.copy(reader.proto)
     copied.input[0], copied.input[1] = data, reader.build.integers(*widths)
     del copied.input[3:]
     return [None]

@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING, Any
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 SAME = ("SAME_LOWER", "SAME_UPPER")
 
 
-def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def pooling_pads(node: NodeView, build: NodeBuilder) -> None:
     """Give a pooling its paddings: as many results as input size ÷ stride, rounded up.
 
     TVM rounds down for SAME_LOWER. Dilations do not count, as in ONNX Runtime: a dilated pooling has fewer results.
     Where strides exceed the kernel by two or more, the first window begins inside: elements before it are cut off.
     """
-    shape = context.shape(node.input[0])
-    if attributes.get("auto_pad") not in SAME or shape is None:
+    shape = node.shape(0)
+    if node.get("auto_pad") not in SAME or shape is None:
         return
-    pads, rank = same_pads(attributes, shape), len(shape) - 2
-    kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "ceil_mode")}
+    pads, rank = same_pads(node.attributes, shape), len(shape) - 2
+    kept = {name: value for name, value in node.attributes.items() if name not in ("auto_pad", "ceil_mode")}
     cut = [axis for axis in range(rank) if pads[axis] < 0]
     inputs = list(node.input)
     if cut and any(
@@ -38,7 +36,7 @@ def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
         pads[:rank] = [max(each, 0) for each in pads[:rank]]
     pads[rank:] = [max(each, 0) for each in pads[rank:]]  # less than a stride: no window fits there
     for axis, (kernel, dilation) in enumerate(
-        zip(attributes["kernel_shape"], attributes.get("dilations") or [1] * rank)
+        zip(node.attributes["kernel_shape"], node.get("dilations") or [1] * rank)
     ):
         # a dilated window that is larger than the data is one window
         pads[rank + axis] += max((kernel - 1) * dilation + 1 - shape[2 + axis] - pads[axis] - pads[rank + axis], 0)
@@ -62,13 +60,13 @@ def begin_of(total: int, automatic: str) -> int:
     return int(total / 2) if automatic == "SAME_UPPER" else int((total + 1) / 2)
 
 
-def kernel_shape(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def kernel_shape(node: NodeView, build: NodeBuilder) -> None:
     """Give a convolution the shape of its kernel: its weights have it."""
-    weight = context.shape(node.input[1])
-    if attributes.get("auto_pad") in SAME and "kernel_shape" not in attributes and weight is not None:
-        _same_name(node, build, list(node.input), **attributes, kernel_shape=list(weight[2:]))
+    weight = node.shape(1)
+    if node.get("auto_pad") in SAME and "kernel_shape" not in node.attributes and weight is not None:
+        _same_name(node, build, list(node.input), **node.attributes, kernel_shape=list(weight[2:]))
 
 
-def _same_name(node: onnx.NodeProto, build: NodeBuilder, inputs: list[str], **attributes: object) -> None:
+def _same_name(node: NodeView, build: NodeBuilder, inputs: list[str], **attributes: object) -> None:
     build.many(node.op_type, inputs, node.output, **attributes)
-    build.nodes[-1].name = node.name or build.nodes[-1].name
+    build.nodes[-1].name = node.proto.name or build.nodes[-1].name

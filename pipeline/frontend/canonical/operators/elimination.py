@@ -5,31 +5,29 @@ Golub and Van Loan, "Matrix computations", section 3.4. Rows are chosen by compa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 #: rows of a matrix at most: each step adds its own nodes
 MOST_ROWS = 16
 
 
-def determinant(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def determinant(node: NodeView, build: NodeBuilder) -> None:
     """Multiply the pivots; each exchange of rows turns the sign."""
-    shape = context.shape(node.input[0])
+    shape = node.shape(0)
     if shape is None or shape[-1] > MOST_ROWS or shape[-1] < 1:
         return
-    _, factors = _eliminate(node.input[0], shape[-1], context.dtype(node.input[0]), build)
+    _, factors = _eliminate(node.input[0], shape[-1], node.dtype(0), build)
     product = factors[0]
     for factor in factors[1:]:
         product = build.node("Mul", product, factor)
-    build.node("Squeeze", product, build.integers(-2, -1), result=node.output[0])
+    build.node("Squeeze", product, build.integers(-2, -1), result=node.result)
 
 
 def inverse(matrix: str, rows: int, dtype: np.dtype, result: str, build: NodeBuilder) -> None:

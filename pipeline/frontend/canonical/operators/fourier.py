@@ -9,32 +9,30 @@ refused as operators that cannot be compiled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 #: weights of a transform at most
 _MOST = 1 << 22
 
 
-def short_time_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def short_time_fourier(node: NodeView, build: NodeBuilder) -> None:
     """Replace STFT by a strided convolution: (batch, samples[, 1 or 2]) to (batch, frames, frequencies, 2)."""
-    signal, step, window, length = [*node.input, "", ""][:4]
-    shape, stride, weights = context.shape(signal), context.constant(step), context.constant(window)
-    size = context.constant(length)
+    signal, step, window, length = node.inputs(4)
+    shape, stride, weights = node.shape(signal), node.constant(step), node.constant(window)
+    size = node.constant(length)
     if shape is None or stride is None or (window and weights is None) or (length and size is None):
         return
     samples = int(size.item()) if size is not None else len(weights) if weights is not None else 0
     parts = shape[2] if len(shape) == 3 else 1
-    dtype = context.dtype(signal)
-    waves = _waves(samples, samples, parts, bool(attributes.get("onesided", 1)), False)
+    dtype = node.dtype(signal)
+    waves = _waves(samples, samples, parts, bool(node.get("onesided", 1)), False)
     if waves is None or samples > shape[1] or (weights is not None and len(weights) != samples):
         return
     if weights is not None:
@@ -47,19 +45,19 @@ def short_time_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context
     spectra = build.node("Conv", lines, filters, strides=[int(stride.item())])
     frames = (shape[1] - samples) // int(stride.item()) + 1
     turned = build.node("Transpose", spectra, perm=[0, 2, 1])
-    build.node("Reshape", turned, build.integers(shape[0], frames, waves.shape[2] // 2, 2), result=node.output[0])
+    build.node("Reshape", turned, build.integers(shape[0], frames, waves.shape[2] // 2, 2), result=node.result)
 
 
-def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def discrete_fourier(node: NodeView, build: NodeBuilder) -> None:
     """Replace DFT by a matrix product: (…, samples, …, 1 or 2) to (…, frequencies, …, 2), or the inverse of one side to (…, samples, …, 1)."""
-    signal, length, along = [*node.input, "", ""][:3]
-    shape, size, axes = context.shape(signal), context.constant(length), context.constant(along)
+    signal, length, along = node.inputs(3)
+    shape, size, axes = node.shape(signal), node.constant(length), node.constant(along)
     if shape is None or len(shape) < 2 or (length and size is None) or (along and axes is None):
         return
     rank = len(shape)
     # up to opset 19 an attribute with the default 1, then an operand with the default -2
-    axis = int(axes.item() if axes is not None else attributes.get("axis", -2 if context.opset >= 20 else 1)) % rank
-    onesided, inverse = bool(attributes.get("onesided", 0)), bool(attributes.get("inverse", 0))
+    axis = int(axes.item() if axes is not None else node.get("axis", -2 if node.graph.opset >= 20 else 1)) % rank
+    onesided, inverse = bool(node.get("onesided", 0)), bool(node.get("inverse", 0))
     to_real = onesided and inverse
     if axis == rank - 1 or shape[-1] not in ((2,) if to_real else (1, 2)):
         return
@@ -72,12 +70,12 @@ def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     outer = [shape[each] for each in order[:-2]]
     moved = signal if axis == rank - 2 else build.node("Transpose", signal, perm=order)
     flat = build.node("Reshape", moved, build.integers(*outer, shape[axis] * shape[-1]))
-    matrix = build.constant(waves.reshape(-1, waves.shape[2]).astype(context.dtype(signal)))
-    result, parts = node.output[0] if axis == rank - 2 else "", 1 if to_real else 2
+    matrix = build.constant(waves.reshape(-1, waves.shape[2]).astype(node.dtype(signal)))
+    result, parts = node.result if axis == rank - 2 else "", 1 if to_real else 2
     product = build.node("MatMul", flat, matrix)
     parted = build.node("Reshape", product, build.integers(*outer, waves.shape[2] // parts, parts), result=result)
     if not result:
-        build.node("Transpose", parted, result=node.output[0], perm=order)
+        build.node("Transpose", parted, result=node.result, perm=order)
 
 
 def _waves(samples: int, given: int, parts: int, onesided: bool, inverse: bool) -> np.ndarray | None:

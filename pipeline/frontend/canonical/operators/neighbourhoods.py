@@ -9,7 +9,7 @@ Col2Im       a transposed convolution by ones
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from .activations import widen
 from .auto_pad import SAME, same_pads
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 
-def local_response(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def local_response(node: NodeView, build: NodeBuilder) -> None:
     """Replace LRN by x / (bias + alpha / size · sum)^beta."""
-    x, dtype, size = node.input[0], context.dtype(node.input[0]), int(attributes["size"])
-    shape = context.shape(x)
+    x, dtype, size = node.input[0], node.dtype(0), int(node.attributes["size"])
+    shape = node.shape(x)
     if shape is None or size < 1 or (dtype == np.float32 and size % 2 and len(shape) in (3, 4)):
         return
     before, rank = (size - 1) // 2, len(shape)
@@ -39,65 +37,63 @@ def local_response(node: onnx.NodeProto, attributes: dict[str, Any], context: Co
         total = build.node("Add", total, part) if total else part
     scale, bias, beta = (
         build.number(each, dtype)
-        for each in (attributes.get("alpha", 1e-4) / size, attributes.get("bias", 1.0), attributes.get("beta", 0.75))
+        for each in (node.get("alpha", 1e-4) / size, node.get("bias", 1.0), node.get("beta", 0.75))
     )
     power = build.node("Pow", build.node("Add", build.node("Mul", total, scale), bias), beta)
-    build.node("Div", x, power, result=node.output[0])
+    build.node("Div", x, power, result=node.result)
 
 
-def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def lp_pool(node: NodeView, build: NodeBuilder) -> None:
     """Pad the operand of an LpPool by zeros, as far as its windows reach; compute float16 in float32."""
-    shape, result = context.shape(node.input[0]), context.shape(node.output[0])
-    automatic = attributes.get("auto_pad", "NOTSET")
-    sizes = list(attributes["kernel_shape"])
+    shape, result = node.shape(0), node.shape(node.result)
+    automatic = node.get("auto_pad", "NOTSET")
+    sizes = list(node.attributes["kernel_shape"])
     if shape is None or result is None:
         return
-    pads = same_pads(attributes, shape) if automatic in SAME else list(attributes.get("pads", [0] * 2 * len(sizes)))
-    if not (
-        context.dtype(node.input[0]) == np.float16 or any(pads) or attributes.get("ceil_mode") or automatic in SAME
-    ):
+    pads = same_pads(node.attributes, shape) if automatic in SAME else list(node.get("pads", [0] * 2 * len(sizes)))
+    if not (node.dtype(0) == np.float16 or any(pads) or node.get("ceil_mode") or automatic in SAME):
         return
     ones = [1] * len(sizes)
-    strides, dilations = (list(attributes.get(name, ones)) for name in ("strides", "dilations"))
+    strides, dilations = (list(node.get(name, ones)) for name in ("strides", "dilations"))
     befores, afters = pads[: len(sizes)], pads[len(sizes) :]
     if automatic not in SAME:
         reaches = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations)]
         wholes = [(count - 1) * stride + reach for count, stride, reach in zip(result[2:], strides, reaches)]
         afters = [whole - size - before for whole, size, before in zip(wholes, shape[2:], befores)]
-    x, _, wrap = widen(node, context, build)
+    x, _, wrap = widen(node, build)
     padded = build.node("Pad", x, build.integers(0, 0, *befores, 0, 0, *afters))
-    kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "pads", "ceil_mode")}
+    kept = {name: value for name, value in node.attributes.items() if name not in ("auto_pad", "pads", "ceil_mode")}
     wrap("LpPool", padded, **kept)
 
 
-def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def max_unpool(node: NodeView, build: NodeBuilder) -> None:
     """Replace MaxUnpool by a scatter along one line; places count elements of the result."""
-    result, dtype = context.shape(node.output[0]), context.dtype(node.input[0])
+    result, dtype = node.shape(node.result), node.dtype(0)
     if result is None:
         return
     line = build.integers(-1)
     zeros = build.node("Expand", build.number(0, dtype), build.integers(math.prod(result)))
     values, places = (build.node("Reshape", name, line) for name in node.input[:2])
     filled = build.node("ScatterElements", zeros, build.from_zero(places, np.int64), values, axis=0)
-    build.node("Reshape", filled, build.integers(*result), result=node.output[0])
+    build.node("Reshape", filled, build.integers(*result), result=node.result)
 
 
-def columns_to_image(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def columns_to_image(node: NodeView, build: NodeBuilder) -> None:
     """Replace Col2Im by a transposed convolution: each element of a block has a filter with a single one, at its place."""
-    shape, image, block = context.shape(node.input[0]), *(context.constant(name) for name in node.input[1:])
+    shape, image, block = node.shape(0), *(node.constant(name) for name in node.input[1:])
     if shape is None or image is None or block is None:
         return
     rank, elements = len(block), math.prod(block.tolist())
     ones = [1] * rank
-    strides, dilations = (list(attributes.get(name, ones)) for name in ("strides", "dilations"))
-    pads = list(attributes.get("pads", [0] * 2 * rank))
+    strides, dilations = (list(node.get(name, ones)) for name in ("strides", "dilations"))
+    pads = list(node.get("pads", [0] * 2 * rank))
     reaches = [(size - 1) * dilation + 1 for size, dilation in zip(block.tolist(), dilations)]
     room = [extent + before + after for extent, before, after in zip(image.tolist(), pads[:rank], pads[rank:])]
     counts = [(extent - reach) // stride + 1 for extent, reach, stride in zip(room, reaches, strides)]
     rest = [(extent - reach) % stride for extent, reach, stride in zip(room, reaches, strides)]
     channels = shape[1] // elements
-    filters = np.eye(elements, dtype=context.dtype(node.input[0])).reshape(1, elements, 1, *block.tolist())
+    filters = np.eye(elements, dtype=node.dtype(0)).reshape(1, elements, 1, *block.tolist())
     weights = build.constant(np.repeat(filters, channels, axis=0).reshape(-1, 1, *block.tolist()))
     blocks = build.node("Reshape", node.input[0], build.integers(*shape[:2], *counts))
     options = {"group": channels, "strides": strides, "dilations": dilations, "pads": pads, "output_padding": rest}
-    build.node("ConvTranspose", blocks, weights, result=node.output[0], **options)
+    build.node("ConvTranspose", blocks, weights, result=node.result, **options)

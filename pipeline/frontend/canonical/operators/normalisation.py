@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 #: added to the deviation by MeanVarianceNormalization
 _LEAST = 1e-9
@@ -65,24 +63,24 @@ class Means:
             build.node("Add", scaled, shift, result=y)
 
 
-def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def normalise_by_means(node: NodeView, build: NodeBuilder) -> None:
     """Replace the operator by (x − mean) / √(variance + ε) · scale + bias; RMSNormalization has no mean and no bias."""
-    x, scale, shift = [*node.input, ""][:3]
-    y, mean, inverse = [*node.output, "", ""][:3]
-    shape, kind = context.shape(x), context.dtype(x)
+    x, scale, shift = node.inputs(3)
+    y, mean, inverse = node.outputs(3)
+    shape, kind = node.shape(x), node.dtype(x)
     if shape is None:
         return
-    axis = int(attributes.get("axis", -1)) % max(len(shape), 1)
+    axis = int(node.get("axis", -1)) % max(len(shape), 1)
     own = shape[axis:]
     if (
         axis
         and kind != np.float64
         and math.prod(own) > 1
         and not (mean or inverse)
-        and all(context.shape(name) == own for name in (scale, shift) if name)
+        and all(node.shape(name) == own for name in (scale, shift) if name)
     ):
         return
-    means = Means(build, list(range(axis, len(shape))), kind, context.opset)
+    means = Means(build, list(range(axis, len(shape))), kind, node.graph.opset)
     wide = means.widen(x)
     if node.op_type == "LayerNormalization":
         middle = means.mean(wide)
@@ -90,28 +88,28 @@ def normalise_by_means(node: onnx.NodeProto, attributes: dict[str, Any], context
             build.cast(middle, np.float32, mean)
         several = math.prod(own) > 1
         wide = build.node("Sub", wide, middle) if several else _finite_or_nan(wide, 0, means.work, build)
-    means.divide_by_root(wide, attributes.get("epsilon", 1e-5), scale, shift, y, inverse)
+    means.divide_by_root(wide, node.get("epsilon", 1e-5), scale, shift, y, inverse)
 
 
-def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def normalise_deviation(node: NodeView, build: NodeBuilder) -> None:
     """Replace MeanVarianceNormalization by (x − mean) / (deviation + 1e-9).
 
     The mean of squares less the square of the mean, by which ONNX writes the variance, loses its digits.
     """
-    x, axes = node.input[0], list(attributes.get("axes", (0, 2, 3)))
-    means = Means(build, axes, context.dtype(x), context.opset)
+    x, axes = node.input[0], list(node.get("axes", (0, 2, 3)))
+    means = Means(build, axes, node.dtype(x), node.graph.opset)
     wide = means.widen(x)
     centred = build.node("Sub", wide, means.mean(wide))
     deviation = build.node("Sqrt", means.mean(build.node("Mul", centred, centred)))
     normal = build.node("Div", centred, build.node("Add", deviation, build.number(_LEAST, means.work)))
-    build.cast(normal, means.kind, node.output[0])
+    build.cast(normal, means.kind, node.result)
 
 
-def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def softmax_of_one(node: NodeView, build: NodeBuilder) -> None:
     """Replace a softmax along one element by 1, its logarithm by 0; of infinity it is NaN."""
-    x, shape, axis = node.input[0], context.shape(node.input[0]) or (), int(attributes.get("axis", -1))
+    x, shape, axis = node.input[0], node.shape(0) or (), int(node.get("axis", -1))
     if -len(shape) <= axis < len(shape) and shape[axis] == 1:
-        _finite_or_nan(x, int(node.op_type == "Softmax"), context.dtype(x), build, node.output[0])
+        _finite_or_nan(x, int(node.op_type == "Softmax"), node.dtype(x), build, node.result)
 
 
 def _finite_or_nan(x: str, number: int, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:

@@ -51,7 +51,7 @@ class Activation(NamedTuple):
 def fault_of_activations(attributes: Mapping[str, Any]) -> str | None:
     """Return the reason if an activation is not known, or lacks a number on whose default implementations differ."""
     left = {key: len(attributes.get(f"activation_{key}") or ()) for key in ("alpha", "beta")}
-    for given in map(_text, attributes.get("activations") or ()):
+    for given in attributes.get("activations") or ():
         name = _BY_LOWER_CASE.get(given.lower())
         if name is None:
             return f"its activation {given} is not known"
@@ -64,7 +64,7 @@ def fault_of_activations(attributes: Mapping[str, Any]) -> str | None:
 
 def read_activations(op: str, attributes: Mapping[str, Any], directions: int) -> tuple[tuple[Activation, ...], ...]:
     """Return the activations of each direction of a node."""
-    names = [_BY_LOWER_CASE[_text(each).lower()] for each in attributes.get("activations") or DEFAULTS[op] * directions]
+    names = [_BY_LOWER_CASE[each.lower()] for each in attributes.get("activations") or DEFAULTS[op] * directions]
     alphas, betas = (iter(attributes.get(f"activation_{each}") or ()) for each in ("alpha", "beta"))
     read = []
     for name in names:
@@ -86,7 +86,3 @@ def direction_activations(op: str, attributes: Mapping[str, Any], number: int, d
         if numbers:
             given[f"activation_{key}"] = numbers
     return given
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -14,9 +14,7 @@ import numpy as np
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 #: the first operator set whose reductions take axes as an input; ReduceSum does from 13 on
 _AXES_AS_INPUT = 18
@@ -29,59 +27,59 @@ REDUCTIONS = (
 _BY_FLOATS = ("ReduceL2", "ReduceLogSum", "ReduceMean")
 
 
-def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def reduce(node: NodeView, build: NodeBuilder) -> None:
     """Replace a reduction in a form that TVM misreads by sums, extremes and single elements."""
     op, x = node.op_type, node.input[0]
-    shape, axes = context.shape(x), _axes(node, attributes, context)
+    shape, axes = node.shape(x), _axes(node)
     if shape is None or axes is None:
         return
-    kept = bool(attributes.get("keepdims", 1))
-    dtype = context.dtype(x)
+    kept = bool(node.get("keepdims", 1))
+    dtype = node.dtype(x)
     work = _work_dtype(op, dtype)
-    given = bool(axes) and list(attributes.get("axes", axes)) != []
+    given = bool(axes) and list(node.get("axes", axes)) != []
     known = op not in (*_EXTREMES, "ReduceLogSumExp") if work.kind == "f" else op in _EXTREMES
     if given and known and work == dtype:
         return
     value = x if work == dtype else build.cast(x, work)
     if given and known:
-        result = build.node(op, value, *node.input[1:], **attributes)
+        result = build.node(op, value, *node.input[1:], **node.attributes)
     else:
-        result = _Reduction(build, context.opset, shape, axes, kept, work).of(op, value)
+        result = _Reduction(build, node.graph.opset, shape, axes, kept, work).of(op, value)
     if work == dtype:
-        build.node("Identity", result, result=node.output[0])
+        build.node("Identity", result, result=node.result)
     else:
-        build.cast(result, dtype, node.output[0])
+        build.cast(result, dtype, node.result)
 
 
-def last_extreme(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def last_extreme(node: NodeView, build: NodeBuilder) -> None:
     """Replace an ArgMax or ArgMin of the last index by the largest index of an extreme; NaN as the first element is one.
 
     TVM reverses the row, and with it which element is the first.
     """
-    x, shape = node.input[0], context.shape(node.input[0])
-    if not attributes.get("select_last_index") or not shape:
+    x, shape = node.input[0], node.shape(0)
+    if not node.get("select_last_index") or not shape:
         return
-    axis, kind = int(attributes.get("axis", 0)) % len(shape), context.dtype(x)
-    rows = _Reduction(build, context.opset, shape, [axis], True, kind)
+    axis, kind = int(node.get("axis", 0)) % len(shape), node.dtype(x)
+    rows = _Reduction(build, node.graph.opset, shape, [axis], True, kind)
     hit = build.node("Equal", x, rows.of("ReduceMax" if node.op_type == "ArgMax" else "ReduceMin", x))
     places = np.arange(shape[axis], dtype=np.int32).reshape(-1, *[1] * (len(shape) - axis - 1))
     found = build.node("Where", hit, build.constant(places), build.number(0, np.int32))
-    indices = _Reduction(build, context.opset, shape, [axis], bool(attributes.get("keepdims", 1)), places.dtype)
-    build.cast(indices.of("ReduceMax", found), np.int64, node.output[0])
+    indices = _Reduction(build, node.graph.opset, shape, [axis], bool(node.get("keepdims", 1)), places.dtype)
+    build.cast(indices.of("ReduceMax", found), np.int64, node.result)
 
 
-def _axes(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> list[int] | None:
+def _axes(node: NodeView) -> list[int] | None:
     """Return the axes to reduce, counted from the front; None unless they are constant."""
-    shape = context.shape(node.input[0])
-    axes = attributes.get("axes")
+    shape = node.shape(0)
+    axes = node.get("axes")
     if len(node.input) > 1 and node.input[1]:
-        constant = context.constant(node.input[1])
+        constant = node.constant(1)
         if constant is None:
             return None
         axes = constant.reshape(-1).tolist()
     rank = len(shape or ())
     if not axes:
-        return [] if attributes.get("noop_with_empty_axes", 0) else list(range(rank))
+        return [] if node.get("noop_with_empty_axes", 0) else list(range(rank))
     return sorted({int(axis) % rank for axis in axes}) if rank else []
 
 

@@ -10,15 +10,14 @@ identity, by ONNX Runtime in the operator set of the model. Only pixels that cou
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..folding.evaluate import evaluate
-from ..graph_context import Context, Values
-from ..node_builder import Names, NodeBuilder, attributes_of, build_replacements, splice
+from ..graph_context import NodeView, apply_rules
+from ..node_builder import NodeBuilder, splice
 from ..read_onnx import operator_set
-from ..shapes import value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -34,7 +33,7 @@ _CROPS = "tf_crop_and_resize"
 _SIZES = 11
 
 
-def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def resize(node: NodeView, build: NodeBuilder) -> None:
     """Give Resize the sizes of all dimensions, or resize axis by axis if TVM would take other elements.
 
     TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
@@ -42,54 +41,47 @@ def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
     """
     inputs = [*node.input, *[""] * (4 - len(node.input))]
     for position in (1, 2, 3):
-        value = context.constant(inputs[position])
+        value = node.constant(inputs[position])
         if value is not None and value.size == 0:
             inputs[position] = ""
-    before, after = context.shape(inputs[0]), context.shape(node.output[0])
-    scales = context.constant(inputs[2])
-    if before is None or after is None or (inputs[2] and scales is None) or (inputs[1] and attributes.get("axes")):
+    before, after = node.shape(inputs[0]), node.shape(node.result)
+    scales = node.constant(inputs[2])
+    if before is None or after is None or (inputs[2] and scales is None) or (inputs[1] and node.get("axes")):
         return
-    axes = [int(axis) % len(before) for axis in attributes.pop("axes", range(len(before)))]
-    policy = attributes.pop("keep_aspect_ratio_policy", "stretch")
+    axes = [int(axis) % len(before) for axis in node.attributes.pop("axes", range(len(before)))]
+    policy = node.attributes.pop("keep_aspect_ratio_policy", "stretch")
     if scales is None:
-        sizes = context.constant(inputs[3])
+        sizes = node.constant(inputs[3])
         meant = (np.asarray(after)[axes] if sizes is None else sizes) / np.asarray(before)[axes]
         scales = (
             meant if policy == "stretch" else np.full(len(axes), meant.min() if policy == "not_larger" else meant.max())
         )
     factors = dict(zip(axes, map(float, scales)))
-    if _reads_alike(before, after, factors, attributes, context.dtype(inputs[0]), context.opset):
+    if _reads_alike(node, before, after, factors):
         inputs[2:] = ["", build.integers(*after)]
-        if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
-            attributes["coordinate_transformation_mode"] = "half_pixel"
-        attributes.pop("antialias", None)
-        build.node("Resize", *inputs, result=node.output[0], **attributes)
+        if node.get("coordinate_transformation_mode") == "half_pixel_symmetric":
+            node.attributes["coordinate_transformation_mode"] = "half_pixel"
+        node.attributes.pop("antialias", None)
+        build.node("Resize", *inputs, result=node.result, **node.attributes)
     else:
-        _resize_axes(node, attributes, context, build, factors)
+        _resize_axes(node, before, after, factors, build)
 
 
-def _reads_alike(
-    before: tuple[int, ...],
-    after: tuple[int, ...],
-    factors: dict[int, float],
-    attributes: dict[str, Any],
-    dtype: np.dtype,
-    opset: int,
-) -> bool:
+def _reads_alike(node: NodeView, before: tuple[int, ...], after: tuple[int, ...], factors: dict[int, float]) -> bool:
     """Return whether TVM, given the sizes of all dimensions, takes the elements that ONNX Runtime takes.
 
     It computes in single precision, and takes the quotient of the sizes for the scale.
     """
-    mode = attributes.get("coordinate_transformation_mode", "half_pixel")
+    mode, dtype = node.get("coordinate_transformation_mode", "half_pixel"), node.dtype(0)
     ratios = [new / old for old, new in zip(before, after)]
-    sums = mode != _CROPS and dtype.kind == "f" and attributes.get("mode", "nearest") != "nearest"
+    sums = mode != _CROPS and dtype.kind == "f" and node.get("mode", "nearest") != "nearest"
     if sums and 1 in ratios[2:] and all(old * new <= _MOST for old, new in zip(before, after) if old != new):
         return False  # it would weigh pixels along all axes
     if (
         before == after
         or before[:2] != after[:2]
         or len(before) not in (3, 4, 5)
-        or (attributes.get("antialias") and min(ratios) < 1)
+        or (node.get("antialias") and min(ratios) < 1)
     ):
         return False
     if mode == _CROPS:
@@ -101,18 +93,18 @@ def _reads_alike(
                 return False
         elif not np.isclose(factor, ratios[axis], rtol=1e-6):
             return False
-        if attributes.get("mode", "nearest") == "nearest" and factor != 1:
-            taken = _nearest(old, factor, new, attributes, opset)
-            if taken is None or not np.array_equal(taken, _nearest_by_tvm(old, new, attributes)):
+        if node.get("mode", "nearest") == "nearest" and factor != 1:
+            taken = _nearest(old, factor, new, node)
+            if taken is None or not np.array_equal(taken, _nearest_by_tvm(old, new, node)):
                 return False
     if dtype.kind == "f":
         return dtype.itemsize <= 4
-    return attributes.get("mode", "nearest") != "nearest" or dtype.itemsize <= 2
+    return node.get("mode", "nearest") != "nearest" or dtype.itemsize <= 2
 
 
-def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.ndarray:
+def _nearest_by_tvm(before: int, after: int, node: NodeView) -> np.ndarray:
     """Return the elements that TVM takes along an axis."""
-    mode = attributes.get("coordinate_transformation_mode", "half_pixel")
+    mode = node.get("coordinate_transformation_mode", "half_pixel")
     x, half = np.arange(after, dtype=np.float32), np.float32(0.5)
     scale = np.float32(before) / np.float32(after)
     if mode == "align_corners":
@@ -125,7 +117,7 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
         place = np.zeros_like(x)
     else:
         place = (x + half) * scale - half
-    rounding = attributes.get("nearest_mode", "round_prefer_floor")
+    rounding = node.get("nearest_mode", "round_prefer_floor")
     if rounding == "floor":
         index = np.floor(place + _EPSILON)
     elif rounding == "ceil":
@@ -136,24 +128,21 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
 
 
 def _resize_axes(
-    node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]
+    node: NodeView, before: tuple[int, ...], after: tuple[int, ...], factors: dict[int, float], build: NodeBuilder
 ) -> None:
     """Resize the axes of `factors` in turn, by ascending factor; nothing for crops.
 
     Nor for sums of integers, which ONNX Runtime rounds toward 0: in another order they are on the other side of one.
     """
-    before, after = context.shape(node.input[0]), context.shape(node.output[0])
-    if before is None or after is None or attributes.get("coordinate_transformation_mode") == _CROPS:
-        return
-    dtype, opset, nearest = context.dtype(node.input[0]), context.opset, attributes.get("mode", "nearest") == "nearest"
-    if dtype.kind != "f" and not nearest:
+    dtype, nearest = node.dtype(0), node.get("mode", "nearest") == "nearest"
+    if node.get("coordinate_transformation_mode") == _CROPS or (dtype.kind != "f" and not nearest):
         return
     value, shape = node.input[0], list(before)
     halves = dtype == np.float16 and not nearest  # ONNX Runtime computes in single precision
     if halves:
         value, dtype = build.cast(value, np.float32), np.dtype(np.float32)
     for axis in sorted((axis for axis in factors if factors[axis] != 1), key=lambda axis: (factors[axis], axis)):
-        resized = before[axis], factors[axis], after[axis], attributes, opset
+        resized = before[axis], factors[axis], after[axis], node
         if nearest:
             taken = _nearest(*resized)
             if taken is None:
@@ -167,9 +156,9 @@ def _resize_axes(
                 return
             value = _weigh(value, matrix.astype(dtype), axis, shape, build)
         shape[axis] = after[axis]
-    value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.output[0])
+    value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.result)
     if halves:
-        build.cast(value, np.float16, node.output[0])
+        build.cast(value, np.float16, node.result)
 
 
 def _weigh(value: str, matrix: np.ndarray, axis: int, shape: list[int], build: NodeBuilder) -> str:
@@ -204,23 +193,21 @@ def _pixels(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return pixels, weights
 
 
-def _nearest(before: int, factor: float, after: int, attributes: dict[str, Any], opset: int) -> np.ndarray | None:
+def _nearest(before: int, factor: float, after: int, node: NodeView) -> np.ndarray | None:
     """Return the elements that a Resize takes along an axis, None for another number of them than `after`."""
-    taken = _resize_rows(np.arange(before, dtype=np.float32)[None], factor, after, attributes, opset)
+    taken = _resize_rows(np.arange(before, dtype=np.float32)[None], factor, after, node)
     return None if taken is None else taken[0].astype(np.int64)
 
 
-def _matrix(before: int, factor: float, after: int, attributes: dict[str, Any], opset: int) -> np.ndarray | None:
+def _matrix(before: int, factor: float, after: int, node: NodeView) -> np.ndarray | None:
     """Return the matrix, new × old elements, of an axis; None for another number of elements than `after`."""
     if before * after > _MOST:
         return None
-    matrix = _resize_rows(np.eye(before, dtype=np.float32), factor, after, attributes, opset)
+    matrix = _resize_rows(np.eye(before, dtype=np.float32), factor, after, node)
     return None if matrix is None else matrix.T
 
 
-def _resize_rows(
-    rows: np.ndarray, factor: float, after: int, attributes: dict[str, Any], opset: int
-) -> np.ndarray | None:
+def _resize_rows(rows: np.ndarray, factor: float, after: int, node: NodeView) -> np.ndarray | None:
     """Resize rows by ONNX Runtime, told the size it would be told; None for other results than of `after` elements."""
     from onnx import helper, numpy_helper
 
@@ -229,9 +216,9 @@ def _resize_rows(
         name, size = "sizes", np.asarray([count, 1, 1, after], np.int64)
     else:
         name, size = "scales", np.asarray([1, 1, 1, factor], np.float32)
-    node = helper.make_node("Resize", ["x", "", *([""] if name == "sizes" else []), name], ["y"], **attributes)
+    alone = helper.make_node("Resize", ["x", "", *([""] if name == "sizes" else []), name], ["y"], **node.attributes)
     constants = numpy_helper.from_array(rows.reshape(count, 1, 1, before), "x"), numpy_helper.from_array(size, name)
-    results = evaluate(node, constants, opset)
+    results = evaluate(alone, constants, node.graph.opset)
     return None if isinstance(results, str) or results[0].size != count * after else results[0].reshape(count, after)
 
 
@@ -243,27 +230,20 @@ def state_resized_sizes(model: onnx.ModelProto) -> bool:
     """
     if operator_set(model.opset_import) < _SIZES:
         return False
-    values = Values(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
-
-    def state(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        if node.op_type != "Resize":
-            return
-        shape, scales = values.shape(node.input[0]), values.constant([*node.input, "", ""][2])
-        if shape is not None and scales is not None and scales.size and np.isfinite(scales).all():
-            _state(node, shape, scales, build)
-
-    made = build_replacements(model.graph, Names(model.graph), state)
+    made = apply_rules(model, {"Resize": _state})
     splice(model.graph, made)
     return bool(made)
 
 
-def _state(node: onnx.NodeProto, shape: tuple[int, ...], scales: np.ndarray, build: NodeBuilder) -> None:
-    attributes = attributes_of(node)
+def _state(node: NodeView, build: NodeBuilder) -> None:
+    shape, scales, attributes = node.shape(0), node.constant(2), node.attributes
+    if shape is None or scales is None or not scales.size or not np.isfinite(scales).all():
+        return
     axes = [int(axis) % len(shape) for axis in attributes.pop("axes", range(len(shape)))]
     attributes.pop("keep_aspect_ratio_policy", None)
     sizes = {axis: int(np.float32(shape[axis]) * scale) for axis, scale in zip(axes, scales.astype(np.float32))}
     other = [axis for axis, scale in zip(axes, scales) if int(shape[axis] * float(scale)) != sizes[axis]]
-    if not other or attributes.get("coordinate_transformation_mode") == _CROPS:
+    if not other or node.get("coordinate_transformation_mode") == _CROPS:
         return
     kept = [1.0] * len(shape)
     for axis, scale in zip(axes, scales):
@@ -271,6 +251,6 @@ def _state(node: onnx.NodeProto, shape: tuple[int, ...], scales: np.ndarray, bui
     last = all(scale == 1 for scale in kept)
     none = build.constant(np.zeros(0, np.float32))
     stated = build.integers(*(sizes[axis] if axis in other else size for axis, size in enumerate(shape)))
-    value = build.node("Resize", node.input[0], none, none, stated, result=node.output[0] if last else "", **attributes)
+    value = build.node("Resize", node.input[0], none, none, stated, result=node.result if last else "", **attributes)
     if not last:
-        build.node("Resize", value, none, build.number(kept, np.float32), result=node.output[0], **attributes)
+        build.node("Resize", value, none, build.number(kept, np.float32), result=node.result, **attributes)

@@ -7,25 +7,23 @@ A length that ONNX forbids becomes the row behind the last, which the Gather for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
-    import onnx
-
-    from ..graph_context import Context
+    from ..graph_context import NodeView
 
 
-def reverse_sequence(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+def reverse_sequence(node: NodeView, build: NodeBuilder) -> None:
     """Gather the first steps of each sequence in reverse; lengths may be computed."""
     x, lengths = node.input
-    shape = context.shape(x)
+    shape = node.shape(x)
     if shape is None:
         return
-    time, batch = attributes.get("time_axis", 0), attributes.get("batch_axis", 1)
+    time, batch = node.get("time_axis", 0), node.get("batch_axis", 1)
     steps, count = shape[time], shape[batch]
     # both axes are the first two, in either order
     step = build.constant(np.arange(steps).reshape(-1, 1) if time == 0 else np.arange(steps).reshape(1, -1))
@@ -41,4 +39,4 @@ def reverse_sequence(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     row = build.node("Where", forbidden, build.integers(steps * count), row)
     rows = build.node("Reshape", x, build.integers(steps * count, *shape[2:]))
     taken = build.node("Gather", rows, build.node("Reshape", row, build.integers(-1)), axis=0)
-    build.node("Reshape", taken, build.integers(*shape), result=node.output[0])
+    build.node("Reshape", taken, build.integers(*shape), result=node.result)

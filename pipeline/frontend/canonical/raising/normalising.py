@@ -12,8 +12,8 @@ _TRAINING = "it is in training mode"
 
 def _softmax(form: OldForm) -> None:
     """Take all dimensions from `axis` on as one, as below set 13."""
-    x, rank = form.node.input[0], form.rank(form.node.input[0])
-    axis = int(form.attributes.get("axis", 1))
+    x, rank = form.input[0], form.rank(0)
+    axis = int(form.get("axis", 1))
     if rank is not None and axis in (rank - 1, -1):
         form.keep(x, axis=-1)
         return
@@ -21,17 +21,17 @@ def _softmax(form: OldForm) -> None:
         raise UnsupportedForm("the rank of its operand is not known")
     shape = form.build.node("Shape", x)
     flat = form.build.node("Flatten", x, axis=axis if axis >= 0 or rank is None else axis + rank)
-    rows = form.build.node(form.node.op_type, flat, axis=-1)
+    rows = form.build.node(form.op_type, flat, axis=-1)
     form.keep(rows, shape, op="Reshape")
 
 
 def _batch_normalization(form: OldForm) -> None:
     """Normalise each element by statistics of its own if they are not by channel (`spatial` = 0)."""
-    if any(form.node.output[1:]) or (form.version < 7 and not form.attributes.get("is_test")):
+    if any(form.output[1:]) or (form.version < 7 and not form.get("is_test")):
         raise UnsupportedForm(_TRAINING)
-    x, scale, bias, mean, variance = form.node.input
-    epsilon = form.attributes.get("epsilon", 1e-5)
-    if form.attributes.get("spatial", 1):
+    x, scale, bias, mean, variance = form.input
+    epsilon = form.get("epsilon", 1e-5)
+    if form.get("spatial", 1):
         form.keep(
             x,
             scale,
@@ -44,22 +44,22 @@ def _batch_normalization(form: OldForm) -> None:
     build = form.build
     deviation = build.node("Sqrt", build.node("Add", variance, build.number(epsilon, form.dtype(variance))))
     shifted = build.node("Div", build.node("Sub", x, mean), deviation)
-    form.build.node("Add", build.node("Mul", shifted, scale), bias, result=form.node.output[0])
+    form.build.node("Add", build.node("Mul", shifted, scale), bias, result=form.result)
 
 
 def _dropout(form: OldForm) -> None:
     """Pass values on; drop none, as in inference."""
-    if form.version < 7 and not form.attributes.get("is_test"):
+    if form.version < 7 and not form.get("is_test"):
         raise UnsupportedForm(_TRAINING)
-    x, build = form.node.input[0], form.build
-    form.build.node("Identity", x, result=form.node.output[0])
-    if len(form.node.output) > 1 and form.node.output[1]:
+    x, build = form.input[0], form.build
+    form.build.node("Identity", x, result=form.result)
+    if len(form.output) > 1 and form.output[1]:
         # ONNX Runtime marks nothing as dropped
         from onnx import helper
 
         dtype = np.dtype(bool) if form.version >= 10 else form.dtype(x)
         none = helper.make_tensor("value", helper.np_dtype_to_tensor_dtype(dtype), [1], [0])
-        build.node("ConstantOfShape", build.node("Shape", x), result=form.node.output[1], value=none)
+        build.node("ConstantOfShape", build.node("Shape", x), result=form.output[1], value=none)
 
 
 NORMALISING: dict[str, Rule] = {

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..graph_context import Values
+from ..graph_context import NodeView, Values
 from ..node_builder import NodeBuilder, given
 
 if TYPE_CHECKING:
     import onnx
 
 
-@dataclass(frozen=True)
-class OldForm(Values):
+class OldForm(NodeView):
     """Node of set `version` to be given in set `wanted`; `build` takes the nodes that replace it."""
 
-    node: onnx.NodeProto
-    attributes: dict[str, Any]
-    version: int
-    wanted: int
-    build: NodeBuilder
+    def __init__(self, node: onnx.NodeProto, graph: Values, version: int, wanted: int, build: NodeBuilder):
+        super().__init__(node, graph)
+        self.version, self.wanted, self.build = version, wanted, build
 
     def crosses(self, since: int) -> bool:
         """Return whether set `since`, in which the operator changed, lies between both sets."""
         return self.version < since <= self.wanted
 
-    def input(self, place: int) -> str:
-        """Return the name of an input, "" if it is left out."""
-        return self.node.input[place] if place < len(self.node.input) else ""
-
     def keep(self, *inputs: str, op: str = "", **attributes: object) -> None:
         """Keep the node under its name, with these inputs and attributes, perhaps as another operator."""
         from onnx import helper
 
-        node = helper.make_node(
-            op or self.node.op_type, given(inputs), self.node.output, name=self.node.name, **attributes
-        )
+        node = helper.make_node(op or self.op_type, given(inputs), self.output, name=self.proto.name, **attributes)
         self.build.nodes.append(node)
 
 

@@ -19,9 +19,9 @@ def _binary(form: OldForm) -> None:
     Below set 7 it may begin at any `axis` of the first.
     """
     attributes = {name: value for name, value in form.attributes.items() if name not in ("axis", "broadcast")}
-    first, second = form.node.input
-    axis = form.attributes.get("axis")
-    if form.attributes.get("broadcast") and axis is not None:
+    first, second = form.input
+    axis = form.get("axis")
+    if form.get("broadcast") and axis is not None:
         ranks = form.rank(first), form.rank(second)
         if ranks[0] is None or ranks[1] is None:
             raise UnsupportedForm("the rank of an operand that is spread along an axis is not known")
@@ -43,7 +43,7 @@ def _unsqueeze(form: OldForm, value: str, axes: list[int]) -> str:
 
 def _gemm(form: OldForm) -> None:
     if form.crosses(7):
-        form.keep(*form.node.input, **{name: value for name, value in form.attributes.items() if name != "broadcast"})
+        form.keep(*form.input, **{name: value for name, value in form.attributes.items() if name != "broadcast"})
 
 
 def _prelu(form: OldForm) -> None:
@@ -51,7 +51,7 @@ def _prelu(form: OldForm) -> None:
 
     Since set 7 they are spread as any operand, from the last dimension.
     """
-    x, slope = form.node.input
+    x, slope = form.input
     rank, slopes = form.rank(x), form.shape(slope)
     if rank is None or slopes is None:
         raise UnsupportedForm("the shapes of its operands are not known")
@@ -60,13 +60,19 @@ def _prelu(form: OldForm) -> None:
     form.keep(x, slope)
 
 
-def _axes(since: int) -> Rule:
-    """Make an input of the attribute `axes`, which is one since set `since`."""
+def _as_inputs(since: int, *names: str) -> Rule:
+    """Make inputs of attributes, which they are since set `since`: numbers are of the operand's dtype, lists integers."""
 
     def rule(form: OldForm) -> None:
-        axes = form.attributes.pop("axes", None)
-        if form.crosses(since) and axes is not None:
-            form.keep(form.node.input[0], form.build.integers(*axes), **form.attributes)
+        values = [form.attributes.pop(name, None) for name in names]
+        if not form.crosses(since) or all(value is None for value in values):
+            return
+        dtype = form.dtype(0) if any(isinstance(value, float) for value in values) else np.dtype(np.int64)
+        inputs = [
+            "" if value is None else form.build.number(value if isinstance(value, float) else np.ravel(value), dtype)
+            for value in values
+        ]
+        form.keep(form.input[0], *inputs, **form.attributes)
 
     return rule
 
@@ -75,22 +81,12 @@ def _cast(form: OldForm) -> None:
     from onnx import TensorProto
 
     if form.crosses(6) and isinstance(form.attributes["to"], str):
-        form.keep(form.node.input[0], to=TensorProto.DataType.Value(form.attributes["to"].upper()))
-
-
-def _clip(form: OldForm) -> None:
-    """Make inputs of the bounds: those left out are the largest numbers, infinities are cut."""
-    dtype = form.dtype(form.node.input[0])
-    bounds = [form.attributes.get(name) for name in ("min", "max")]
-    form.keep(
-        form.node.input[0],
-        *("" if bound is None else form.build.number(bound, dtype) for bound in bounds),
-    )
+        form.keep(form.input[0], to=TensorProto.DataType.Value(form.attributes["to"].upper()))
 
 
 def _concat(form: OldForm) -> None:
     if form.crosses(4) and "axis" not in form.attributes:
-        form.keep(*form.node.input, axis=1)
+        form.keep(*form.input, axis=1)
 
 
 def _pad(form: OldForm) -> None:
@@ -99,52 +95,35 @@ def _pad(form: OldForm) -> None:
     if pads is None:
         raise UnsupportedForm("it has no paddings")
     amount = form.build.integers(*pads)
-    filling = form.build.number(value, form.dtype(form.node.input[0])) if value else ""
-    form.keep(form.node.input[0], amount, filling, **form.attributes)
-
-
-def _reshape(form: OldForm) -> None:
-    if form.crosses(5) and "shape" in form.attributes:
-        form.keep(form.node.input[0], form.build.integers(*form.attributes["shape"]))
-
-
-def _slice(form: OldForm) -> None:
-    axes = form.attributes.get("axes")
-    places = [form.build.integers(*form.attributes[name]) for name in ("starts", "ends")]
-    form.keep(form.node.input[0], *places, form.build.integers(*axes) if axes else "")
+    filling = form.build.number(value, form.dtype(0)) if value else ""
+    form.keep(form.input[0], amount, filling, **form.attributes)
 
 
 def _split(form: OldForm) -> None:
     """Make an input of the sizes of parts, and say how many there are since set 18."""
     sizes = form.attributes.pop("split", None)
-    parts = form.input(1) or (form.build.integers(*sizes) if sizes and form.crosses(13) else "")
+    parts = form.name(1) or (form.build.integers(*sizes) if sizes and form.crosses(13) else "")
     if form.crosses(18) and not parts and not sizes:
-        form.attributes["num_outputs"] = len(form.node.output)
+        form.attributes["num_outputs"] = len(form.output)
     if form.crosses(13) or form.crosses(18):
-        form.keep(form.node.input[0], parts, **form.attributes)
+        form.keep(form.input[0], parts, **form.attributes)
 
 
 def _tile(form: OldForm) -> None:
     """Repeat one axis: the inputs of set 1 are a number and an axis."""
-    if not form.crosses(6) or len(form.node.input) < 3:
+    if not form.crosses(6) or len(form.input) < 3:
         return
-    times, axis, rank = form.constant(form.input(1)), form.constant(form.input(2)), form.rank(form.input(0))
+    times, axis, rank = form.constant(1), form.constant(2), form.rank(0)
     if times is None or axis is None or rank is None:
         raise UnsupportedForm("its repetitions are not constant")
     repeats = [1] * rank
     repeats[int(axis.item())] = int(times.item())
-    form.keep(form.input(0), form.build.integers(*repeats))
-
-
-def _top_k(form: OldForm) -> None:
-    if form.crosses(10):
-        count = form.build.integers(form.attributes.pop("k"))
-        form.keep(form.node.input[0], count, **form.attributes)
+    form.keep(form.name(0), form.build.integers(*repeats))
 
 
 def _scatter(form: OldForm) -> None:
     if form.crosses(11):
-        form.keep(*form.node.input, op="ScatterElements", **form.attributes)
+        form.keep(*form.input, op="ScatterElements", **form.attributes)
 
 
 def _default(since: int, **values: object) -> Rule:
@@ -152,7 +131,7 @@ def _default(since: int, **values: object) -> Rule:
 
     def rule(form: OldForm) -> None:
         if form.crosses(since) and not values.keys() <= form.attributes.keys():
-            form.keep(*form.node.input, **{**values, **form.attributes})
+            form.keep(*form.input, **{**values, **form.attributes})
 
     return rule
 
@@ -160,35 +139,35 @@ def _default(since: int, **values: object) -> Rule:
 def _whole_norm(form: OldForm) -> None:
     """Give the norm of a pooling as an integer, as it is since set 2."""
     if form.crosses(2):
-        norm = float(form.attributes.get("p", 2.0))
+        norm = float(form.get("p", 2.0))
         if norm != int(norm):
             raise UnsupportedForm(f"its norm {norm} is not a whole number")
-        form.keep(*form.node.input, **{**form.attributes, "p": int(norm)})
+        form.keep(*form.input, **{**form.attributes, "p": int(norm)})
 
 
 def _gru(form: OldForm) -> None:
-    if form.crosses(3) and form.attributes.get("direction") == "foward":
-        form.keep(*form.node.input, **{**form.attributes, "direction": "forward"})
+    if form.crosses(3) and form.get("direction") == "foward":
+        form.keep(*form.input, **{**form.attributes, "direction": "forward"})
 
 
 def _grid_sample(form: OldForm) -> None:
     modes = {"bilinear": "linear", "bicubic": "cubic"}
-    if form.crosses(20) and form.attributes.get("mode") in modes:
-        form.keep(*form.node.input, **{**form.attributes, "mode": modes[form.attributes["mode"]]})
+    if form.crosses(20) and form.get("mode") in modes:
+        form.keep(*form.input, **{**form.attributes, "mode": modes[form.attributes["mode"]]})
 
 
 def _fourier(form: OldForm) -> None:
     """Make an input of the axis of a Fourier transform, 1 by default."""
-    if form.crosses(20) and form.node.op_type == "DFT":
+    if form.crosses(20) and form.op_type == "DFT":
         axis = form.build.number(form.attributes.pop("axis", 1), np.int64)
-        form.keep(form.input(0), form.input(1), axis, **form.attributes)
+        form.keep(form.name(0), form.name(1), axis, **form.attributes)
 
 
 OPERANDS: dict[str, Rule] = {
     **dict.fromkeys(_BINARY, raise_at(7, _binary)),
-    **dict.fromkeys(_REDUCTIONS, _axes(18)),
+    **dict.fromkeys(_REDUCTIONS, _as_inputs(18, "axes")),
     "Cast": _cast,
-    "Clip": raise_at(11, _clip),
+    "Clip": _as_inputs(11, "min", "max"),
     "Concat": _concat,
     "DFT": _fourier,
     "GRU": _gru,
@@ -198,15 +177,15 @@ OPERANDS: dict[str, Rule] = {
     "LpPool": _whole_norm,
     "PRelu": raise_at(7, _prelu),
     "Pad": raise_at(11, _pad),
-    "ReduceSum": _axes(13),
-    "Reshape": _reshape,
+    "ReduceSum": _as_inputs(13, "axes"),
+    "Reshape": _as_inputs(5, "shape"),
     "RoiAlign": _default(16, coordinate_transformation_mode="output_half_pixel"),
     "Scatter": _scatter,
     "Selu": _default(6, alpha=1.6732, gamma=1.0507),
-    "Slice": raise_at(10, _slice),
+    "Slice": _as_inputs(10, "starts", "ends", "axes"),
     "Split": _split,
-    "Squeeze": _axes(13),
+    "Squeeze": _as_inputs(13, "axes"),
     "Tile": _tile,
-    "TopK": _top_k,
-    "Unsqueeze": _axes(13),
+    "TopK": _as_inputs(10, "k"),
+    "Unsqueeze": _as_inputs(13, "axes"),
 }

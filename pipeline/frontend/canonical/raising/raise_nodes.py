@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from ....errors import ModelError
 from ..graph_context import Values
-from ..node_builder import Names, NodeBuilder, attributes_of, inner_graphs, splice, stem_of
+from ..node_builder import Names, NodeBuilder, inner_graphs, splice, stem_of
 from ..node_form import UnsupportedForm
-from ..read_onnx import node_title
+from ..read_onnx import refuse
 from ..shapes import value_types
 from .normalising import NORMALISING
 from .old_form import OldForm, Rule
@@ -54,16 +53,14 @@ def raise_nodes(
             continue
         build = NodeBuilder(stem_of(node, index), names)
         try:
-            rule(OldForm(given.types, given.constants, node, attributes_of(node), version, wanted, build))
+            rule(OldForm(node, given, version, wanted, build))
             if build.nodes and any(attribute.ref_attr_name for attribute in node.attribute):
                 raise UnsupportedForm(
                     f"its attributes are those of a function, and the operator changed up to set {wanted}"
                 )
         except UnsupportedForm as error:
-            raise ModelError(
-                f"The {node_title(node)} of operator set {version} cannot be compiled: {error}.",
-                f"Export the model with operator set {wanted} or newer, for inference.",
-            ) from error
+            what = f"of operator set {version} cannot be compiled: {error}"
+            refuse(node, what, f"Export the model with operator set {wanted} or newer, for inference.")
         if build.nodes:
             made[index] = build
     splice(graph, made)

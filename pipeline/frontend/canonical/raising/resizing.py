@@ -12,27 +12,27 @@ _MORE, _FEWER = "floor", "ceil"
 
 
 def _upsample(form: OldForm) -> None:
-    scales = form.attributes.get("scales")
+    scales = form.get("scales")
     if form.version < 7:
         if "height_scale" not in form.attributes or "width_scale" not in form.attributes:
             raise UnsupportedForm("it has no scales")
         scales = [1, 1, form.attributes["height_scale"], form.attributes["width_scale"]]
     if scales is None:
-        return _build_resize(form, form.input(1), form.constant(form.input(1)))
+        return _build_resize(form, form.name(1), form.constant(1))
     known = np.asarray(scales, np.float32)
     _build_resize(form, form.build.constant(known), known)
 
 
 def _resize(form: OldForm) -> None:
-    _build_resize(form, form.input(1), form.constant(form.input(1)))
+    _build_resize(form, form.name(1), form.constant(1))
 
 
 def _build_resize(form: OldForm, scales: str, known: np.ndarray | None) -> None:
     """Build a Resize; one of the nearest elements that grows and shrinks becomes two."""
-    mode = form.attributes.get("mode", "nearest")
+    mode = form.get("mode", "nearest")
     mode = {"bilinear": "linear"}.get(mode, mode)
     settings = {"coordinate_transformation_mode": "asymmetric", "mode": mode}
-    x = form.node.input[0]
+    x = form.input[0]
     if mode != "nearest":
         form.keep(x, "", scales, op="Resize", **settings)
         return
