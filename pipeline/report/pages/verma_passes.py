@@ -25,7 +25,7 @@ VERMA_PASSES = (
     VermaPass(
         "AnnotateSpans", "AD", reason="the import keeps the ONNX nodes of every operator (frontend/relax/provenance.py)"
     ),
-    VermaPass("BatchingOps", "BR", ("combine-batched-matmul",)),
+    VermaPass("BatchingOps", "BR", ("combine-parallel-matmul",)),
     VermaPass("CanonicalizeCast", "BL RN", ("cancel-casts",)),
     VermaPass(
         "CanonicalizeOps",

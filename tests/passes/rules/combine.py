@@ -44,14 +44,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             ),
         ),
     },
-    "combine-batched-matmul": {
-        "one left operand": Example(
-            ((2, 2, 3), (2, 3, 2), (2, 3, 4)), lambda a, b, c: _op.concat([_op.matmul(a, b), _op.matmul(a, c)], 2)
-        ),
-        "one right operand": Example(
-            ((2, 2, 3), (2, 4, 3), (2, 3, 2)), lambda a, b, c: _op.concat([_op.matmul(a, c), _op.matmul(b, c)], 1)
-        ),
-    },
 }
 TWINS: dict[str, dict[str, Example]] = {
     "combine-parallel-conv2d": {
@@ -74,18 +66,9 @@ TWINS: dict[str, dict[str, Example]] = {
             (*_ROW, (3, 2), (3, 2)), lambda x, v, w: _op.add(_op.matmul(x, v), _op.matmul(x, w))
         ),
     },
-    "combine-batched-matmul": {
-        "a stack that is broadcast": Example(
-            ((2, 2, 3), (1, 3, 2), (1, 3, 2)), lambda a, b, c: _op.add(_op.matmul(a, b), _op.matmul(a, c))
-        ),
-        "the second product needs the first": Example(
-            ((2, 3, 3), (2, 3, 3)), lambda a, b: _op.matmul(a, _op.matmul(a, b))
-        ),
-    },
 }
 #: models are those of benchmarks/models.toml and benchmarks/zoo
 REASONS: dict[str, str] = {
     "combine-parallel-conv2d": "heads of detectors (face-scrfd, mtcnn-pnet), the shortcut of resnet50, sine and cosine of wake-melspectrogram",
     "combine-parallel-products": "queries, keys and values, and gates of recurrent cells: seven models, such as mtcnn-onet and speech-aecmos-16k, where TVM's combine-parallel-matmul finds no constants",
-    "combine-batched-matmul": "attention with relative positions, whose queries meet keys and positions; no model of ours has it",
 }

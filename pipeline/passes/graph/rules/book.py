@@ -5,7 +5,6 @@ from __future__ import annotations
 from .arithmetic.minimise_broadcasts import MinimiseBroadcasts
 from .arithmetic.remove_identities import RemoveIdentities
 from .arithmetic.simplify_expressions import SimplifyExpressions
-from .combine.combine_batched_matmul import CombineBatchedMatmul
 from .combine.combine_parallel_conv2d import CombineParallelConv2D
 from .combine.combine_parallel_products import CombineParallelProducts
 from .convolution.drop_padding_taps import DropPaddingTaps
@@ -38,7 +37,6 @@ RULES: tuple[type[Rule], ...] = (
     PartialConvolutions,
     CombineParallelConv2D,
     CombineParallelProducts,
-    CombineBatchedMatmul,
 )
 
 CLEAN: tuple[type[Rule], ...] = tuple(rule for rule in RULES if rule.clean)

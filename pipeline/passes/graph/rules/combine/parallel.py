@@ -39,15 +39,15 @@ def combine_parallel(graph: Dataflow, *operators: str) -> dict[relax.Var, relax.
 
 
 def divide(
-    combined: relax.Expr, branches: Sequence[relax.Var], axis: int, graph: Dataflow, *, follow: bool = True
+    combined: relax.Expr, branches: Sequence[relax.Var], axis: int, graph: Dataflow
 ) -> dict[relax.Var, relax.Expr]:
     """Return the values of branches as parts of `combined` along `axis`, which holds them in this order.
 
-    With `follow`, operators behind that all branches share, up to their constants, are applied before the division.
+    Operators behind that all branches share, up to their constants, are applied before the division.
     """
     extents = [static_shape(branch)[axis] for branch in branches]
     tails = list(branches)
-    while follow:
+    while True:
         after = [graph.users(tail) for tail in tails]
         if any(len(users) != 1 or graph.uses(tail) != 1 for users, tail in zip(after, tails)):
             break

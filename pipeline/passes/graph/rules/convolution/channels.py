@@ -1,4 +1,4 @@
-"""Follow a number per channel through operators that move, drop or merge axes."""
+"""Hold numbers per channel, and read calls that scale and shift by them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from ..dataflow import MOVES, Dataflow, axes_of, dtype_of, operator_of, shape_of
-from ..operators import AVERAGE_POOLS, MAX_POOLS, RESHAPES
+from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
 from .constants import FLOATS, constant_of, constant_value
-from .padding import windows_meet_data
 
 
 @dataclass(frozen=True)
@@ -105,74 +103,4 @@ def affine_step(call: relax.Call, graph: Dataflow) -> tuple[relax.Expr, Affine] 
             return operand, (Affine(None, channels.with_values(-channels.values)) if place else Affine(minus, channels))
         if place and (channels.values != 0).all():
             return operand, Affine(channels.with_values(1 / channels.values))
-    return None
-
-
-#: operators f with f(x · s) = f(x) · s for every s, channel by channel
-_HOMOGENEOUS = MOVES | AVERAGE_POOLS | frozenset({
-    "relax.negative", "relax.mean", "relax.sum", "relax.nn.pad", "relax.image.resize2d",
-    "relax.nn.adaptive_avg_pool1d", "relax.nn.adaptive_avg_pool2d", "relax.nn.adaptive_avg_pool3d",
-})  # fmt: skip
-#: those that need s ≥ 0
-_POSITIVE = MAX_POOLS | {"relax.nn.relu", "relax.nn.leakyrelu", "relax.nn.prelu", "relax.max", "relax.min"}
-_REDUCTIONS = ("relax.mean", "relax.sum", "relax.max", "relax.min")
-
-
-def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
-    """Return whether scaling the first operand of a call scales its result alike."""
-    name = operator_of(call)
-    if name in _POSITIVE:
-        return bool((scale.values >= 0).all()) and _meets_data(call)
-    if name == "relax.nn.pad":
-        return str(call.attrs.pad_mode) != "constant" or call.attrs.pad_value == 0
-    if name == "relax.image.resize2d" and str(call.attrs.coordinate_transformation_mode) == "tf_crop_and_resize":
-        return False  # it fills with a constant outside the picture
-    return name in _HOMOGENEOUS
-
-
-def _meets_data(call: relax.Call) -> bool:
-    """Return whether no window of a maximum covers padding alone, whose value does not scale."""
-    return operator_of(call) not in MAX_POOLS or windows_meet_data(call, [int(each) for each in call.attrs.padding])
-
-
-def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels | None:
-    """Map numbers of the first operand's axis to the result's, or back if `backward`; None if they mix."""
-    if channels.axis is None:
-        return channels
-    source, target = shape_of(call.args[0]), shape_of(call)
-    if source is None or target is None:
-        return None
-    name, attrs = operator_of(call), call.attrs
-    if name in RESHAPES:
-        return _map_axis(channels.axis, channels.values, *((target, source) if backward else (source, target)))
-    if name == "relax.permute_dims":
-        axes = axes_of(call)
-        return Channels(axes[channels.axis] if backward else axes.index(channels.axis), channels.values)
-    if name in _REDUCTIONS:
-        reduced = axes_of(call)
-        if attrs.keepdims:
-            return None if channels.axis in reduced else channels
-        kept = [axis for axis in range(len(source)) if axis not in reduced]
-        if backward:
-            return Channels(kept[channels.axis], channels.values)
-        return Channels(kept.index(channels.axis), channels.values) if channels.axis in kept else None
-    if name == "relax.nn.pad":
-        padded = any(int(each) for each in attrs.pad_width[2 * channels.axis : 2 * channels.axis + 2])
-        return None if padded else channels
-    if hasattr(attrs, "layout"):  # windows and interpolation
-        layout = str(attrs.layout)
-        same = not getattr(attrs, "out_layout", layout) or str(getattr(attrs, "out_layout", layout)) == layout
-        return channels if same and layout.isalpha() and layout[channels.axis] in "NC" else None
-    return channels
-
-
-def _map_axis(at: int, values: np.ndarray, source: tuple[int, ...], target: tuple[int, ...]) -> Channels | None:
-    """Map numbers along axis `at` of `source` to an axis of the same elements in shape `target`."""
-    extent, inner = source[at], math.prod(source[at + 1 :])
-    if 0 in source:
-        return None
-    for axis, size in enumerate(target):
-        step = math.prod(target[axis + 1 :])
-        if step and inner % step == 0 and size * step % (extent * inner) == 0:
-            return Channels(axis, values[np.arange(size) * step // inner % extent])
     return None

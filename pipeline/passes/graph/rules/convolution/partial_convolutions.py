@@ -1,48 +1,38 @@
 """`partial-convolutions`: compute a convolution over a concatenation of channels part by part.
 
-    W * concat(x, y)               =  W₁ * x + W₂ * y               channel-wise, W cut along its inputs
-    depthwise(W, concat(x, y))     =  concat(W₁ * x, W₂ * y)        kernel-wise, W cut along its groups
+    W * concat(x, y)  =  W₁ * x + W₂ * y          channel-wise, W cut along its inputs
 
 Ahn et al., "Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge devices" (MLSys 2020),
 section 3.3: the parts need not live at once, and no copy holds all. The sums cost arithmetic and memory of their own,
 so the rule is an action of a search, never part of `simplify`.
 
 Legal for constant weights of a float dtype that no other call reads, any rank, layout, stride, padding and dilation,
-transposed or not. Groups must not straddle parts. Between concatenation and convolution may lie operators on each channel
+transposed or not, of one group. Between concatenation and convolution may lie operators on each channel
 alone, each value with one reader; all readers of the concatenation must be such convolutions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..rule import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from tvm.relax import Call, Expr, Var
 
-    from ....base import Pass
     from ..dataflow import Dataflow
     from .geometry import Geometry
 
 
-@dataclass(frozen=True)
 class PartialConvolutions(Rule):
-    """Cut convolutions by the parts of their operand; `sums=0` only those whose groups keep the parts apart."""
+    """Cut convolutions by the parts of their operand."""
 
     name = "partial-convolutions"
-    summary = "compute a convolution over concatenated channels as the sum, or concatenation, of partial ones"
+    summary = "compute a convolution over concatenated channels as the sum of partial ones"
     clean = False
-
-    sums: int = 1
-
-    @classmethod
-    def instances(cls) -> Iterable[Pass]:
-        return cls(), cls(sums=0)
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         from .constants import is_constant
@@ -51,9 +41,9 @@ class PartialConvolutions(Rule):
         found: dict[Var, dict[Var, Expr]] = {}
         for var, call in graph.calls(*CONVOLUTIONS, *TRANSPOSED):
             geometry = Geometry.of(call)
-            if geometry is None or not is_constant(call.args[1], graph) or not graph.is_owned(call.args[1]):
+            if geometry is None or geometry.groups > 1 or not is_constant(call.args[1], graph):
                 continue
-            if geometry.groups == 1 and not self.sums:
+            if not graph.is_owned(call.args[1]):
                 continue
             concat, passed = _concatenation(call.args[0], geometry.channel_axis, graph)
             new = _partial(call, geometry, concat, passed, graph) if concat is not None else None
@@ -87,6 +77,7 @@ def _concatenation(expr: Expr, axis: int, graph: Dataflow) -> tuple[Expr | None,
 def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], graph: Dataflow) -> Expr | None:
     import functools
 
+    import numpy as np
     from tvm import relax
 
     from .constants import constant_value
@@ -100,8 +91,7 @@ def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], g
         if shape is None or not shape[axis]:
             return None
         bounds.append(bounds[-1] + shape[axis])
-    per_group = bounds[-1] // geometry.groups
-    if weight is None or (geometry.groups > 1 and any(bound % per_group for bound in bounds)):
+    if weight is None:
         return None
     results: list[Expr] = []
     for part, (start, stop) in zip(fields, pairwise(bounds)):
@@ -109,20 +99,6 @@ def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], g
             part = restrict_channels(each, part, axis, start, stop, graph)
             if part is None:
                 return None
-        cut = _cut(weight, geometry, start, stop, per_group)
-        own = replace(geometry, groups=(stop - start) // per_group if geometry.groups > 1 else 1)
-        results.append(own.call(part, relax.const(cut, str(cut.dtype))))
-    return functools.reduce(relax.op.add, results) if geometry.groups == 1 else relax.op.concat(results, axis)
-
-
-def _cut(weight, geometry: Geometry, start: int, stop: int, per_group: int):
-    """Return the weights that meet the channels `start` to `stop`: along the inputs, or the groups' outputs."""
-    if geometry.groups == 1 or geometry.transposed:
-        axis = geometry.kernel_layout.index("I")
-    else:
-        axis = geometry.kernel_layout.index("O")
-        outputs = weight.shape[axis] // geometry.groups
-        start, stop = start // per_group * outputs, stop // per_group * outputs
-    index = [slice(None)] * weight.ndim
-    index[axis] = slice(start, stop)
-    return weight[tuple(index)].copy()
+        cut = np.take(weight, range(start, stop), geometry.kernel_layout.index("I"))
+        results.append(geometry.call(part, relax.const(cut, str(cut.dtype))))
+    return functools.reduce(relax.op.add, results)
