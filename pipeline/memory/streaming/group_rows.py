@@ -65,8 +65,8 @@ def _fit_groups(
     around = paths.bytes_around(streamed.first, streamed.last + 1)
     for group in groups:
         found = _region(paths, streamed, group)
-        if found is not None and around + found.nbytes - found.saved <= most:
-            return replace(streamed, group=group, nbytes=around + found.nbytes - found.saved)
+        if found is not None and (nbytes := around + found.nbytes(paths.program, paths.alignment)) <= most:
+            return replace(streamed, group=group, nbytes=nbytes)
     return None
 
 
@@ -141,4 +141,4 @@ def _rows(paths: Partitioner, stage: Stage) -> Rows | None:
 
 def _region(paths: Partitioner, streamed: StreamedSteps, group: int) -> Region | None:
     first, last, axis = streamed.first, streamed.last, streamed.axis
-    return region(paths.program, paths.splits, first, last, axis, group, paths.alignment, streamed.in_place)
+    return region(paths.program, paths.splits, first, last, axis, group, streamed.in_place)

@@ -38,13 +38,11 @@ class Replacement:
     held: int = 0
     growth: SegmentOverlap | None = None
 
-    def saved(self, program: Program, extent: int, alignment: int) -> int:
-        """Return the bytes that it saves, if the result has `extent` rows."""
-        nbytes = program.tensors[self.result].nbytes
-        if self.growth is None:
-            return aligned(nbytes, alignment) - aligned(nbytes // extent * self.held, alignment)
-        operand = program.tensors[self.operands[0]].nbytes
-        return aligned(nbytes, alignment) + aligned(operand, alignment) - aligned(self.growth.nbytes, alignment)
+    def saved(self, program: Program, alignment: int) -> int:
+        """Return the bytes that it saves; its ring is a workspace of the region."""
+        apart = (self.result, *(() if self.growth is None else self.operands))
+        together = 0 if self.growth is None else self.growth.nbytes
+        return sum(aligned(program.tensors[each].nbytes, alignment) for each in apart) - aligned(together, alignment)
 
 
 def replacements(

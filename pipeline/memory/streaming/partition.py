@@ -23,15 +23,13 @@ from .region_forms import KnownForms
 FIRST = 8
 
 
-def apply_partition(
-    program: Program, splits: Mapping[str, Splits], regions: Sequence[StreamedSteps], alignment: int = ALIGNMENT
-) -> Program:
+def apply_partition(program: Program, splits: Mapping[str, Splits], regions: Sequence[StreamedSteps]) -> Program:
     """Replace the steps of each region by one.
 
     The last region goes first, so that the step numbers of the others stay.
     """
     for each in sorted(regions, key=lambda each: -each.first):
-        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment, each.in_place)
+        found = region(program, splits, each.first, each.last, each.axis, each.group, each.in_place)
         assert found is not None
         program, _ = estimate_region(program, found)
     return program

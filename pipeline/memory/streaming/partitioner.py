@@ -159,11 +159,11 @@ class Partitioner(AliveBytes):
 
     def _measure(self, builder: RegionBuilder, form: int, replaces: bool) -> None:
         """Keep the bytes of a region by its form, also with a result in place of operands if it `replaces` any."""
-        known, found = self._known, region_of(builder, 1, self.alignment)
-        known.rings[form] = None if found is None else found.nbytes
+        known, found = self._known, region_of(builder)
+        known.rings[form] = found.nbytes(self.program, self.alignment) if found else None
         if replaces:
-            over = found and replace_operands(builder, found, self._last_uses, self.alignment, self._growing)
-            known.in_place[form] = None if over is None else over.nbytes - over.saved
+            over = found and replace_operands(builder, found, self._last_uses, self._growing)
+            known.in_place[form] = over.nbytes(self.program, self.alignment) if over else None
 
     @cached_property
     def forms(self) -> RegionForms:

@@ -30,23 +30,25 @@ from .stage import Read, Stage, StageResult
 class Region:
     """Steps that run as one.
 
-    `rings` are the tensors that are never whole, `nbytes` the size of all rings and slots, each aligned: what the loop's
-    workspaces take, but for those of its kernels. `results` are the
-    tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes.
+    `rings` are the tensors that are never whole. `results` are the tensors that later steps or the caller need. One of
+    them may replace operands.
     """
 
     stages: tuple[Stage, ...]
     rings: tuple[int, ...]
     results: tuple[int, ...]
-    nbytes: int
     replacement: Replacement | None = None
-    saved: int = 0
 
     @property
     def ticks(self) -> range:
         """Return the ticks from the first stage's begin to the last one's end."""
         late = 0 if self.replacement is None else self.replacement.lag
         return range(min(stage.begin for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
+
+    def nbytes(self, program: Program, alignment: int = ALIGNMENT) -> int:
+        """Return the bytes that the region adds to those around it: its workspaces, less what its replacement saves."""
+        saved = self.replacement.saved(program, alignment) if self.replacement is not None else 0
+        return sum([aligned(each, alignment) for each in self.workspaces(program)]) - saved
 
     def workspaces(self, program: Program) -> list[int]:
         """Return the bytes of each ring, and of each slot."""
@@ -74,7 +76,6 @@ def region(
     last: int,
     axis: int,
     group: int = 1,
-    alignment: int = ALIGNMENT,
     in_place: int = 0,
 ) -> Region | None:
     """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
@@ -87,16 +88,16 @@ def region(
     while builder.last < last:
         if not builder.grow():
             return None
-    found = region_of(builder, group, alignment)
+    found = region_of(builder, group)
     if in_place and any(choice.extent % group for choice in builder.choices.values()):
         return None  # rows would be computed again from operands that are overwritten
     if not in_place or found is None:
         return found
-    return replace_operands(builder, found, last_uses_of(program), alignment, in_place == GROWING)
+    return replace_operands(builder, found, last_uses_of(program), in_place == GROWING)
 
 
 def replace_operands(
-    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int, growing: bool = False
+    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], growing: bool = False
 ) -> Region | None:
     """Return the region with the result in place of operands that saves most; None if none saves anything.
 
@@ -110,56 +111,37 @@ def replace_operands(
     ]
     written = [(program.steps[stage.step].writes[0], stage) for stage in found.stages if stage.operand is None]
     results = [StageResult(tensor, stage) for tensor, stage in written if tensor in found.results] if dying else []
-    best, most = None, 0
-    for each in replacements(program, dying, results, builder.read_inside, growing) if results else ():
-        # the same choice for any alignment: a sequence does not name it
-        gain = each.saved(program, stages[each.step].extent, 1)
-        if gain > most:
-            best, most = each, gain
-    if best is None:
-        return None
-    extent = stages[best.step].extent
-    ring = aligned(program.tensors[best.result].nbytes // extent * best.held, alignment)
-    saved = best.saved(program, extent, alignment) + ring
-    return replace(found, nbytes=found.nbytes + ring, replacement=best, saved=saved)
+    ways = replacements(program, dying, results, builder.read_inside, growing) if results else ()
+    # the same choice for any alignment: a sequence does not name it
+    most = found.nbytes(program, 1)
+    least = min(
+        (replace(found, replacement=each) for each in ways), key=lambda each: each.nbytes(program, 1), default=found
+    )
+    return least if least.nbytes(program, 1) < most else None
 
 
-def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+def region_of(builder: RegionBuilder, group: int = 1) -> Region | None:
     """Return the region of the steps taken in; None if a branch is not joined yet, or the rows do not go together."""
     if builder.waiting or (group > 1 and any(choice.extent < group for choice in builder.choices.values())):
         return None
     needs = builder.paces if group == 1 else {n: builder.needs(each, group) for n, each in builder.choices.items()}
     if group > 1 and any(_slopes(needs[number]) != _slopes(single) for number, single in builder.paces.items()):
         return None  # groups of rows have another rate than single rows
-    program, stages = builder.program, list[Stage]()
-    #: by ring: its bytes, without those of the fresh rows in a slot
-    sizes, fresh, in_slots = dict[int, int](), list[FreshRows](), list[tuple[int, Stage]]()
+    program, stages, results, rings = builder.program, list[Stage](), list[int](), list[int]()
+    fresh: list[tuple[Stage, FreshRows]] = []
     for stage, readers, whole in _schedule(builder, group, needs):
         stages.append(stage)
-        if whole:
-            continue
-        number = program.steps[stage.step].writes[0]
-        tensor = program.tensors[number]
-        row = tensor.nbytes // stage.extent
-        sizes[number] = row * stage.held
-        at_once = not stage.leads and 0 < stage.held < stage.extent
+        (number,) = program.steps[stage.step].writes
+        (results if whole else rings).append(number)
+        at_once = not whole and not stage.leads and 0 < stage.held < stage.extent
         if at_once and (stage.period == group == 1 or _are_at_ticks_of(stage, readers)):
+            tensor = program.tensors[number]
             last = readers[0][1].step if readers else stage.step
-            fresh.append(FreshRows(row * group, tensor.dtype, stage.step, last, stage.held > group))
-            in_slots.append((number, stage))
-    slots = assign_slots(fresh)
-    for (number, stage), rows, slot in zip(in_slots, fresh, slots.numbers):
-        if slot is not None:
-            stage.slot = slot
-            sizes[number] -= rows.nbytes
-    stages.reverse()
-    results = [program.steps[stage.step].writes[0] for stage in stages]
-    return Region(
-        tuple(stages),
-        tuple(reversed(sizes)),
-        tuple([tensor for tensor in results if tensor not in sizes]),
-        sum([aligned(each, alignment) for each in (*sizes.values(), *slots.nbytes)]),
-    )
+            nbytes = tensor.nbytes // stage.extent * group
+            fresh.append((stage, FreshRows(nbytes, tensor.dtype, stage.step, last, stage.held > group)))
+    for (stage, _), slot in zip(fresh, assign_slots([rows for _, rows in fresh])):
+        stage.slot = slot
+    return Region(tuple(reversed(stages)), tuple(reversed(rings)), tuple(reversed(results)))
 
 
 def _are_at_ticks_of(stage: Stage, readers: Sequence[tuple[Pace, Stage]]) -> bool:

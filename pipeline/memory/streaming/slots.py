@@ -30,17 +30,10 @@ class FreshRows(NamedTuple):
     kept: bool
 
 
-class Slots(NamedTuple):
-    """Slot number of each item, None if its ring holds its fresh rows too; and bytes of each slot."""
+def assign_slots(fresh: Sequence[FreshRows]) -> list[int | None]:
+    """Assign a slot number to each item, None if its ring holds its fresh rows too.
 
-    numbers: tuple[int | None, ...]
-    nbytes: tuple[int, ...]
-
-
-def assign_slots(fresh: Sequence[FreshRows]) -> Slots:
-    """Assign a slot to each item; items of one slot have one dtype, and are never there at one step.
-
-    A slot of one item alone would only add a copy: such rows stay in their ring, if there is one.
+    Items of one slot have one dtype, and are never there at one step. A slot of one item alone would only add a copy: such rows stay in their ring, if there is one.
     """
     slots: list[tuple[str, list[tuple[int, int]], list[int]]] = []
     for number in sorted(range(len(fresh)), key=lambda n: (-fresh[n].nbytes, fresh[n].first)):
@@ -55,10 +48,8 @@ def assign_slots(fresh: Sequence[FreshRows]) -> Slots:
         else:
             slots.append((each.dtype, [(each.first, each.last)], [number]))
     numbers: list[int | None] = [None] * len(fresh)
-    sizes: list[int] = []
-    for _, _, members in slots:
-        if len(members) > 1 or not fresh[members[0]].kept:
-            for number in members:
-                numbers[number] = len(sizes)
-            sizes.append(fresh[members[0]].nbytes)
-    return Slots(tuple(numbers), tuple(sizes))
+    shared = [members for *_, members in slots if len(members) > 1 or not fresh[members[0]].kept]
+    for slot, members in enumerate(shared):
+        for number in members:
+            numbers[number] = slot
+    return numbers

@@ -6,14 +6,13 @@ buffer is read before it is overwritten.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from ...errors import PlanError
 from ...program import Loop, Program, Tensor
 from ..placement.plan_arena import ArenaPlan
 from .replay_contents import check_contents
-from .validate_loops import check_trips, trip_plan, workspace_plan
 
 
 def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
@@ -26,27 +25,35 @@ def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
     """
     parts = _check_rules(program, plan, alignment)
     _check_banks(program, plan, alignment)
-    _check_loops(program, plan, alignment)
+    check_contents(program, plan)
     _check_claims(program, plan, parts)
 
 
 def _check_rules(program: Program, plan: ArenaPlan, alignment: int) -> list[_Part]:
-    """Check all but the claims of a plan; return the parts of the program's buffers."""
+    """Check the places of buffers, in bodies of loops too; return the parts of the program's buffers."""
     _check_offsets(program, plan, alignment)
     _check_sizes(program)
     parts = _parts(program, alignment)
     _check_apart(program, plan, parts)
-    check_contents(program, plan)
+    for step in program.steps:
+        if isinstance(step, Loop):
+            _check_rules(step.inner, _plan_inside(program, plan, step, alignment), alignment)
     return parts
 
 
-def _check_loops(program: Program, plan: ArenaPlan, alignment: int, outside: frozenset[int] = frozenset()) -> None:
-    """Check the loops of a planned program, nested ones too; `outside` are the buffers of a body that lie around its loop."""
-    for step in program.steps:
-        if isinstance(step, Loop):
-            check_trips(program, plan, step, outside)
-            _check_rules(step.inner, workspace_plan(program, step, alignment), alignment)
-            _check_loops(step.body, trip_plan(program, step, alignment), alignment, step.outside)
+def _plan_inside(program: Program, plan: ArenaPlan, loop: Loop, alignment: int) -> ArenaPlan:
+    """Return the places of the buffers in a loop's workspaces. Raises PlanError for one that leaves its own."""
+    offsets = list(loop.offsets)
+    for number, (buffer, offset) in enumerate(zip(loop.body.buffers, loop.offsets)):
+        if number in loop.outside or not buffer.nbytes or offset % alignment:
+            continue
+        own = program.tensors[loop.workspace_of(number)] if loop.workspaces else None
+        if own is None or offset < 0 or offset + buffer.nbytes > own.nbytes:
+            raise PlanError(
+                f"Buffer '{buffer.name}' at offset {offset} ends outside the workspace of loop '{loop.kernel}'."
+            )
+        offsets[number] += plan.offsets[own.buffer_number] + own.offset
+    return replace(plan, offsets=tuple(offsets))
 
 
 def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:

@@ -72,7 +72,7 @@ class SplitPlan:
     @cached_property
     def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
         """Return the sharings of the split program, by increasing bound."""
-        return arrangements(apply_partition(self.repeated, self.splits, self.regions, self.alignment), self.alignment)
+        return arrangements(apply_partition(self.repeated, self.splits, self.regions), self.alignment)
 
     @cached_property
     def sharings(self) -> Sharings:

@@ -316,7 +316,9 @@ def test_a_result_grows_over_an_operand_of_other_planes(body, shape):
     assert first_problem(after.program) is None
     shared, _ = apply_program_passes(after, [Share(), Order(by="given")])
     assert all(any(shared.program.is_in_place(step, each) for each in step.in_place) for step in shared.program.steps)
-    assert bound(shared.program) == bound(schedule_program(before)[0].program) - found.saved
+    assert bound(shared.program) == bound(schedule_program(before)[0].program) - found.replacement.saved(
+        program.program, 64
+    )
     np.testing.assert_allclose(run(shared, inputs)[0], wanted[0], rtol=1e-5, atol=1e-5 * float(np.abs(wanted[0]).max()))
 
 

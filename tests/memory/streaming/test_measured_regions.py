@@ -40,8 +40,8 @@ def places(program):
 
 def made(program, splits, first, end, axis, alignment, over=IN_PLACE):
     """Make the region and the one in place; return the bytes of each, None if there is none."""
-    found = [region(program, splits, first, end - 1, axis, 1, alignment, in_place) for in_place in (0, over)]
-    return tuple(None if each is None else each.nbytes - each.saved for each in found)
+    found = [region(program, splits, first, end - 1, axis, 1, in_place) for in_place in (0, over)]
+    return tuple(None if each is None else each.nbytes(program, alignment) for each in found)
 
 
 @given(row_programs(), ALIGNMENTS, st.booleans())
@@ -62,8 +62,8 @@ def test_the_bound_on_the_rings_is_below_them(case):
     program, splits = case
     for first, end, axis in places(program):
         builder = RegionBuilder(program, splits, first, axis, last_needs(program))
-        found = all(builder.grow() for _ in range(first, end)) and region_of(builder, 1, 1)
-        assert not found or builder.least_bytes <= found.nbytes
+        found = all(builder.grow() for _ in range(first, end)) and region_of(builder)
+        assert not found or builder.least_bytes <= found.nbytes(program, 1)
 
 
 @st.composite
@@ -117,8 +117,8 @@ def test_the_search_counts_the_rows_that_a_pooling_begins_early():
     builder.window(builder.window(source, size=3, stride=2, taps=True), size=1)
     program, splits = builder.program()
     found = Partitioner(program, splits, 1).streamed(0, 3, 10**9)
-    assert found.nbytes == 24 * 64 + 11 * 64 + region(program, splits, 0, 2, 0).nbytes
-    assert region(program, splits, 0, 2, 0).nbytes == 3 * 64  # a row of the source, and two rows in the making
+    assert found.nbytes == 24 * 64 + 11 * 64 + region(program, splits, 0, 2, 0).nbytes(program)
+    assert region(program, splits, 0, 2, 0).nbytes(program) == 3 * 64  # a row of the source, and two rows in the making
 
 
 def test_a_region_after_steps_run_again_has_the_form_it_had():

@@ -45,7 +45,7 @@ def least_by_all_partitions(program, splits, alignment: int, over: int = IN_PLAC
         costs = [alive_at(program, first, alignment)] if end == first + 1 else []
         for axis in (0, 1):
             for in_place in (0, over):
-                found = region(program, splits, first, end - 1, axis, 1, alignment, in_place)
+                found = region(program, splits, first, end - 1, axis, 1, in_place)
                 if found is not None:
                     costs.append(alive_at(in_its_place(estimate_region(program, found)[0]), first, alignment))
         return min(costs, default=None)
@@ -80,7 +80,7 @@ def test_steps_that_run_whole_need_their_floors_whatever_else_is_streamed(case, 
     streamed = [each for each in regions if data.draw(st.booleans())]
     inside = {number for each in streamed for number in range(each.first, each.last + 1)}
     floors = [nbytes for number, nbytes in enumerate(shared_floors(program)) if number not in inside]
-    split = apply_partition(program, splits, streamed, alignment)
+    split = apply_partition(program, splits, streamed)
     for shared in (split, share(split, alignment=alignment), in_its_place(split)):
         assert bound(shared, alignment) >= max(floors, default=0)
 
@@ -120,7 +120,7 @@ def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case,
     assert path.nbytes <= bound(program, alignment=alignment)
     ends = [-1, *(number for each in path.regions for number in (each.first, each.last)), len(program.steps)]
     assert ends == sorted(ends)
-    after = in_its_place(apply_partition(program, splits, path.regions, alignment))
+    after = in_its_place(apply_partition(program, splits, path.regions))
     assert bound(after, alignment=alignment) == path.nbytes
     assert best_partition(program, splits, alignment) == path
 
@@ -140,7 +140,7 @@ def test_rows_are_taken_many_at_a_time_where_that_costs_nothing():
     (streamed,) = best_partition(program, splits).regions
     assert (streamed.first, streamed.last, streamed.axis) == (0, 2, 0)
     one_by_one = region(program, splits, 0, 2, 0, 1)
-    assert streamed.group == 1 and one_by_one.nbytes == (3 + 8) * 64
+    assert streamed.group == 1 and one_by_one.nbytes(program) == (3 + 8) * 64
 
 
 def test_the_group_is_the_largest_there_is_room_for():
@@ -157,7 +157,7 @@ def test_the_group_is_the_largest_there_is_room_for():
     assert 1 < streamed.group <= MOST_ROWS
     for group in range(streamed.group + 1, MOST_ROWS + 1):
         found = region(program, splits, streamed.first, streamed.last, streamed.axis, group)
-        assert found is None or found.nbytes + (8 + 8) * 64 > path.nbytes
+        assert found is None or found.nbytes(program) + (8 + 8) * 64 > path.nbytes
     assert streamed.nbytes <= path.nbytes
 
 

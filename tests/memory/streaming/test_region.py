@@ -47,7 +47,21 @@ def test_a_joined_program_is_valid_and_costs_what_was_said(case):
         assert (after.inputs, after.outputs) == (program.inputs, program.outputs)
         assert step.results == found.results
         rings = [after.buffers[after.tensors[t].buffer].nbytes for t in step.writes[len(found.results) :]]
-        assert sum(-(-each // ALIGNMENT) * ALIGNMENT for each in rings) == found.nbytes
+        saved = found.replacement.saved(program, ALIGNMENT) if found.replacement else 0
+        assert sum(-(-each // ALIGNMENT) * ALIGNMENT for each in rings) == found.nbytes(program) + saved
+
+
+@given(row_programs())
+def test_a_slot_has_room_for_its_largest_rows_and_for_no_more(case):
+    program, splits = case
+    for found in regions(program, splits, ways=(0,)):
+        rows = {}
+        for stage in found.stages:
+            if stage.slot is not None:
+                (tensor,) = program.steps[stage.step].writes
+                rows.setdefault(stage.slot, []).append(program.tensors[tensor].nbytes // stage.extent * stage.group)
+        slots = found.workspaces(program)[len(found.workspaces(program)) - len(rows) :]
+        assert sorted(slots) == sorted(map(max, rows.values()))
 
 
 @given(row_programs())
@@ -63,7 +77,7 @@ def test_a_result_may_take_the_place_that_was_said(case):
             live_bytes(each, ALIGNMENT) for each in (estimate_region(program, found)[0], drop_empty_buffers(after))
         )
         number = after.steps.index(step)
-        assert before[number] - now[number] == found.saved > 0
+        assert before[number] - now[number] == found.replacement.saved(program, ALIGNMENT) > 0
 
 
 @given(row_programs())
@@ -102,9 +116,10 @@ def found_in(case, axis: int = 0, group: int = 1):
 
 def test_a_ring_holds_what_a_window_reaches_over():
     """The picture in memory.streaming.region."""
-    found = found_in(chain({"size": 1}, {"size": 3, "stride": 2}))
+    case = chain({"size": 1}, {"size": 3, "stride": 2})
+    found = found_in(case)
     assert [(stage.period, stage.held) for stage in found.stages] == [(1, 3), (2, 11)]
-    assert found.nbytes == 3 * 64
+    assert found.nbytes(case[0]) == 3 * 64
     assert (found.rings, found.results) == ((1,), (2,))
 
 
@@ -165,14 +180,15 @@ def test_rows_wait_for_the_last_reader_of_their_place(windows, lag, held):
     found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=IN_PLACE)
     validate_region(program, splits, found)
     assert (found.replacement.lag, found.replacement.held) == (lag, held)
-    assert found.replacement.operands == (0,) and found.saved == 24 * 64
+    assert found.replacement.operands == (0,) and found.replacement.saved(program, 64) == 24 * 64
 
 
 def test_a_result_begins_so_many_rows_before_the_operand_that_it_needs_no_ring():
     program, splits = chain({"size": 5, "pad": 4, "after": 0}, {"size": 1})
     found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=GROWING)
     validate_region(program, splits, found)
-    assert (found.replacement.held, found.replacement.growth.shift, found.saved) == (0, 4 * 64, 20 * 64)
+    assert (found.replacement.held, found.replacement.growth.shift) == (0, 4 * 64)
+    assert found.replacement.saved(program, 64) == 20 * 64
 
 
 def test_a_result_grows_over_an_operand_of_another_size():
@@ -237,8 +253,9 @@ def test_pictures_of_half_or_twice_the_size_need_a_few_rows(rows, result):
 def test_a_sum_takes_each_row_once_and_leaves_no_whole_operand():
     builder = RowBuilder()
     builder.sum(builder.window(builder.tensor(12, 64), size=1), 5)
-    found = found_in(builder.program(), group=2)
-    assert found.stages[1].operand == 0 and found.stages[1].extent == 12 and found.nbytes == 2 * 64
+    case = builder.program()
+    found = found_in(case, group=2)
+    assert found.stages[1].operand == 0 and found.stages[1].extent == 12 and found.nbytes(case[0]) == 2 * 64
 
 
 def test_a_branch_of_several_steps_waits_for_the_one_that_joins_it():
@@ -278,7 +295,7 @@ def test_groups_that_do_not_divide_rows_overlap_in_the_end():
     case = chain({"size": 1}, {"size": 1}, rows=11)
     for group in range(2, 12):
         found = region(*case, 0, 1, 0, group)
-        assert found.nbytes == group * 64 and [stage.lockstep for stage in found.stages] == [group < 11, False]
+        assert found.nbytes(case[0]) == group * 64 and [stage.lockstep for stage in found.stages] == [group < 11, False]
         validate_region(*case, found)
     assert region(*case, 0, 1, 0, 12) is None
     shorter = chain({"size": 1}, {"size": 2}, rows=12)  # 12 rows, then 11
@@ -292,7 +309,7 @@ def test_sums_take_the_rows_left_by_whole_groups():
     for group in range(1, 13):
         found = region(*case, 0, 1, 0, group)
         pieces = [(piece.extent, piece.group, row) for piece, row in found.stages[1].pieces]
-        assert found.nbytes == group * 64
+        assert found.nbytes(case[0]) == group * 64
         assert pieces == [(12 - 12 % group, group, 0), *[(12 % group, 12 % group, 12 - 12 % group)] * (12 % group > 0)]
         validate_region(*case, found)
     assert region(*case, 0, 1, 0, 13) is None
