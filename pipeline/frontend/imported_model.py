@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from typing_extensions import Unpack
 
+#: bytes of weights from which on those who need them once more, for a library or the reference, take turns
+LARGE = 96 << 20
+
 
 @dataclass(frozen=True)
 class ImportedModel:
@@ -46,6 +49,11 @@ class ImportedModel:
     def drawn_for(self) -> onnx.ModelProto:
         """Return the model whose operators say which inputs are legal: that of the file, if there is one."""
         return self.onnx if self.given is None else self.given
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether its weights are too large to be taken by several processes at once."""
+        return sum(tensor.ByteSize() for tensor in self.onnx.graph.initializer) >= LARGE
 
 
 def import_onnx(model: str | Path, options: ImportOptions = ImportOptions()) -> tuple[onnx.ModelProto, Start]:

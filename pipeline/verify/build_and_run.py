@@ -78,6 +78,9 @@ def build_and_run(
             with step_limit("ONNX Runtime", imported.name):
                 return cases.result()
 
+        if imported.is_large:
+            wait_for_cases()
+            file_outputs.exception()  # told where they are compared
         with step_limit("Compiling the kernels", imported.name):
             digest = str(imported.record.get("model", ""))
             facts = port_facts(imported.drawn_for)
