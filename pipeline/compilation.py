@@ -21,7 +21,7 @@ from .frontend.imported_model import ImportedModel, port_names
 from .memory.footprint import Baseline, Budget, Defect, FootprintReport
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
-from .support.background import background
+from .support.background import BackgroundResults, background
 from .support.progress import Progress, silent
 from .support.result_folder import result_folder
 from .targets import Target
@@ -59,7 +59,8 @@ def compile_imported(
     with result_folder(out, replace_result) as folder, background(*tasks) as results, comparison_kept(out):
         result = front = None
         if (asked := sequence) is None:
-            with first_library(partial(run.deliver_first, folder, out), run.started) as early:
+            deliver_early = partial(run.deliver_first, folder, out, results)
+            with first_library(deliver_early, run.started, lambda: results.ready() or not imported.is_large) as early:
                 result, front = find_sequence(imported, target, budget, search, progress, results.all, early)
             asked = result.sequence
 
@@ -127,14 +128,18 @@ class _Run:
             folder,
         )
 
-    def deliver_first(self, folder: Path, out: Path, plan: PassSequence) -> str:
-        """Build `plan` next to `folder` during the search, and move its library to `out`; say so."""
+    def deliver_first(self, folder: Path, out: Path, results: BackgroundResults, plan: PassSequence) -> str:
+        """Build `plan` next to `folder` during the search, and move its library to `out`; say so.
+
+        The cases are those of `results`, if they are taken.
+        """
         from .tuning.database import AdoptedTuning
         from .verify.build_plan import build_plan
 
         (place := folder.with_name("first")).mkdir()
         untuned = AdoptedTuning()
-        built = build_plan(self.imported, plan, untuned.schedules, None, self.target, place, self.verify)
+        taken = results if results.taken else None
+        built = build_plan(self.imported, plan, untuned.schedules, None, self.target, place, self.verify, results=taken)
         report = self.write(built, plan, place)
         write_manifest(self.imported, built.lowered, self.target, plan, untuned, self.verify, place)
         return deliver_first(place, out, report)

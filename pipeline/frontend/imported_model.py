@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from typing_extensions import Unpack
 
+#: bytes of weights from which on those who need them once more, for a library or the reference, take turns
+LARGE = 96 << 20
+
 
 @dataclass(frozen=True)
 class ImportedModel:
     """Canonical ONNX model, its Relax graph, and the metric of its file.
 
-    `record` is that of the import: see `source.model_record`. `given` is the model of the file, which its library is
+    `record` is that of the import: see `source.model_record`. `read_given` returns the model of the file, which its library is
     compared with; None where the canonical model is all there is.
     """
 
@@ -39,13 +42,23 @@ class ImportedModel:
     graph: IRModule
     start: Start
     record: Mapping[str, object] = field(default_factory=dict)
-    given: onnx.ModelProto | None = None
+    read_given: Callable[[], onnx.ModelProto | None] = lambda: None
     provenance: Provenance = Provenance("", "")
+
+    @property
+    def given(self) -> onnx.ModelProto | None:
+        """Return the model of the file; a large one is read each time, as its weights are needed for moments alone."""
+        return self.read_given()
 
     @property
     def drawn_for(self) -> onnx.ModelProto:
         """Return the model whose operators say which inputs are legal: that of the file, if there is one."""
-        return self.onnx if self.given is None else self.given
+        return self.given or self.onnx
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether its weights are too large to be taken by several processes at once."""
+        return sum(tensor.ByteSize() for tensor in self.onnx.graph.initializer) >= LARGE
 
 
 def import_onnx(model: str | Path, options: ImportOptions = ImportOptions()) -> tuple[onnx.ModelProto, Start]:
@@ -110,10 +123,15 @@ def load(
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: the file read is a cached copy
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), chosen)
-    reference = given_model(resolve_source(str(model)), chosen) if given is None else given_model(given)
-    reference = reference and fix_outputs(reference, canonical)
+
+    def read_given() -> onnx.ModelProto | None:
+        reference = given_model(resolve_source(str(model)), chosen) if given is None else given_model(given)
+        return reference and fix_outputs(reference, canonical)
+
+    reference = read_given()
     origin = add_metadata(origin or provenance(str(model), str(record["model"])), reference or canonical)
-    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference, origin)
+    imported = ImportedModel(name or stem, canonical, to_relax(canonical), start, record, read_given, origin)
+    return imported if reference is not None and imported.is_large else replace(imported, read_given=lambda: reference)
 
 
 def _check_name(name: str) -> None:

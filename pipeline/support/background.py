@@ -50,8 +50,15 @@ class BackgroundResults:
         return self._found[number]
 
     def ready(self) -> bool:
-        """Return whether the next result can be taken without waiting."""
-        return self._over or self._connection.poll()
+        """Return whether all results can be taken without waiting."""
+        while not self.taken and (self._over or self._connection.poll()):
+            self._found.append(self._next())
+        return self.taken
+
+    @property
+    def taken(self) -> bool:
+        """Return whether all results are taken: a fork of this process has them too, and must not read others."""
+        return len(self._found) == self._count
 
     def all(self) -> list[Any | None]:
         """Wait for all results."""

@@ -58,8 +58,8 @@ def build_and_run(
 
         def choose() -> list[Case]:
             return background_cases() or spare(
-                "ONNX Runtime's outputs", partial(compute_apart, stored), partial(unverified_cases, source, settings.seed, settings.cases),
-                but=PassfitError,
+                "ONNX Runtime's outputs", partial(compute_apart, stored),
+                lambda why: unverified_cases(imported.drawn_for, settings.seed, settings.cases, why), but=PassfitError,
             )  # fmt: skip
 
         def as_given() -> GivenOutputs | None:
@@ -68,9 +68,11 @@ def build_and_run(
                 but=PassfitError,
             )  # fmt: skip
 
-        source = imported.onnx if imported.given is None else imported.given
         stored = partial(cases_of, imported, settings)
-        of_file = partial(given_outputs, imported.onnx, imported.given, settings.tolerance)
+
+        def of_file() -> GivenOutputs | None:
+            return given_outputs(imported.onnx, imported.given, settings.tolerance)
+
         cases = thread.submit(choose)
         file_outputs = thread.submit(as_given)
 
@@ -78,6 +80,9 @@ def build_and_run(
             with step_limit("ONNX Runtime", imported.name):
                 return cases.result()
 
+        if imported.is_large:
+            wait_for_cases()
+            file_outputs.exception()  # told where they are compared
         with step_limit("Compiling the kernels", imported.name):
             digest = str(imported.record.get("model", ""))
             facts = port_facts(imported.drawn_for)
@@ -87,7 +92,10 @@ def build_and_run(
         wait_for_cases()
         wait_for_others()
         progress("running", 0, 0)
-        second_look = partial(add_plain_sums, imported.onnx, given=imported.given)
+
+        def second_look(cases: Sequence[Case]) -> list[Case]:
+            return add_plain_sums(imported.onnx, cases, imported.given)
+
         measured = verify_library(
             library,
             lowered.program,

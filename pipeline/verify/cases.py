@@ -31,7 +31,7 @@ from .integers.choices import find_choices
 from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
 from .integers.given_outputs import unit_of
 from .integers.perturbed_rounding import moved_outputs, perturbed_outputs
-from .reference import NoReference, OnnxReference, Reference, load_optimized
+from .reference import NoReference, OnnxReference, Reference
 
 if TYPE_CHECKING:
     import onnx
@@ -80,20 +80,19 @@ def _evaluate(
     samples: Mapping[str, Tensors],
 ) -> list[Case]:
     """Draw cases by the first evaluator that runs the model, and evaluate the samples by it."""
+    free = not has_exact_integers(model)  # optimised, a quantised layer is another one, one unit apart
     evaluators: list[tuple[str, Callable[[], Reference | OnnxReference], onnx.ModelProto]] = [
-        (ONNX_RUNTIME, lambda: Reference(source), source),
+        (ONNX_RUNTIME, lambda: Reference(source, optimize=free), source),
         (ONNX, lambda: OnnxReference(source), source),
     ]
     if source is not model:
-        evaluators.append((NOT_VERIFIED, lambda: Reference(model), model))
+        evaluators.append((NOT_VERIFIED, lambda: Reference(model, optimize=free), model))
     reasons: list[str] = []
     for name, load, evaluated in evaluators:
         said = f"{name}: {reasons[0]}" if name == NOT_VERIFIED else name
         try:
             truth = load()
-            # optimised, a quantised layer is another one, one unit apart
-            free = not has_exact_integers(model)
-            optimized = load_optimized(evaluated, truth) if isinstance(truth, Reference) and free else truth
+            optimized = truth.run_optimized if isinstance(truth, Reference) else truth
             drawn = _draw(model, evaluated, truth, optimized, (seed, count), tolerance) if count else []
         except NoReference as error:
             reasons.append(error.what)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ..errors import ModelError
 from ..frontend.canonical.folding.evaluate import failures_of_runs, open_session
 from ..frontend.canonical.read_onnx import all_nodes
-from ..frontend.source.model_file import serialise
+from ..frontend.canonical.shapes import without_values
 from ..support.background import background
 from ..support.temporary_folder import scratch_folder
 from .doubles.double_reference import DoubleReference, NoDouble
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: elements of weights from which on a model is loaded from a file
 _LARGE = 1 << 22
+#: bytes of the longest vector, for weights that are read where the file is mapped
+_ALIGNMENT = 64
 
 
 class NoReference(ModelError):
@@ -39,59 +42,86 @@ _DTYPES = {"float": "float32", "double": "float64"} | {
 
 
 class Reference:
-    """Model in ONNX Runtime, on one thread; `optimized` lets it fuse and reorder.
+    """Model in ONNX Runtime, on one thread.
 
     `dtypes` are those of its outputs, and of the values it returns beside them.
     """
 
-    def __init__(self, model: onnx.ModelProto, *, optimized: bool = False, also: Collection[str] = ()):
+    def __init__(self, model: onnx.ModelProto, *, also: Collection[str] = (), optimize: bool = False):
         """Load the model, to return the values of `also` too, unless numpy has no such dtype.
 
-        Raises NoReference if ONNX Runtime rejects it.
+        With `optimize`, load it once more, fused and reordered. Raises NoReference if ONNX Runtime rejects it.
         """
         own = [value.name for value in model.graph.output]
-        with _failures_named():
-            self._session = _open(_with_outputs(_determined(equalise_signs(model)), also), optimized)
+        with _failures_named(), _loadable(_with_outputs(_determined(equalise_signs(model)), also)) as content:
+            self._session = open_session(content)
+            self._optimized = (_open_optimized(content) if optimize else None) or self._session
         kinds = {each.name: each.type.removeprefix("tensor(").rstrip(")") for each in self._session.get_outputs()}
         self.dtypes = {name: np.dtype(_DTYPES[kind]) for name, kind in kinds.items() if kind in _DTYPES}
         self._names = [*own, *(name for name in dict.fromkeys(also) if name not in own and name in self.dtypes)]
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Compute the outputs by name. Raises NoReference if the model cannot run on `inputs`."""
+        return self._run(self._session, inputs)
+
+    def run_optimized(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Compute the outputs as optimised; plainly if that was not asked for, or breaks the model. Raises NoReference."""
+        return self._run(self._optimized, inputs)
+
+    def _run(self, session: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         with _failures_named():
-            return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+            return dict(zip(self._names, session.run(self._names, inputs), strict=True))
 
 
-def _open(model: onnx.ModelProto, optimized: bool) -> onnxruntime.InferenceSession:
-    """Load a model; a large one from a file, so that its bytes are not held too."""
+@contextmanager
+def _loadable(model: onnx.ModelProto) -> Iterator[bytes | Path]:
+    """Yield the bytes of a model; for a large one a file, whose weights all sessions map."""
     if sum(math.prod(tensor.dims) for tensor in model.graph.initializer) < _LARGE:
-        return open_session(model.SerializeToString(), optimized=optimized)
+        yield model.SerializeToString()
+        return
     with scratch_folder() as folder:
         file = folder / "model.onnx"
-        with file.open("wb") as opened:
-            opened.writelines(serialise(model))
+        _write(model, file)
         try:
-            return open_session(file, optimized=optimized)
+            yield file
         except failures_of_runs() as error:
             raise type(error)(str(error).replace(str(file), "the model")) from error
 
 
-def load_optimized(model: onnx.ModelProto, plain: Reference) -> Reference:
-    """Return ONNX Runtime with its optimisations, or `plain` if these break the model."""
+def _write(model: onnx.ModelProto, file: Path) -> None:
+    """Write a model, and its weights to a side file, each at a multiple of _ALIGNMENT."""
+    light, place = without_values(model), file.with_name("weights")
+    with place.open("wb") as weights:
+        for tensor, whole in zip(light.graph.initializer, model.graph.initializer, strict=True):
+            if tensor.ByteSize() == whole.ByteSize():
+                continue
+            if not whole.HasField("raw_data"):
+                tensor.CopyFrom(whole)
+                continue
+            weights.write(bytes(-weights.tell() % _ALIGNMENT))
+            tensor.data_location = tensor.EXTERNAL
+            said = {"location": place.name, "offset": weights.tell(), "length": weights.write(whole.raw_data)}
+            for key, value in said.items():
+                tensor.external_data.add(key=key, value=str(value))
+    file.write_bytes(light.SerializeToString())
+
+
+def _open_optimized(content: bytes | Path) -> onnxruntime.InferenceSession | None:
+    """Load a model in ONNX Runtime with its optimisations; None if these break it."""
 
     def loads() -> bool:
-        Reference(model, optimized=True)
+        open_session(content, optimized=True)
         return True
 
     # ONNX Runtime 1.32 reads freed memory while it optimises some models, silero-vad's with a fixed rate for one, and
     # raises an error or crashes; so a process that may crash loads the model first
     with background(loads, nice=0) as results:
         if not results.of(0):
-            return plain
+            return None
     try:
-        return Reference(model, optimized=True)
-    except NoReference:
-        return plain
+        return open_session(content, optimized=True)
+    except failures_of_runs(RuntimeError):
+        return None
 
 
 def _with_outputs(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:

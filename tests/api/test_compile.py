@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from passfit import api, compilation
 from passfit.errors import ModelError, NumericError, PlanError
+from passfit.frontend import imported_model
 from passfit.memory import ArenaPlan, Budget, plan_arena, read_plan, read_report, validate_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence, read_sequence, write_sequence
 from passfit.program import Program
@@ -20,6 +22,7 @@ from passfit.search import find_sequence, first_library
 from passfit.search.evaluate import tvm_default_code
 from passfit.support.result_store import ResultStore
 from passfit.targets import get_target, how_to_run
+from passfit.verify import build_and_run, stored_cases
 
 from ..models import NodeBuilder, save
 from ..results import MEASURED, reproducible
@@ -299,3 +302,23 @@ def test_a_search_that_is_interrupted_leaves_a_verified_library(
     assert not (tmp_path / "out" / "search.json").exists()
     api.compile_model(cnn, HOST, sequence=tmp_path / "out" / "sequence.json", out=tmp_path / "again")
     assert (tmp_path / "again" / "libcnn.a").read_bytes() == (tmp_path / "out" / "libcnn.a").read_bytes()
+
+
+def test_the_library_of_a_large_model_is_built_after_its_cases(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each takes the weights once more."""
+
+    def cases_of(*_: object) -> list:
+        time.sleep(0.5)
+        (tmp_path / "cases").touch()
+        return []
+
+    def build_library(*_: object, **__: object) -> None:
+        raise KeyError((tmp_path / "cases").exists())
+
+    monkeypatch.setattr(imported_model, "LARGE", 1)
+    monkeypatch.setattr(stored_cases, "cases_of", cases_of)
+    monkeypatch.setattr(build_and_run, "build_library", build_library)
+    with pytest.raises(KeyError, match="True"):
+        api.compile_imported(api.load(cnn), HOST, out=tmp_path / "out", sequence=Sequence.parse(TVM_DEFAULT))

@@ -10,6 +10,7 @@ import pytest
 from passfit.codegen import c_identifier
 from passfit.errors import ConfigError, ModelError
 from passfit.frontend import canonicalise, imported_model
+from passfit.frontend.given_model import given_model
 from passfit.frontend.imported_model import import_onnx, load
 from passfit.frontend.source.import_options import ImportOptions
 from passfit.support.result_store import ResultStore
@@ -62,3 +63,12 @@ def test_other_names_are_mapped_to_c(tmp_path: Path, name: str):
     with pytest.raises(ModelError, match="gone.onnx"):
         load(tmp_path / "gone.onnx", name)
     assert c_identifier(name).isidentifier() and c_identifier(name).isascii()
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_large_model_as_given_is_held_by_nobody(given: Path, monkeypatch: pytest.MonkeyPatch, large: bool):
+    monkeypatch.setattr(imported_model, "LARGE", 1 if large else 1 << 40)
+    imported = load(given)
+    assert imported.given == given_model(given) and (imported.given is not imported.given) is large
+    assert load(_canonical(given)).given is None
+    assert load(_canonical(given), given=given).given == given_model(given)

@@ -26,6 +26,16 @@ def test_the_first_plan_after_that_time_is_built_and_no_later_one():
         assert wait_for_note(early) == "built a plan"
 
 
+def test_nothing_is_built_before_it_may_start():
+    done = []
+    with first_library.first_library(str, time.monotonic() - SECONDS, lambda: bool(done)) as early:
+        early.offer("a plan")
+        assert early._results is None
+        done.append(True)
+        early.offer("a later one")
+        assert wait_for_note(early) == "a later one"
+
+
 def test_a_library_that_is_refused_is_not_told():
     def refused(plan: str) -> str:
         raise ValueError

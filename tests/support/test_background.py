@@ -60,6 +60,16 @@ def test_a_process_that_is_not_waited_for_ends_with_the_context():
     assert time.monotonic() - started < 30
 
 
+def test_results_are_ready_once_all_are_there():
+    reads, writes = os.pipe()
+    with background(lambda: 1, lambda: os.read(reads, 1)) as results:
+        assert results.of(0) == 1 and not results.ready() and not results.taken
+        os.write(writes, b"2")
+        while not results.ready():
+            time.sleep(0.01)
+        assert results.taken and results.all() == [1, b"2"]
+
+
 def test_the_process_leaves_cores_to_others():
     with background(lambda: os.nice(0)) as results:
         assert results.of(0) > os.nice(0) or os.nice(0) > 9

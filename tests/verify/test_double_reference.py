@@ -1,5 +1,7 @@
 """Test the evaluation in double precision: its operators against ONNX Runtime's, and its limits."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -221,6 +223,35 @@ def test_cases_evaluated_at_once_are_those_evaluated_one_by_one():
         np.testing.assert_allclose(found["y"], reference(each)["y"], rtol=1e-12, atol=1e-12)
     with pytest.raises(NoDouble):
         evaluate_cases(reference, [{}])
+
+
+def test_weights_are_doubles_one_layer_at_a_time():
+    width, count = 256, 16
+    weights = {f"w{place}": np.full((width, width), 1 / width, np.float32) for place in range(count)}
+    nodes = [helper.make_node("MatMul", [f"v{place}", f"w{place}"], [f"v{place + 1}"]) for place in range(count)]
+    reference = DoubleReference(model_of(nodes, {"v0": [1, width]}, [f"v{count}"], weights))
+    tracemalloc.start()
+    (found,) = reference({"v0": np.ones((1, width), np.float32)}).values()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, np.ones((1, width)), rtol=1e-6)
+    assert peak < 4 * width * width * 8  # of 16 layers
+
+
+def test_values_are_kept_for_bodies_and_outputs():
+    value = helper.make_tensor_value_info("b", FLOAT, [2])
+    add = helper.make_graph([helper.make_node("Add", ["n", "w"], ["b"])], "add", [], [value])
+    nodes = [
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("Mul", ["n", "w"], ["m"]),  # the last reader but the body
+        helper.make_node("If", ["no"], ["z"], then_branch=add, else_branch=add),
+        helper.make_node("Mul", ["z", "m"], ["y"]),
+    ]
+    weights = {"w": np.array([2, 3], np.float32), "no": np.array(False), "c": np.array([5], np.float32)}
+    found = DoubleReference(model_of(nodes, {"x": [2]}, ["y", "c"], weights))({"x": np.ones(2, np.float32)})
+    np.testing.assert_array_equal(found["y"], [-2, -6])
+    np.testing.assert_array_equal(found["c"], [5])
+    assert found["y"].dtype == found["c"].dtype == np.float64
 
 
 @given(st.integers(1, 6), st.integers(1, 5))

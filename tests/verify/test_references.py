@@ -67,6 +67,37 @@ def test_a_large_model_is_loaded_from_a_file_as_from_memory(monkeypatch: pytest.
     assert "/" not in said[1] and "the model" in said[1]
 
 
+def test_the_weights_of_a_large_model_are_mapped_from_a_file() -> None:
+    weights = {f"w{place}": np.full((256, 256, 3, 3), 1e-3, np.float32) for place in range(8)}
+    nodes = [helper.make_node("Conv", [f"v{place}", f"w{place}"], [f"v{place + 1}"]) for place in range(8)]
+    model = model_of(nodes, {"v0": [1, 256, 17, 17]}, ["v8"], weights)
+    before = _own_bytes()
+    plain = Reference(model)
+    x = {"v0": np.ones((1, 256, 17, 17), np.float32)}
+    assert np.isfinite(plain(x)["v8"]).all()
+    assert _own_bytes() - before < sum(each.nbytes for each in weights.values()) / 2
+
+
+def _own_bytes() -> int:
+    """Return the memory of this process that is not a file's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon:"))
+
+
+def test_weights_are_dequantised_where_they_are_read() -> None:
+    """Hold the floats of one layer at a time, not of all eight."""
+    scale, count, width = np.float32(0.01), 8, 1024
+    weights = {f"w{place}": np.full((width, width), 1, np.int8) for place in range(count)} | {"scale": scale}
+    nodes = []
+    for place in range(count):
+        nodes.append(helper.make_node("DequantizeLinear", [f"w{place}", "scale"], [f"f{place}"]))
+        nodes.append(helper.make_node("MatMul", [f"v{place}", f"f{place}"], [f"v{place + 1}"]))
+    reference = Reference(model_of(nodes, {"v0": [1, width]}, [f"v{count}"], weights))
+    before = _own_bytes()
+    reference({"v0": np.ones((1, width), np.float32)})
+    assert _own_bytes() - before < 4 * width * width * 4
+
+
 def test_a_result_that_may_have_any_order_is_sorted_by_library_and_reference(tmp_path: Path) -> None:
     nodes = [helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=0, sorted=0)]
     given = model_of(nodes, {"x": [20, 3]}, ["y"], {"k": np.array([5])})

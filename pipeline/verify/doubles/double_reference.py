@@ -7,12 +7,15 @@ of either shows as a distance. ONNX Runtime itself lacks most kernels for double
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
 from ...frontend.canonical.read_onnx import operator_set
+from ...frontend.source.keep_outputs import reads
 from ...frontend.source.side_files import messages_of, tensors_of
 
 if TYPE_CHECKING:
@@ -41,7 +44,6 @@ class DoubleReference:
 
     def __init__(self, model: onnx.ModelProto, *, rounded: bool = False):
         """Prepare the evaluator. Raises NoDouble for an unsupported operator."""
-        from onnx import numpy_helper
         from onnx.reference import ReferenceEvaluator
 
         from .double_operators import OPERATORS
@@ -49,27 +51,26 @@ class DoubleReference:
         try:
             operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two with one name, the first wins
             self._evaluator = ReferenceEvaluator(_widen_types(model), new_ops=operators)
-            # not as tensors of the copy: half a gigabyte of weights would be written and read again
-            self._evaluator.rt_inits_ |= {
-                each.name: _wide(numpy_helper.to_array(each)) for each in model.graph.initializer
-            }
         except _FAILURES as error:
             raise NoDouble(_reason(error)) from error
+        # widened when they are read: all weights as doubles would take twice the model
+        self._constants = {each.name: each for each in model.graph.initializer}
+        self._reads = [reads(node) for node in model.graph.node]
         self._narrow = _dtypes(model) if rounded else {}
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Evaluate the outputs by name: float64 for floats, other dtypes unchanged.
 
-        Each result is freed after its last reader. Raises NoDouble if an operator fails, or rounds to a narrower float.
+        Each value is freed after its last reader. Raises NoDouble if an operator fails, or rounds to a narrower float.
         """
         evaluator = self._evaluator
-        nodes, outputs = evaluator.rt_nodes_, set(evaluator.output_names)
-        results: dict[str, np.ndarray | None] = {"": None, **evaluator.rt_inits_}
-        results |= {name: _wide(value) for name, value in inputs.items()}
-        readers = Counter(name for node in nodes for name in node.input)
+        outputs = set(evaluator.output_names)
+        results: dict[str, np.ndarray | None] = {"": None, **{name: _wide(value) for name, value in inputs.items()}}
+        readers = Counter(chain.from_iterable(self._reads))
         with np.errstate(all="ignore"):
-            for node in nodes:
+            for node, names in zip(evaluator.rt_nodes_, self._reads, strict=True):
                 try:
+                    self._load_constants(results, names)
                     more = {"context": results} if node.need_context() else {}
                     made = node.run(*(results[name] for name in node.input), **more)
                 except _FAILURES as error:
@@ -82,11 +83,20 @@ class DoubleReference:
                     results[name] = (
                         value.astype(self._narrow[name]).astype(np.float64) if name in self._narrow else value
                     )
-                for name in node.input:
+                for name in names:
                     readers[name] -= 1
                     if name and not readers[name] and name not in outputs:
                         results[name] = None
+        self._load_constants(results, evaluator.output_names)
         return {name: np.asarray(results[name]) for name in evaluator.output_names}
+
+    def _load_constants(self, results: dict[str, np.ndarray | None], names: Iterable[str]) -> None:
+        """Add the constants of these names to `results`, widened."""
+        from onnx import numpy_helper
+
+        for name in names:
+            if name in self._constants and name not in results:
+                results[name] = _wide(numpy_helper.to_array(self._constants[name]))
 
 
 def _is_float(value: np.ndarray | None) -> bool:

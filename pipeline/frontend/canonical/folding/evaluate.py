@@ -101,6 +101,8 @@ def open_session(model: bytes | Path, *, optimized: bool = False) -> onnxruntime
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # weights that nodes dequantise: in ONNX Runtime's own order, all of them at once
+    options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     options.log_severity_level = 4  # errors are raised as exceptions
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     session._model_bytes = None  # it would hold the model a second time
