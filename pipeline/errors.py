@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 #: errno values of a full or read-only disk
 USED_UP = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+#: errno values of names that no file can have, and links that lead back to themselves
+_NO_FILE = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 
 
 class PassfitError(Exception):
@@ -81,13 +83,17 @@ class PlanError(Exception):
 
 
 def environment_error(error: Exception) -> OutputError | None:
-    """Say in one sentence that disk or memory is used up; None for an error of another kind."""
+    """Say in one sentence that disk or memory is used up, or a name of no use; None for an error of another kind."""
     if isinstance(error, MemoryError) or "std::bad_alloc" in str(error):
         return OutputError(
             "There is not enough memory for this model.", "Give smaller shapes (--shape), or free memory."
         )
+    where = ""
+    if isinstance(error, OSError) and isinstance(error.filename, (str, bytes)):
+        where = f" '{os.fsdecode(error.filename)}'"
+    if isinstance(error, OSError) and error.errno in _NO_FILE:
+        return OutputError(f"The file{where} cannot be opened: {error.strerror}.", "Name another file.")
     if isinstance(error, OSError) and error.errno in USED_UP:
-        where = f" '{os.fsdecode(error.filename)}'" if isinstance(error.filename, (str, bytes)) else ""
         return OutputError(
             f"The file{where} cannot be written: {error.strerror}.", "Free space, or set TMPDIR to another folder."
         )

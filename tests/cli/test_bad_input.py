@@ -46,6 +46,12 @@ def test_a_folder_and_a_missing_file_instead_of_a_model(refused: Refused, tmp_pa
     assert "missing.onnx" in refused("compile", "missing.onnx", "--target", "x86-64", "--out", "out")
 
 
+@pytest.mark.parametrize("option", ["--out", "--data"])
+def test_a_name_that_no_file_can_have(refused: Refused, cnn: Path, option: str):
+    out = () if option == "--out" else ("--out", "out")
+    assert "File name too long" in refused("compile", cnn, "--target", "x86-64", *out, option, "x" * 300)
+
+
 @pytest.mark.parametrize("source", ["pypi:", "pypi:nothing", "pypi:a==1!", "pypi:a!b.onnx", "pypi:a==1!../b.onnx", ""])
 def test_a_malformed_source(refused: Refused, source: str):
     refused("compile", source, "--target", "x86-64", "--out", "out")

@@ -149,7 +149,7 @@ def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) 
         raise ModelError(
             f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE
         )
-    if target.exists() and not target.is_file():
+    if os.path.exists(target) and not target.is_file():  # not of a name that no file can have
         raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', which is not a regular file.", _COMPLETE)
     try:
         with target.open("rb") as opened:

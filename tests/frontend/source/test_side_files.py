@@ -146,6 +146,13 @@ def test_the_links_of_caches_are_read(tmp_path: Path, linked: Callable[[Path, Pa
     assert read_model(model).graph.initializer[0] == weights and model_digest(model) == digest
 
 
+def test_weights_in_a_file_that_there_cannot_be(tmp_path: Path):
+    tensor = outside("w", np.zeros(4, np.float32), "x" * 300)
+    onnx.save(model_of([helper.make_node("Relu", ["w"], ["y"])], {}, {"y": [4]}, [tensor]), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="File name too long"):
+        read_model(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "", ".", "sub/../../secret", "link", "m.onnx.data\0"])
 @pytest.mark.fault(
     "bad input", "weights in a file outside of the folder, by path or link", "exit code 2; it is not read"
