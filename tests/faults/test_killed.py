@@ -62,8 +62,9 @@ _BEFORE = {
 _SAY = ("fit", "explain", "gate")
 #: seconds after which Python has started: an earlier Ctrl-C is its own affair
 _STARTED = 0.2
-#: tested by day; the others by night
-DAILY = ("compile", "fit", "package", "stage optimize")
+_SIGNALS = (signal.SIGKILL, signal.SIGINT)
+#: tested by day; the others, and the other signal, by night
+DAILY = {"compile": signal.SIGKILL, "fit": signal.SIGINT, "package": signal.SIGINT, "stage optimize": signal.SIGKILL}
 _PARAMS = """
 models:
   net: {source: net.onnx, data: {source: samples.npz}}
@@ -118,11 +119,16 @@ def _is_of_server(name: str) -> bool:
 )  # fmt: skip
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(each, marks=() if each in DAILY else pytest.mark.nightly) for each in COMMANDS if each != "built"],
+    ("name", "number"),
+    [
+        pytest.param(name, number, marks=() if DAILY.get(name) == number else pytest.mark.nightly)
+        for name in COMMANDS
+        for number in _SIGNALS
+        if name != "built"
+    ],
 )
 def test_a_killed_command_leaves_no_process_and_runs_again(
-    prepared: Callable[[tuple[str, ...]], Path], tmp_path: Path, name: str
+    prepared: Callable[[tuple[str, ...]], Path], tmp_path: Path, name: str, number: int
 ) -> None:
     folder, whole = (shutil.copytree(prepared(_BEFORE.get(name, ())), tmp_path / each) for each in ("killed", "whole"))
     for each in (folder, whole) if name == "stage quantize" else ():
@@ -131,9 +137,9 @@ def test_a_killed_command_leaves_no_process_and_runs_again(
     code, out, said = Marked(COMMANDS[name], whole).end()
     seconds = time.monotonic() - started
     assert code in (0, 1), said
-    drawn = random.Random(name)
+    drawn = random.Random(f"{name} {number}")
     before = set(files(folder))
-    for number in [signal.SIGKILL, signal.SIGINT] * examples(1):
+    for _ in range(examples(1)):
         running = Marked(COMMANDS[name], folder)
         time.sleep(max(_STARTED, seconds * drawn.random()))
         os.kill(running.process.pid, number)

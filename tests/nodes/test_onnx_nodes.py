@@ -34,19 +34,25 @@ TOLERANCE = {"float16": 5e-3, "float32": 1e-4, "float64": 1e-4}
 FOUR_DIGITS = {"test_averagepool_2d_ceil_last_window_starts_on_pad", "test_roialign_aligned_false"}
 
 
-def sample() -> list[NodeCase]:
-    return [case for op in OPERATORS for case in cases_of(op)]
+#: by sequence, the most cases of an operator: what depends on its form happens before passes, so the second has fewer by day
+WAYS = [("tvm-default", 3), ("furthest", 1), pytest.param(("furthest", 3), marks=pytest.mark.nightly)]
 
 
-@pytest.fixture(scope="module", params=SEQUENCES)
+def sample(most: int = 3) -> list[NodeCase]:
+    return [case for op in OPERATORS for case in cases_of(op, most)]
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=lambda way: "-".join(map(str, way)))
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    return compile_and_run(sample(), SEQUENCES[request.param], tmp_path_factory.mktemp("nodes"))
+    name, most = request.param
+    return compile_and_run(sample(most), SEQUENCES[name], tmp_path_factory.mktemp("nodes"))
 
 
 @pytest.mark.parametrize("op", OPERATORS)
 def test_the_library_computes_what_onnx_expects(op: str, outcomes: dict[str, Outcome]) -> None:
-    assert [f"{case}: {outcomes[case.name].failure}" for case in cases_of(op) if outcomes[case.name].failure] == []
-    for case in cases_of(op):
+    cases = [case for case in cases_of(op) if case.name in outcomes]
+    assert cases and [f"{case}: {outcomes[case.name].failure}" for case in cases if outcomes[case.name].failure] == []
+    for case in cases:
         if outcomes[case.name].refusal:
             continue
         for result, expected in zip(outcomes[case.name].outputs, case.outputs, strict=True):
@@ -54,6 +60,7 @@ def test_the_library_computes_what_onnx_expects(op: str, outcomes: dict[str, Out
             compare_output(case.name, result, expected, tolerance)
 
 
+@pytest.mark.parametrize("outcomes", WAYS[:1], indirect=True)
 def test_the_sample_is_broad(outcomes: dict[str, Outcome]) -> None:
     ran = [case for case in sample() if not outcomes[case.name].refusal]
     assert len(ran) >= 300 and len({case.op for case in ran}) >= 140
@@ -61,8 +68,9 @@ def test_the_sample_is_broad(outcomes: dict[str, Outcome]) -> None:
 
 @pytest.mark.skipif(onnx.__version__ != LISTED_FOR, reason=f"the cases are those of onnx {LISTED_FOR}")
 def test_exactly_the_listed_cases_are_refused(outcomes: dict[str, Outcome]) -> None:
+    assert {case.name for case in sample()} >= REFUSED
     assert set(OPERATORS) == {case.op for case in all_cases() if "expanded" not in case.name}
-    assert sorted(name for name, outcome in outcomes.items() if outcome.refusal) == sorted(REFUSED)
+    assert sorted(name for name, outcome in outcomes.items() if outcome.refusal) == sorted(REFUSED & set(outcomes))
 
 
 def test_a_refusal_is_one_sentence_and_a_next_step(outcomes: dict[str, Outcome]) -> None:
