@@ -79,14 +79,12 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
 
 
 def read_with_side_files(path: Path) -> bytes:
-    """Return a model's file with its side files loaded into it; without any, its own bytes.
+    """Return a model as one file, with its side files loaded into it.
 
     Raises ModelError if a side file cannot be read, and for more than the 2 GiB that one file can hold.
     """
     import google.protobuf.message
 
-    if not side_files(path):
-        return path.read_bytes()
     model = parse_file(path)
     load_side_files(model, path)
     try:
