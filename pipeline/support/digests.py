@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 OriginRecord = dict[str, object]
@@ -13,15 +15,29 @@ OriginRecord = dict[str, object]
 _BY_CONTENT = re.compile(r"[0-9a-f]{30,64}")
 #: bytes of a file that are read at once
 _PART = 1 << 20
+#: bytes of a file from which on its digest is kept, and the seconds after its last change: another one may have the same time
+_KEPT, _SETTLED = 1 << 24, 2.0
 
 
 def digest_of(file: Path) -> str:
-    """Return the sha256 of a file. Raises OSError."""
+    """Return the sha256 of a file; that of a large one is computed again only if it changes. Raises OSError."""
+    state = file.stat()
+    if state.st_size < _KEPT or time.time() - state.st_ctime < _SETTLED:
+        return _compute(file)
+    return _kept(file, state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns)
+
+
+def _compute(file: Path) -> str:
     digest = hashlib.sha256()
     with file.open("rb") as opened:
         while part := opened.read(_PART):
             digest.update(part)
     return digest.hexdigest()
+
+
+@lru_cache
+def _kept(file: Path, *_state: int) -> str:
+    return _compute(file)
 
 
 def is_content(file: Path, parts: Iterable[bytes]) -> bool:

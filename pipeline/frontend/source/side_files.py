@@ -44,23 +44,15 @@ def side_files(model: Path) -> tuple[str, ...]:
 
     Raises ModelError for a path that leaves the folder, and OSError.
     """
-    return tuple(sorted({_place(tensor, model)[0] for tensor in _outside(_marked(model))}))
-
-
-def _marked(model: Path) -> onnx.ModelProto | None:
-    """Read a model that may have side files; None for one without, and for a file that is not a model."""
+    if not holds(model, _MARK):
+        return ()
     from google.protobuf.message import DecodeError
 
     try:
-        return parse_file(model) if holds(model, _MARK) else None
+        parsed = parse_file(model)
     except DecodeError:
-        return None
-
-
-def _outside(model: onnx.ModelProto | None) -> list[onnx.TensorProto]:
-    """List the tensors of a model that are kept in side files."""
-    tensors = () if model is None else tensors_of(model)
-    return [tensor for tensor in tensors if tensor.data_location == tensor.EXTERNAL]
+        return ()
+    return tuple(sorted({_place(tensor, model)[0] for tensor in filter(_is_outside, tensors_of(parsed))}))
 
 
 def model_digest(model: Path) -> str:
@@ -79,7 +71,7 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
     """Load tensors of side files into a model read from `path`. Raises ModelError."""
     from onnx import TensorProto
 
-    for tensor in _outside(model):
+    for tensor in list(filter(_is_outside, tensors_of(model))):
         name, offset, length = _place(tensor, path)
         tensor.raw_data = _read(path, name, offset, length, tensor.name)
         tensor.data_location = TensorProto.DEFAULT
@@ -87,15 +79,13 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
 
 
 def read_with_side_files(path: Path) -> bytes:
-    """Return a model's file with its side files loaded into it; without any, its own bytes.
+    """Return a model as one file, with its side files loaded into it.
 
     Raises ModelError if a side file cannot be read, and for more than the 2 GiB that one file can hold.
     """
     import google.protobuf.message
 
-    model = _marked(path)
-    if model is None or not _outside(model):
-        return path.read_bytes()
+    model = parse_file(path)
     load_side_files(model, path)
     try:
         return model.SerializeToString(deterministic=True)
@@ -103,6 +93,11 @@ def read_with_side_files(path: Path) -> bytes:
         raise ModelError(
             f"The model '{path.name}' does not fit into one file of 2 GiB.", "Choose a smaller model."
         ) from error
+
+
+def _is_outside(tensor: onnx.TensorProto) -> bool:
+    """Return whether a tensor is kept in a side file."""
+    return tensor.data_location == tensor.EXTERNAL
 
 
 def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
