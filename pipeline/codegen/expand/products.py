@@ -2,6 +2,7 @@
 
     PAIRS(w, x) = w0 · (low half of x) + w1 · (high half of x)      w0, w1: two int8 in an int16; halves of x, an int32: int16
     FOURS(s, w, x) = s + w0 · x0 + w1 · x1 + w2 · x2 + w3 · x3      four int8 and four uint8, each in an int32
+    DOTS(s, w, x) = s + w0 · x0 + w1 · x1 + w2 · x2 + w3 · x3       int8 alone
     HALVES(s, w, x, n) = s + w0 · x[n] + w2 · x[n + 1] + w1 · x[n + 2] + w3 · x[n + 3]      int16 in memory
     COUPLES(s, x, y) = s + x0 · y0 + x1 · y1      two int16, the halves of an int32, each
 

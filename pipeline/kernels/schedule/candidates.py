@@ -26,20 +26,7 @@ from ..rules.forms.narrow_sums import narrow_sums
 from ..rules.forms.scales_last import scales_last
 from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
-from ..rules.integer.rows import (
-    channel_lines,
-    channel_taps,
-    channel_windows,
-    nchw_pmaddwd,
-    neon_c2s4,
-    neon_c16,
-    neon_int16_accumulate,
-    nhwc_pmaddwd,
-    nhwc_pmaddwd_blocked,
-    nhwc_vnni,
-    vector_runs,
-    word_runs,
-)
+from ..rules.integer.rows import ROWS
 from ..rules.nt_matmul import nt_matmul
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
@@ -54,8 +41,7 @@ from ..weights.repack import Repack
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    direct_windows, sliding_windows, channel_windows, channel_lines, channel_taps,
-    vector_runs, word_runs, nhwc_vnni, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4, nt_matmul, register_tiles, vector_sums, vector_columns,
+    direct_windows, sliding_windows, *ROWS, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2

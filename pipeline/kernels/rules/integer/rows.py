@@ -1,4 +1,4 @@
-"""List the rows of instructions that sum integer products: see MicroKernel, and schedule/candidates.py for their order."""
+"""List the rows of instructions that sum integer products: see MicroKernel."""
 
 from __future__ import annotations
 
@@ -72,3 +72,9 @@ neon_int16_accumulate = MicroKernel(
 )
 neon_c16 = MicroKernel("neon_c16", _smull, NeonC16)
 neon_c2s4 = MicroKernel("neon_c2s4", lambda machine: machine.quads and not machine.compact, NeonC2s4)
+
+#: all rows, the best first
+ROWS = (
+    channel_windows, channel_lines, channel_taps,
+    vector_runs, word_runs, nhwc_vnni, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4,
+)  # fmt: skip
