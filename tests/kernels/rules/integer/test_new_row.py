@@ -10,6 +10,7 @@ pytest.importorskip("tvm")
 from passfit.codegen.expand import products
 from passfit.kernels.rules.integer.micro_kernel import MicroKernel
 from passfit.kernels.rules.integer.runs.nhwc_vnni import NhwcVnni
+from passfit.kernels.rules.integer.runs.word_runs import WordRuns
 from passfit.targets import Machine
 from passfit.tir.operators.declare import call, declare
 
@@ -29,18 +30,23 @@ def expand(_has, found):
     return products.sum_of_parts(total, weights, values, 8)
 
 
-dot4 = MicroKernel("dot4", lambda machine: machine.dots, NhwcVnni, multiply=multiply, group=4, values="int8")
+def row(loops):
+    return MicroKernel("dot4", lambda machine: machine.dots, loops, multiply=multiply, group=4, values="int8")
 
 
+@pytest.mark.parametrize(
+    ("loops", "machine"),
+    [(NhwcVnni, Machine(dots=True)), (NhwcVnni, Machine(1, 20, dots=True)), (WordRuns, Machine(1, 20, dots=True))],
+)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize(
     ("channels", "taps", "pads"), [(8, (3, 3), (1, 1, 1, 1)), (16, (1, 1), (0, 0, 0, 0)), (3, (2, 3), (0, 1, 1, 0))]
 )
-def test_a_row_and_its_expansion_make_a_schedule_rule(channels, taps, pads, dtype, monkeypatch):
+def test_a_row_and_its_expansion_make_a_schedule_rule(channels, taps, pads, dtype, loops, machine, monkeypatch):
     monkeypatch.setitem(products.WRITERS, DOT4, expand)
     kernel = conv(channels, 16, (7, 9), taps, pads=pads, dtype=dtype)
     number = next(n for n, param in enumerate(kernel.params) if "w" in param.name)
-    assert not list(dot4(kernel, frozenset({number}), Machine()))
-    (found,) = dot4(kernel, frozenset({number}), Machine(dots=True))
+    assert not list(row(loops)(kernel, frozenset({number}), Machine()))
+    (found,) = row(loops)(kernel, frozenset({number}), machine)
     assert "tests.dot4" in str(found.kernel)
     assert_exact(kernel, [found])
