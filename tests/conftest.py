@@ -147,10 +147,11 @@ class ModelRepo:
     def run(self, *command: str | Path, expect: int = 0) -> str:
         """Run a program of `python`'s environment in the repo; its output. Fails on another exit code."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "DVC_", "GIT_", "PYTEST_"))}
+        path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             [str(word) for word in command],
             cwd=self.root,
-            env=environment | {"PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"},
+            env=environment | {"PATH": path, "DVC_NO_ANALYTICS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -178,6 +179,12 @@ class ModelRepo:
         assert old in text, f"{file} does not hold {old!r}:\n{text}"
         path.write_text(text.replace(old, new), encoding="utf-8")
 
+    def shorten_search(self) -> None:
+        """Ask params.yaml for a search of a moment, for tests of what comes before and after it."""
+        self.edit("params.yaml", "evaluations: null", "evaluations: 2")
+        self.edit("params.yaml", "objective: null", "objective: ram")
+        self.edit("params.yaml", "compute: 0.25", "compute: null")
+
 
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPrograms]:
@@ -200,7 +207,6 @@ def make_repo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             first.run("git", "config", "user.name", "test")
             first.run("git", "config", "user.email", "test@example.org")
             first.run(repo.python, "-m", "dvc", "init", "-q")
-            first.run(repo.python, "-m", "dvc", "config", "core.analytics", "false")
             empty.append(first.root)
         shutil.copytree(empty[0], root, symlinks=True)
         return repo

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-ENOUGH_SECONDS = 120
+ENOUGH_SECONDS = 300
 
 
 def free_port() -> int:

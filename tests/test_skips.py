@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,32 +15,36 @@ from passfit.targets.catalogue import load_catalogue
 from .skips import is_expected
 
 ROOT = Path(__file__).parents[1]
-_CONFTEST = "from tests.conftest import pytest_make_collect_report, pytest_runtest_makereport\n"
-
-
-def _run(folder: Path, test: str) -> str:
-    """Return the closing line of a session of its own, over one file that holds `test`."""
-    (folder / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{_CONFTEST}")
-    (folder / "test_one.py").write_text(f"import pytest\n{test}\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, folder]
-    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False)
-    return done.stdout
-
-
-@pytest.mark.parametrize(
-    ("test", "closing"),
-    [
-        ("def test_a(): pytest.skip('no reason in particular')", "1 failed"),
-        ("@pytest.mark.skip('not today')\ndef test_a(): pass", "1 error"),
-        ("pytest.importorskip('no_such_module')", "1 error"),
-        ("@pytest.mark.xfail\ndef test_a(): assert False", "1 xfailed"),
-        ("def test_a(): pytest.skip('the host cannot run x86-64-v3')", "1 skipped"),
-        ("pytest.importorskip('no_such_module', reason='the extra `crosscheck` is not installed')", "1 skipped"),
-    ],
+_CONFTEST = (
+    "from tests.conftest import pytest_make_collect_report, pytest_runtest_makereport, pytest_runtest_protocol\n"
 )
-def test_only_a_listed_reason_skips(tmp_path: Path, test: str, closing: str):
-    said = _run(tmp_path, test)
-    assert said.splitlines()[-1].startswith(closing), said
+#: contents of a file, and what becomes of it
+_FILES = [
+    ("def test_a(): pytest.skip('no reason in particular')", "FAILED"),
+    ("@pytest.mark.skip('not today')\ndef test_a(): pass", "ERROR"),
+    ("pytest.importorskip('no_such_module')", "ERROR"),
+    ("@pytest.mark.xfail\ndef test_a(): assert False", "XFAIL"),
+    ("def test_a(): pytest.skip('the host cannot run x86-64-v3')", "SKIPPED"),
+    ("pytest.importorskip('no_such_module', reason='the extra `crosscheck` is not installed')", "SKIPPED"),
+]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the lines of a session of its own, over a file of each kind."""
+    folder = tmp_path_factory.mktemp("skips")
+    (folder / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{_CONFTEST}")
+    for number, (test, _) in enumerate(_FILES):
+        (folder / f"test_{number}.py").write_text(f"import pytest\n{test}\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, "--rootdir", folder, folder], cwd=folder, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("number", "outcome"), [(number, outcome) for number, (_, outcome) in enumerate(_FILES)])
+def test_only_a_listed_reason_skips(said: list[str], number: int, outcome: str):
+    kinds = {line.split()[0] for line in said if re.match(rf"[A-Z]+ .*\btest_{number}\.py", line)}
+    assert kinds == {outcome}, said
 
 
 @pytest.mark.parametrize("name", load_catalogue())

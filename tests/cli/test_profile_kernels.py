@@ -16,6 +16,13 @@ from tests.models import model_of, save
 native = pytest.mark.skipif(not how_to_run(get_target("x86-64")).native, reason="the host cannot run x86-64-v3")
 
 
+@pytest.fixture(autouse=True)
+def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time each library for a moment: how exactly is not said here."""
+    monkeypatch.setattr("passfit.tuning.profile_kernels._SECONDS", 0.01)
+    monkeypatch.setattr("passfit.tuning.measure.peak._SECONDS", 0.001)
+
+
 @native
 def test_every_kernel_of_the_library_is_timed(passfit: Callable, save_tiny_cnn: Callable[..., Path], tmp_path: Path):
     model = save_tiny_cnn(tmp_path / "cnn.onnx")

@@ -1,4 +1,4 @@
-"""Both demo models as libraries of this machine, tracked, served by MLflow, and asked over HTTP."""
+"""Demo models as libraries of this machine, tracked, served by MLflow, and asked over HTTP: one by day, all at night."""
 
 from __future__ import annotations
 
@@ -20,22 +20,31 @@ ROOT = Path(__file__).parents[2]
 #: those from packages; a stage of the demo makes the others
 DEMO = {name: model for name, model in load_params(ROOT / "params.yaml").models.items() if is_package(model.source)}
 TARGET = native_target()
+#: the one of less code
+DAILY = ["wake-word"]
+
+
+@pytest.fixture(scope="module", params=[DAILY, pytest.param([*DEMO], marks=pytest.mark.nightly)], ids=["day", "night"])
+def models(request) -> list[str]:
+    """The names of the models."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory, make_repo):
-    """A repo with both models compiled. A search is not what is tested: the sequence is TVM's own."""
+def compiled(models, tmp_path_factory, make_repo):
+    """A repo with the models compiled. A search is not what is tested: the sequence is TVM's own."""
     from passfit.passes.sequence.catalogue import CATALOGUE_VERSION
     from passfit.passes.sequence.sequence import TVM_DEFAULT
 
     if TARGET is None:
         pytest.skip("no target of the catalogue runs natively on this machine")
     repo = make_repo(tmp_path_factory.mktemp("serving") / "repo")
-    models = {name: model.model_dump(mode="json", exclude_defaults=True) for name, model in DEMO.items()}
-    (repo.root / "params.yaml").write_text(json.dumps({"models": models, "targets": {TARGET.name: {}}}))
+    asked = {name: DEMO[name].model_dump(mode="json", exclude_defaults=True) for name in models}
+    (repo.root / "params.yaml").write_text(json.dumps({"models": asked, "targets": {TARGET.name: {}}}))
     sequence = {"passes": list(TVM_DEFAULT), "exact": True, "catalogue": CATALOGUE_VERSION}
     (repo.root / "sequence.json").write_text(json.dumps(sequence))
-    for name, model in DEMO.items():
+    for name in models:
+        model = DEMO[name]
         shapes = (f"--shape={port}={'x'.join(map(str, shape))}" for port, shape in model.shapes.items())
         out = f"out/compile/{name}/{TARGET.name}"
         repo.passfit(
@@ -46,12 +55,12 @@ def compiled(tmp_path_factory, make_repo):
 
 
 @pytest.fixture(scope="module")
-def addresses(compiled, tmp_path_factory):
+def addresses(models, compiled, tmp_path_factory):
     said = compiled.passfit("track", "--register")
     assert "serve:" in said and "not registered" not in said, said
     servers = Servers(tmp_path_factory.mktemp("servers"))
     try:
-        yield servers.serve(list(DEMO), f"sqlite:///{compiled.root}/mlflow.db")
+        yield servers.serve(models, f"sqlite:///{compiled.root}/mlflow.db")
     finally:
         servers.stop()
 
@@ -60,18 +69,22 @@ def out(compiled, name: str) -> Path:
     return compiled.root / "out" / "compile" / name / TARGET.name
 
 
-@pytest.mark.parametrize("name", DEMO)
-def test_the_models_have_kernels_of_several_objects(compiled, name):
+def test_the_models_have_kernels_of_several_objects(models, compiled):
     """Else serving them would not show that all of these are linked."""
     from passfit.codegen.elf import archive_members, read_object
 
-    (archive,) = out(compiled, name).glob("lib*.a")
-    (kernels,) = [body for member, body in archive_members(archive.read_bytes()) if "_kernels" in member]
-    assert len(read_object(kernels).functions()) > 1
+    for name in models:
+        (archive,) = out(compiled, name).glob("lib*.a")
+        (kernels,) = [body for member, body in archive_members(archive.read_bytes()) if "_kernels" in member]
+        assert len(read_object(kernels).functions()) > 1
 
 
-@pytest.mark.parametrize("name", DEMO)
-def test_answers_over_http_are_those_of_onnx_runtime(compiled, addresses, name):
+def test_answers_over_http_are_those_of_onnx_runtime(models, compiled, addresses):
+    for name in models:
+        _assert_answers(compiled, addresses[name], name)
+
+
+def _assert_answers(compiled, address: str, name: str) -> None:
     import numpy as np
     import onnxruntime
 
@@ -87,7 +100,7 @@ def test_answers_over_http_are_those_of_onnx_runtime(compiled, addresses, name):
     expected = [session.run([port["name"] for port in io["outputs"]], case) for case in cases]
     with ThreadPoolExecutor(len(cases)) as clients:  # requests at once: the library has one arena
         requests = [{port: value.tolist() for port, value in case.items()} for case in cases]
-        answers = list(clients.map(lambda inputs: ask(addresses[name], inputs), requests))
+        answers = list(clients.map(lambda inputs: ask(address, inputs), requests))
     for answer, values in zip(answers, expected, strict=True):
         assert list(answer) == [port["name"] for port in io["outputs"]]
         for found, value in zip(answer.values(), values, strict=True):

@@ -31,7 +31,7 @@ def test_mutated_files_are_read_or_refused_in_one_line(make_repo: Callable[..., 
     repo = fill(make_repo(tmp_path / "repo"))
     (tmp_path / "scratch").mkdir()
     # in a process of its own: this one may have threads, which a fork would lack
-    command = [sys.executable, "-m", "tests.faults.bad_input", repo, tmp_path / "scratch", "0", str(examples(20))]
+    command = [sys.executable, "-m", "tests.faults.bad_input", repo, tmp_path / "scratch", "0", str(examples(12))]
     done = subprocess.run([*map(str, command)], cwd=_ROOT, capture_output=True, text=True)
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     assert {outcome["kind"] for outcome in outcomes} == set(KINDS), done.stderr

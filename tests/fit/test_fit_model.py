@@ -32,7 +32,7 @@ def cnn(save_tiny_cnn: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
     return save_tiny_cnn(tmp_path_factory.mktemp("model") / "cnn.onnx")
 
 
-@pytest.mark.parametrize("name", ["stm32f446", "rp2040", "esp32-c3", "x86-64"])
+@pytest.mark.parametrize("name", ["stm32f446", pytest.param("rp2040", marks=pytest.mark.nightly), "esp32-c3", "x86-64"])
 def test_the_prediction_is_near_what_is_built(cnn: Path, tmp_path: Path, name: str):
     target = get_target(name)
     report = api.fit(cnn, [target], search=QUICK, exact=True)

@@ -152,20 +152,21 @@ def _change(lever: str) -> str:
 
 INT8 = "the model quantised to int8 (QDQ)"
 FASTEST = "objective: fastest-within-budget under search"
+NIGHTLY = pytest.mark.nightly
 CASES = [
     ("convolutions", "stm32f446", {"ram": "2KiB"}, [INT8]),
     ("convolutions", "stm32f446", {"flash": "9KiB"}, [INT8]),
     ("convolutions", "stm32f446", {"instructions": 1000}, ["opt: speed under targets.stm32f446"]),
-    ("dense", "stm32f446", {"flash": "12KiB"}, [INT8]),
+    pytest.param("dense", "stm32f446", {"flash": "12KiB"}, [INT8], marks=NIGHTLY),
     ("words", "stm32f446", {"instructions": 1000}, [FASTEST]),
-    ("gated", "stm32f446", {}, ["max-extra-compute, max-slowdown: null under search", INT8]),
+    pytest.param("gated", "stm32f446", {}, ["max-extra-compute, max-slowdown: null under search", INT8], marks=NIGHTLY),
     (
         "convolutions",
         "rpi4",
         {"flash": "9KiB"},
         ["opt: size under targets.rpi4", INT8],
     ),
-    ("convolutions", "rpi4", {"instructions": 1000}, [FASTEST]),
+    pytest.param("convolutions", "rpi4", {"instructions": 1000}, [FASTEST], marks=NIGHTLY),
     ("dense", "rpi4", {"ram": "600B"}, [INT8]),
     ("words", "rpi4", {"instructions": 1000}, []),
     ("words", "rpi4", {}, ["max-slowdown under search", INT8]),

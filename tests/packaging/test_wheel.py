@@ -30,7 +30,7 @@ def wheel(tmp_path_factory) -> Path:
         shutil.copytree(ROOT / folder, source / folder, ignore=WITHOUT)
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", source / "dist", source]
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", source / "dist", source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = (source / "dist").glob("*.whl")
@@ -41,9 +41,10 @@ def wheel(tmp_path_factory) -> Path:
 def python(wheel, tmp_path_factory) -> Path:
     """The interpreter of a new environment that holds the wheel."""
     home = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
     python = home / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
+    install = ("pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel)
+    subprocess.run([sys.executable, "-m", *install], check=True)
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip())
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

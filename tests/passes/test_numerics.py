@@ -148,7 +148,9 @@ def test_sharing_memory_keeps_the_results(imported, name: str, passes: tuple[str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if name == "residual" else ()) for name in MODELS]
+)
 def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp_path: Path):
     """One library a model, of all exact graph passes it takes, twice, and a tail of its own."""
     from passfit import api

@@ -46,7 +46,7 @@ def check(model: onnx.ModelProto) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * max(float(np.abs(expected).max()), 1e-3))
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(16))
 @given(models())
 def test_the_search_is_never_worse_than_tvms_default_and_keeps_the_results(model: onnx.ModelProto):
     check(model)

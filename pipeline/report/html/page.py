@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from ...support.result_store import kept_bytes
 from ...support.sizes import format_bytes, format_milliseconds
 from ..accuracy_table import score_text, share
 from ..fit import printable, shorten
@@ -240,10 +241,15 @@ def _safe(text: str):
 
 @lru_cache(maxsize=1)
 def _library() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script."""
-    import vl_convert
+    """Return Vega, Vega-Lite and Vega-Embed as one script, which takes a second to bundle."""
+    from importlib.metadata import version
 
-    return vl_convert.javascript_bundle(vl_version=VEGA_LITE)
+    def bundle() -> bytes:
+        import vl_convert
+
+        return vl_convert.javascript_bundle(vl_version=VEGA_LITE).encode()
+
+    return kept_bytes("scripts", f"vega-{VEGA_LITE}-{version('vl-convert-python')}", bundle).decode()
 
 
 def _digest(script: str) -> str:

@@ -149,14 +149,16 @@ PASSES = {
 }
 
 
-def _regions(program):
-    """Yield the longest regions along each axis from the first two steps.
+#: first steps of regions, with the rows that they run at a time
+STARTS = ((0, (1, 2)), (1, (1,)))
+BY_DAY = ((0, (2,)), (1, (1,)))
 
-    They run one row at a time and, from the first step, also two.
-    """
+
+def _regions(program, starts=STARTS):
+    """Yield the longest regions along each axis from some first steps."""
     splits, steps = splits_of(program), program.program
     for axis in (1, 2):
-        for first, groups in ((0, (1, 2)), (1, (1,))):
+        for first, groups in starts:
             ends = range(len(steps.steps) - 1, first, -1)
             last = next((end for end in ends if region(steps, splits, first, end, axis)), first)
             found = [region(steps, splits, first, last, axis, group) for group in groups] if last > first else []
@@ -179,13 +181,14 @@ def _check(program, found, wanted, inputs):
     return after
 
 
+@pytest.mark.parametrize("starts", [BY_DAY, pytest.param(STARTS, marks=pytest.mark.nightly)], ids=["day", "night"])
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_that_run_as_one_compute_the_same(name):
+def test_steps_that_run_as_one_compute_the_same(name, starts):
     shape, body = MODELS[name]
     program = lowered([shape], body, PASSES.get(name, TVM_DEFAULT))
     inputs = random_inputs(program)
     wanted = run(program, inputs)
-    checked = [_check(program, found, wanted, inputs) for found in _regions(program)]
+    checked = [_check(program, found, wanted, inputs) for found in _regions(program, starts)]
     assert len(checked) > 1
 
 
